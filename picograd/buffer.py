@@ -14,6 +14,15 @@ from picograd.dtype import DType
 from picograd.errors import GradientError, TraceError
 
 
+def line_at(place: Any) -> str:
+    """Name a line of a program, told as text or by its code and the place in that."""
+    if isinstance(place, str):
+        return place
+    code, at = place
+    lines = [line for first, end, line in code.co_lines() if first <= at < end]
+    return f"{code.co_filename}:{lines[0]}"
+
+
 class Buffer:
     """Device memory of `count` elements; `handle` is opaque here, `address` the device address."""
 
@@ -29,13 +38,18 @@ class Buffer:
         self.count: int = count
         self.address: int = address
         self.handle: Any = handle
-        self.origin: str = ""  # the user's line that made it, filled in for out-of-memory reports
+        self.origin: Any = ""  # the user's line that made it, or its code and place there: `line`
         self.room: int = count  # elements that the memory has: more, if it was made for more
 
     @property
     def nbytes(self) -> int:
         """Bytes the elements take."""
         return self.count * self.dtype.itemsize
+
+    @property
+    def line(self) -> str:
+        """The user's line that made it, for out-of-memory reports; "" where nobody knows."""
+        return line_at(self.origin)
 
     def resized(self, count: int) -> "Buffer":
         """Name the same memory as so many elements, of which there must be room."""

@@ -114,6 +114,18 @@ def rate(amount: int, seconds: float) -> float:
 
 def user_line(depth: int = 1) -> str:
     """Name the innermost line of the program that is outside picograd, so many calls up or more."""
+    frame = user_frame(depth + 1)
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def user_place(depth: int = 1) -> Any:
+    """Give the code that `user_line` names, and the place in it: `line_at` is slower, and later."""
+    frame = user_frame(depth + 1)
+    return "" if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def user_frame(depth: int) -> Any:
+    """Find the innermost frame outside picograd, so many calls up or more; None for none."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -121,9 +133,9 @@ def user_line(depth: int = 1) -> str:
         if ours is None:
             ours = OURS[path] = path.startswith(PACKAGE)
         if not ours:
-            return f"{path}:{frame.f_lineno}"
+            return frame
         frame = frame.f_back
-    return ""
+    return None
 
 
 def log_stage(stage: str, ir: Any) -> None:

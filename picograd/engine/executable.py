@@ -178,7 +178,7 @@ class Runnable(Protocol):
         """Whether another plan would do better from now on."""
 
     def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
 
@@ -229,7 +229,7 @@ class CompiledPlan:
         return False
 
     def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = "",
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = "",
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars of a graph key; returns one buffer a root.
@@ -251,7 +251,7 @@ class CompiledPlan:
         ]
 
     def launch(
-        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: str = "",
+        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: Any = "",
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars that it takes, in its own order."""
@@ -289,7 +289,7 @@ class CompiledPlan:
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
 
-    def fill(self, held: list[Buffer], origin: str = "") -> Buffer:
+    def fill(self, held: list[Buffer], origin: Any = "") -> Buffer:
         """Run a plan that fills one new buffer from those of a list: what `launch` does, shorter.
 
         The caller has seen that the plan `fills_one`, and that nobody watches. Takes the list.
@@ -305,7 +305,7 @@ class CompiledPlan:
         return buffer
 
     def run_actions(
-        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: str,
+        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: Any,
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run what is no single stretch of launches, or is watched."""

@@ -24,7 +24,7 @@ from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, realize, update
 from picograd.engine.carried import INPUTS, REALIZED, entries, readers_among
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS, Taken
 from picograd.engine.live import LiveTable
@@ -233,7 +233,7 @@ def compute(step: Step, updates: Sequence[Update], live: Any) -> list[Node] | No
         EVENTS.learning.close(Taken(plan, buffers, numbers_taken, roots), updates)
     if config.verify or not PLANS.touch(plan):
         return None
-    made = plan.launch(buffers, [each.value for each in numbers_taken], user_line())
+    made = plan.launch(buffers, [each.value for each in numbers_taken], user_place())
     realize.settle(roots, made[: len(roots)])
     update.settle(updates, made[len(roots) :], live)
     numbers = dict.fromkeys(map(id, step.nodes), 0)

@@ -53,6 +53,20 @@ SLOTS: dict[type, tuple[str, ...]] = {
 }
 
 
+class Coded:
+    """This class has what machine code does for Python, once there is some.
+
+    `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
+    tensor of a node that waits (`wrap_new` of tensor/core/recording.py).
+    """
+
+    compute: Any = None
+    wrap: Any = None
+
+
+CODED = Coded()
+
+
 class Native:
     """What machine code knows of a plan: the table it reads, from when it ran often to its end.
 
@@ -83,6 +97,9 @@ class Native:
         launch = None if table is None else CALLS.find("picograd_launch", table)
         if launch is not None and table is not None:
             self.table, self.launch, self.address = table, launch, table.address
+            if CODED.compute is None:  # machine code does this from now on
+                CODED.compute = CALLS.find("picograd_small")
+                CODED.wrap = CALLS.find("picograd_wrap")
         elif not plan.stretch.device.is_settled(plan.stretch.tape):
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 

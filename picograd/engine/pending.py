@@ -29,10 +29,11 @@ from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, foreseen, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
-from picograd.engine.debug import PACKAGE, user_line
+from picograd.engine.debug import PACKAGE, user_place
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
@@ -225,11 +226,6 @@ def drop(node: Node, tensor: Any) -> None:
         node = node.inputs[0]
 
 
-def is_owned(node: Node) -> bool:
-    """Tell whether a node is a live tensor's."""
-    return LIVE.get(id(node)) is not None
-
-
 def owner(node: Node) -> Any:
     """Find the live tensor whose node this is, or None."""
     return LIVE.get(id(node))
@@ -361,17 +357,17 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = small.CODED.compute
+        native = CODED.compute
         if native is None or EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not native(nodes, user_line(3)):  # what calls this is picograd's
+        elif not native(nodes, user_place(3)):  # what calls this is picograd's
             end_way(nodes, compute_anew)
 
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    native = None if EVENTS.is_watched else small.CODED.compute
-    if native is None or not native(nodes, user_line()):
+    native = None if EVENTS.is_watched else CODED.compute
+    if native is None or not native(nodes, user_place()):
         compute_anew(nodes)
 
 

@@ -73,6 +73,9 @@ class PlanCache:
 
     def touch(self, plan: Runnable) -> bool:
         """Note that a plan is used now; tells whether it is there."""
+        if plan.native.address:  # it is; see `shrink`
+            plan.native.is_used = True
+            return True
         is_kept = plan.key in self.plans
         if is_kept:
             self.plans.move_to_end(plan.key)

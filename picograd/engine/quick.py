@@ -17,7 +17,7 @@ from typing import Any
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.engine import foreseen, realize
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.followed import EVENTS, Taken, check_expected
 from picograd.engine.foreseen import Step
@@ -137,7 +137,7 @@ def run(
         check_expected(plan, buffers, [each.value for each in scalars], roots)
     if step is not None:
         foreseen.note(step, plan, buffers, scalars, roots)
-    return plan.launch(buffers, scalar_values(scalars), user_line())
+    return plan.launch(buffers, scalar_values(scalars), user_place())
 
 
 def with_writes(updates: Sequence[Update], roots: Sequence[Node]) -> list[Node]:
@@ -160,7 +160,7 @@ def run_anew(
         buffer_places = places_in(found.buffers, buffers)
         scalar_places = places_in(found.scalars, scalars)
         KNOWN[key] = Known(weakref.ref(plan), full.key, buffer_places, scalar_places)
-    return plan.run(full.buffers, scalar_values(full.scalars), user_line())
+    return plan.run(full.buffers, scalar_values(full.scalars), user_place())
 
 
 def check_known(

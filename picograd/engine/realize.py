@@ -23,7 +23,7 @@ from picograd.config import config
 from picograd.conversion import from_bits
 from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device, target_of
-from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
+from picograd.engine.debug import log_copy, log_plan, start_copy, user_place
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.followed import EVENTS, Taken, note_taken
 from picograd.engine.plan_cache import PLANS
@@ -79,7 +79,7 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
         buffers = [found.buffers[number] for number in compiled.input_numbers]
         scalars = [found.scalars[number] for number in compiled.scalar_numbers]
         note_taken(Taken(compiled, buffers, scalars, roots), len(found.order))
-    settle(roots, compiled.run(found.buffers, scalar_values(found.scalars), user_line()))
+    settle(roots, compiled.run(found.buffers, scalar_values(found.scalars), user_place()))
     return compiled
 
 
@@ -185,7 +185,7 @@ def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> N
     One element that is shown everywhere, as `np.broadcast_to` does, is all that is copied.
     """
     owner = get_device(device)
-    buffer = owner.new_buffer(dtype, array.size, user_line())
+    buffer = owner.new_buffer(dtype, array.size, user_place())
     start = start_copy(owner)
     if array.size > 1 and not any(array.strides):
         owner.fill(buffer, array.flat[:1].astype(dtype.storage))
@@ -247,14 +247,14 @@ def is_watched() -> bool:
     return bool(CHECKS or PROFILES or config.debug >= 2)
 
 
-def number_in(buffer: Buffer) -> int | float | None:
-    """Read the one number of a buffer on the host; None where that is more than a look."""
+def number_in(buffer: Buffer, place: int = 0) -> int | float | None:
+    """Read a number of a buffer on the host; None where that is more than a look."""
     if EVENTS.learning is not None:
         EVENTS.learning.reads += 1
     kind = NUMBER_KINDS.get(buffer.dtype.name)
     if kind is None or not is_host(buffer.device) or is_watched():
         return None
-    return kind.from_address(buffer.address).value
+    return kind.from_address(buffer.address + place * buffer.dtype.itemsize).value
 
 
 def check_later(buffer: Buffer, error: PicogradError) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, line_at
 from picograd.config import config
 from picograd.engine.watch import PROFILES, RECORDERS
 from picograd.late_methods import dataclass
@@ -55,12 +55,12 @@ class Recorder:
         """Note how long the launches of a tape took."""
         self.launched += seconds
 
-    def add_run(self, plan: Plan, inputs: Sequence[Buffer], origin: str) -> None:
+    def add_run(self, plan: Plan, inputs: Sequence[Buffer], origin: Any) -> None:
         """Note that a plan ran; its launches are those since the last."""
         seconds, self.launched = self.launched, []
         found = self.runs.get(id(plan))
         if found is None:
-            found = self.runs[id(plan)] = PlanRuns(plan, origin, tuple(map(id, inputs)))
+            found = self.runs[id(plan)] = PlanRuns(plan, line_at(origin), tuple(map(id, inputs)))
         found.add(seconds if len(seconds) == count_launches(plan) else [])
 
 

@@ -156,7 +156,7 @@ class BoundedPlan:
             self.family.last = self.number
 
     def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = ""
     ) -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
         self.count_run()
@@ -175,7 +175,7 @@ class BoundedPlan:
         return found
 
 
-def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
+def laid_out(buffer: Buffer, pair: Pair | None, origin: Any) -> Buffer:
     """Give memory of the first layout in the second one, larger or smaller; None: they are one.
 
     It is copied, unless one layout begins as the other and there is room for both.

@@ -15,10 +15,10 @@ from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS
-from picograd.engine.native_calls import CALLS, Native
+from picograd.engine.native_calls import Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
@@ -123,13 +123,6 @@ class SmallGraph:
 
 
 @dataclass(slots=True)
-class Coded:
-    """`compute`, and what is around it in pending.py, as machine code, once there is some."""
-
-    compute: Any = None
-
-
-@dataclass(slots=True)
 class Known:
     """A plan, where in a small graph the buffers and scalars are that it takes, and the roots'
     places among its results.
@@ -143,7 +136,6 @@ class Known:
 
 
 KNOWN: dict[Any, Known] = {}
-CODED = Coded()  # `compute`, as machine code (tensor/core/native_small.py)
 
 
 def small_graph(*roots: Node) -> SmallGraph | None:
@@ -205,15 +197,13 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     plan = None if known is None else known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
         return False
-    if plan.native.address and CODED.compute is None:  # machine code does this from now on
-        CODED.compute = CALLS.find("picograd_small")
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
     if plan.fills_one and not (config.debug or PROFILES):
-        made = [plan.fill(buffers, user_line())]
+        made = [plan.fill(buffers, user_place())]
     else:
-        made = plan.launch(buffers, scalars, user_line())
+        made = plan.launch(buffers, scalars, user_place())
     EVENTS.computed = plan if is_beside else None  # machine code does the others
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)

@@ -164,6 +164,8 @@ def is_entered(node: Node, op: str, flag: int) -> bool:
     And what is still to be computed, such as the mask of a `relu`: no block could end above it, as
     it reads what is inside. Not results of formulas: what they read changes when they expand.
     """
+    if flag == ASKS and op not in PASSING:
+        return False  # how a weight is drawn is nobody's matter
     if node.realized is None and (op in SHOWING or (flag != ASKS and op not in STOPPING)):
         return op in PASSING or op in SHOWING or type(node) is Node
     return flag != ASKS and op in PASSING and node.dtype.is_differentiable

@@ -37,7 +37,6 @@ from picograd.graph.shape import (
     fold_shape,
     gather_shape,
     is_shape,
-    is_size,
     is_surely,
     pad_shape,
     permute_shape,
@@ -332,7 +331,7 @@ class Node:
         if self.dtype.kind == "complex":
             return reduced_complex(self, monoid, axes, keepdim)
         shape = reduce_shape(self.shape, axes)
-        if all(is_size(self.shape[axis], 1) for axis in axes):
+        if is_shape(tuple([self.shape[axis] for axis in axes]), (1,) * len(axes)):
             node = self.reshape(shape)
         else:
             node = Node("reduce", (self,), (monoid, axes), shape, self.dtype, self.device)

@@ -165,13 +165,14 @@ def permute_shape(axes: Shape, shape: Shape) -> Shape:
 def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:
     """Drop the reduced axes, or keep them with size 1."""
     if keepdim:
-        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+        return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
+    kept = [size for axis, size in enumerate(shape) if axis not in axes]
+    return tuple(kept)
 
 
 def slice_shape(ranges: Iterable[tuple[int, int, int]]) -> Shape:
     """Sizes of `range(start, stop, step)` along each axis."""
-    return tuple(range_size(*each) for each in ranges)
+    return tuple([range_size(*each) for each in ranges])
 
 
 def range_size(start: int, stop: int, step: int) -> int:

@@ -239,7 +239,7 @@ class Device(ABC):
         """Bytes a second its memory can deliver; 0 where that is not known."""
         return 0.0
 
-    def new_buffer(self, dtype: DType, count: int, origin: str = "") -> Buffer:
+    def new_buffer(self, dtype: DType, count: int, origin: Any = "") -> Buffer:
         """Allocate a buffer; `origin` is the user's line, for out-of-memory reports."""
         block = self.allocate(count * dtype.itemsize)
         buffer = Buffer(self.name, dtype, count, block.address, block)

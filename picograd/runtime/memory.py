@@ -159,7 +159,7 @@ def out_of_memory(pool: Pool, nbytes: int) -> OutOfMemoryError:
     live = [b for b in found if isinstance(b.handle, Allocation) and b.handle.pool is pool]
     live.sort(key=lambda buffer: -buffer.nbytes)
     lines = [
-        f"\n  {format_bytes(b.nbytes)} {b.dtype.name}[{b.count}] {b.origin or 'unknown line'}"
+        f"\n  {format_bytes(b.nbytes)} {b.dtype.name}[{b.count}] {b.line or 'unknown line'}"
         for b in live[:5]
     ]
     problem = (

@@ -48,6 +48,7 @@ from picograd.tensor.core.annotations import (
     TensorLike,
 )
 from picograd.tensor.core.argument_kinds import read_whole
+from picograd.tensor.core.arguments import kept_number, selector
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.following import follow_plans
 from picograd.tensor.core.function import composed
@@ -60,7 +61,7 @@ from picograd.tensor.core.gradient_hooks import (
     retain,
 )
 from picograd.tensor.core.guard import guard_methods
-from picograd.tensor.core.known_values import shown_values
+from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_small import declare_small
@@ -80,13 +81,11 @@ from picograd.tensor.core.recording import (
     drawn,
     fresh,
     grad,
-    kept_number,
     made,
     note_view,
     read,
     renew_views,
     root_of,
-    selector,
     start,
     wrap,
     write,
@@ -290,8 +289,7 @@ class Tensor(
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        with pending.LOCK:
-            pending.compute(nodes)
+        pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -328,12 +326,14 @@ class Tensor(
         2.5
         """
         check_not_tracing("item()")
-        if self._node.size != 1:
+        node = self._node
+        if node.shape and node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
         with pending.LOCK:
-            shown = shown_values(self._node)
-            value: Scalar | None = number_in(self._computed()) if shown is None else shown.item()
+            value: Scalar | None = shown_number(self._node)  # another thread may have written
+            if value is None:
+                value = number_in(self._computed())
         return self.numpy().reshape(-1)[0].item() if value is None else value
 
     def tolist(self) -> Any:
@@ -735,7 +735,7 @@ class Tensor(
                 return Recorded._masked(self, region)  # type: ignore[no-any-return]
         found = apply(selecting.read, self, listed)
         if aliasing.is_basic(listed):
-            note_view(found, self, aliasing.show_items, [kept_number(item) for item in listed])
+            note_view(found, self, aliasing.show_items, [*map(kept_number, listed)])
         return found
 
     # making tensors

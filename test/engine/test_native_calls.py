@@ -9,7 +9,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import native_calls, pending, small
+from picograd.engine import native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER, NativeCalls
 from picograd.engine.plan_cache import PLANS
 from picograd.runtime.python_layout import is_possible
@@ -55,7 +55,7 @@ def test_a_switch_turns_it_off(monkeypatch):
     with picograd.config.override(native=0):
         assert CALLS.find("picograd_small") is None
         assert step.closure.native is None or step.closure.native(a) is None
-        assert small.CODED.compute([(a + a)._node], "") is None
+        assert native_calls.CODED.compute([(a + a)._node], "") is None
         assert step(a).tolist() == [[5.0] * 5] * 4
         assert (a + a).realize().tolist() == [[2.0] * 5] * 4
 

@@ -290,3 +290,17 @@ def test_a_rule_that_asks_about_a_number_is_no_answer_for_the_next() -> None:
         x = trained([1.5, 2.0])
         slope = [exponent * at ** (exponent - 1) for at in (1.5, 2.0)]
         assert gradients((x**exponent).sum(), x) == [pytest.approx(slope, rel=1e-5)]
+
+
+def test_how_a_weight_is_drawn_is_not_walked() -> None:
+    weight, x = picograd.randn(4, 4, requires_grad=True), Tensor([[1.0, 2.0, 3.0, 4.0]]).realize()
+    loss = (x @ weight).relu().sum()
+    walked = gradient_formula.walk(loss.node, autograd.asked_of)
+    assert walked is not None and weight.node in walked.order and len(walked.order) < 10
+    for _ in range(3):
+        weight.grad = None
+        (x @ weight).relu().sum().backward()
+        found = weight.grad
+        assert found is not None
+        wanted = (x.numpy() @ weight.detach().numpy() > 0) * x.numpy().T
+        np.testing.assert_allclose(found.numpy(), wanted)

@@ -337,6 +337,8 @@ def is_basic(items: Any) -> bool:
 
     An integer tensor without axes is a number too.
     """
+    if PLAIN.issuperset(map(type, items)):
+        return True
     kinds = (int, np.integer, slice, type(None), type(...), indexing.Span)
     return all(
         (isinstance(item, kinds) and not isinstance(item, bool)) or is_number(item)

@@ -5,16 +5,26 @@ methods of tensors instead of nodes: a gradient, a device and a promotion come w
 `@composed` makes methods and functions of them.
 """
 
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
 
+from picograd.dtype import bool_, uint8
+from picograd.engine import foreign
 from picograd.errors import DTypeError, not_a_tensor
+from picograd.graph import build
+from picograd.number import GivenInt, position_of
+from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import pair
 from picograd.tensor.core.recording import Recorded, read, wrap
+from picograd.tensor.indexing import indexing, spans
 
 
 @composed(method=False)
@@ -82,3 +92,64 @@ def positions(size: int, like: Tensor, axis: int = 0) -> Tensor:
     shape = [1] * max(len(like.shape), 1)
     shape[axis] = size
     return Recorded.kind.arange(size, device=like.device).reshape(*shape)
+
+
+def is_tuple_like(items: Sequence[Any]) -> bool:
+    """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
+
+    A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
+    """
+    if len(items) >= 32:
+        return False
+    kinds = (Recorded, slice, list, tuple, range, np.ndarray)
+    return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
+
+
+def selector(items: Any) -> list[Any]:
+    """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
+    if type(items) is int:
+        return [GivenInt(items)]
+    listed = items if isinstance(items, tuple) else (items,)
+    if isinstance(items, (list, range)) and is_tuple_like(items):
+        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
+        listed = tuple(items)
+    return [GivenInt(item) if type(item) is int else item_of(item) for item in listed]
+
+
+def item_of(item: Any) -> Any:
+    """Read a slice with tensors in it: a span if its length is known, else numbers.
+
+    A view is recorded again when its base was written: from the same given numbers.
+    """
+    if isinstance(item, Recorded):
+        return index_node(item)
+    if isinstance(item, range):
+        return spans.numbers_of(item)
+    if not isinstance(item, slice):
+        return position_of(item)
+    if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
+        is_fixed = type(item.start) is not int or item.stop is None
+        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
+    ends = [read(end) for end in (item.start, item.stop, item.step)]
+    return spans.span_of(*ends) or item
+
+
+def index_node(item: "Recorded") -> Any:
+    """Give the node of a tensor that indexes, or the one number that it is where that is at hand.
+
+    uint8 is an old spelling of a mask.
+    """
+    if (number := number_at_hand(item._node)) is not None:
+        return position_of(number)
+    node = foreign.steady(item._node)
+    if item.dtype is not uint8:
+        return node
+    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=5)
+    return node.cast(bool_)
+
+
+def kept_number(item: Any) -> Any:
+    """Keep the value of an index that is a tensor: the view that it chose stays that view."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=wrap(build.contiguous(item.start), False))
+    return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item

@@ -13,9 +13,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
+from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
@@ -36,6 +38,7 @@ add_step_prehook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_pr
 leave_behind = on_demand("picograd.tensor.core.gradient_hooks", "leave_behind")
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
+HOOKS_OF = attrgetter("_hooks")
 UNNOTED = "UnnotedWrite"  # what was written behind the back of gradients, through `.data` say
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = TypeVar("Switch", bound="GradMode")
@@ -320,10 +323,11 @@ def start_gradient(op: str, output: Node, given: Node | None) -> Node:
 
 def asked_of(node: Node) -> int:
     """Tell what the tensor of a leaf asks for: gradients, none, or it is gone."""
-    leaf = leaf_of(node)
+    leaf = None if node.leaf is None else node.leaf()
     if leaf is None:
         return 3
-    return gradient_formula.ASKS if asks(leaf) else 2
+    own = leaf._node.leaf if leaf._tracks else None
+    return gradient_formula.ASKS if own is not None and own() is leaf else 2
 
 
 def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
@@ -335,7 +339,7 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     if not root.dtype.is_differentiable or RUNNING.active or RUNNING.traces or WATCHERS:
         return None
     walked = gradient_formula.walk(root, asked_of)
-    if walked is None or (HOOKS and any(node in HOOKS for node in walked.order)):
+    if walked is None or (entries(HOOKS) and any(node in HOOKS for node in walked.order)):
         return None
     known = gradient_formula.find(walked)
     if known is None:
@@ -349,7 +353,7 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     if known.formula is None:
         return None
     leaves = [leaf_of(walked.order[at]) for at in known.targets]
-    is_folded = is_final and not any(leaf._hooks for leaf in leaves)
+    is_folded = is_final and not any(map(HOOKS_OF, leaves))
     return list(zip(leaves, gradient_formula.again(walked, known, is_folded)))
 
 

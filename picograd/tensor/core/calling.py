@@ -230,13 +230,15 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
     if record is apply and spelling.takes_one and not has_out:  # `apply` checks the tensor itself
         return lambda x: apply(core, x)  # type: ignore[return-value]
     checks = checks_of(row.definition, spelling.names)
+    first = min([each.place for each in checks], default=sys.maxsize)
 
     def call(*args: Any, **options: Any) -> Any:
         if EVENTS.take is not None and (made := EVENTS.take(call, args, options)) is not MISS:
             return made
         try:
             if not options and 0 < len(args) <= plain:
-                return record(core, *check_arguments(row.name, checks, args) if checks else args)
+                given = args if len(args) <= first else check_arguments(row.name, checks, args)
+                return record(core, *given)
             out = options.pop("out", None) if has_out else None
             listed = read(args, options)
             if checks:

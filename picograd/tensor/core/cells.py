@@ -29,7 +29,7 @@ from picograd.target import is_host
 from picograd.tensor.core.aliasing import is_part, show_items
 from picograd.tensor.core.known_values import shown_values
 
-FEW = 12  # nodes of a value that is computed for this alone
+FEW = 16  # operations of a value that is computed for this alone
 OFTEN = 1  # writes from which on a table that waits is computed
 Renew = Callable[[Any], None]
 EXACT = 1 << 53  # integers up to this are floats, too
@@ -80,7 +80,7 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
     if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
         return None
     offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
-    if offset is None or not all(map(is_seen, views)) or not is_free(table, views):
+    if offset is None or not all(map(is_seen, views)) or few_readers(table, views) is None:
         return None
     return table, offset, views
 
@@ -91,7 +91,7 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
     if found is None or not is_cheap(node, found[0]._node):
         return False
     table, offset, views = found
-    pending.compute([node])
+    pending.compute([node, *(few_readers(table, views) or ())])  # they see what was before
     source = leaf_buffer(node)
     address = None if source is None else address_of(table, views)
     if source is None or address is None:
@@ -222,18 +222,19 @@ def is_cheap(node: Node, table: Node) -> bool:
 
     The table that it is for will be in memory.
     """
-    stack, seen = [node], {node, table}
+    stack, seen, count = [node], {node, table}, 0
     while stack:
         each = stack.pop()
         owner = None if each.leaf is None else each.leaf()
         if each.is_asked or (owner is not None and owner._tracks):
             return False
-        if each.realized is None:
+        if each.realized is None and each.inputs:
+            count += 1
             for child in each.inputs:
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)
-        if len(seen) > FEW:
+        if count > FEW:
             return False
     return True
 
@@ -241,17 +242,27 @@ def is_cheap(node: Node, table: Node) -> bool:
 def is_free(table: Any, beside: list[Any]) -> bool:
     """Tell whether a table is in memory of the host that nobody still has to read, or to write.
 
-    What is read beside does not count. One that waits is as good where it was written before.
+    One that waits is as good where it was written before.
+    """
+    return few_readers(table, beside) == []
+
+
+def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
+    """List what waits and reads a table in memory of the host, few and cheap; None for others.
+
+    What is read beside does not count.
     """
     node = table._node
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
-        return False
+        return None
     if (buffer := leaf_buffer(node)) is None:
-        return table.is_leaf and table._version >= OFTEN
+        return [] if table.is_leaf and table._version >= OFTEN else None
     if waiting := pending.waiting_nodes():
         passed = {id(each._node) for each in beside}
         waiting = [each for each in waiting if id(each) not in passed]
-    return not (waiting and carried.readers_among(waiting, {node}, {id(buffer)}))
+        waiting = carried.readers_among(waiting, {node}, {id(buffer)}) if waiting else []
+    is_cheaply = len(waiting) <= FEW and all(is_cheap(each, node) for each in waiting)
+    return waiting if is_cheaply else None
 
 
 def address_of(table: Any, views: list[Any]) -> int | None:

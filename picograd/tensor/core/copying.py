@@ -13,7 +13,7 @@ from typing import Any
 
 from picograd.engine import foreign, pending
 from picograd.engine.backends import get_device
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import is_watched, leaf
 from picograd.engine.tracing import RUNNING, is_tracing
@@ -59,7 +59,7 @@ def joined(tensors: Sequence[Any]) -> Any:
     count, width = first.size, first.size * first.dtype.itemsize
     if None in buffers or not count or not is_host(first.device) or width * len(tensors) > SMALL:
         return None
-    made = get_device(first.device).new_buffer(first.dtype, count * len(tensors), user_line())
+    made = get_device(first.device).new_buffer(first.dtype, count * len(tensors), user_place())
     for number, buffer in enumerate(buffers):
         ctypes.memmove(made.address + number * width, buffer.address, width)
     return wrap(leaf(made, (len(tensors), *first.shape)), False)

@@ -76,7 +76,7 @@ def place_in(node: Node) -> tuple[int, tuple[int, ...]] | None:
     while each is not base:
         views.append(each)
         each = each.inputs[0]
-    if leaf_buffer(base) is None and not pending.is_owned(base):
+    if leaf_buffer(base) is None and pending.owner(base) is None:
         return None  # nobody has what the view is computed of: it gets memory of its own
     if not views or not node.size or any(view.dtype is not base.dtype for view in views):
         return None

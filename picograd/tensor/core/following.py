@@ -23,7 +23,7 @@ from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, become_leaf, entries, held, let_go, readers_among
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     EVENTS,
@@ -785,7 +785,7 @@ class Follower:
         depth, take = pending.DEPTH[0], EVENTS.take
         try:
             pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
-            return taken.plan.launch(taken.buffers, taken.scalars, user_line())
+            return taken.plan.launch(taken.buffers, taken.scalars, user_place())
         except BaseException:
             EVENTS.take, EVENTS.record = take, self.record
             stop()

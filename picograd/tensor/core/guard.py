@@ -67,7 +67,6 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     checks = checks_of(function, names) if code and not is_guarded(function) else ()
     by_place = tuple(each for each in checks if each.place < code.co_argcount)
 
-    @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         try:
             if checks:
@@ -80,10 +79,21 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
             return made
         except RAW as error:
             if kinds := kinds_at(args, options):
-                return ask(checked, kinds, args, options)
+                return ask(call, kinds, args, options)
             raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 
-    return checked
+    def alone(tensor: Any, *others: Any) -> Any:
+        try:
+            return function(tensor, *others)
+        except RAW as error:
+            if kinds := kinds_at((tensor, *others), {}):
+                return ask(call, kinds, (tensor, *others), {})
+            raise explained(function, error, (tensor, *others), {}, op)  # noqa: B904
+
+    is_alone = code and code.co_argcount == 1 and not (checks or code.co_kwonlyargcount)
+    is_short = is_alone and not code.co_flags & inspect.CO_VARKEYWORDS
+    call = functools.wraps(function)(alone if is_short else checked)
+    return call
 
 
 def unknown(op: str, args: tuple[Any, ...], options: dict[str, Any]) -> DTypeError:
@@ -355,4 +365,4 @@ def is_guarded(function: Any) -> bool:
 
 
 GUARD: set[Any] = set()  # the code of every guarded function
-GUARD.add(guarded(described).__code__)  # type: ignore[attr-defined]
+GUARD.update((guarded(described).__code__, guarded(unknown).__code__))  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ checked in any case, an index, is the matter of `demands`.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, flat_view, is_watched
+from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, flat_view, is_watched, number_in
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS
+from picograd.helpers import row_major
 from picograd.target import is_host
 
 
@@ -67,22 +68,61 @@ def shown_values(node: Node) -> Any:
 
     So a piece of what was computed is read without a plan, and what is recorded around it goes on.
     """
+    piece = piece_of(node)
+    if piece is None or node.size > CHECKED or node.rank > NUMPY_AXES or is_watched():
+        return None
+    source, views = piece
+    buffer = source.arg.buffer
+    if buffer.dtype.is_narrow_float or not is_host(buffer.device):
+        return None
+    return np.array(seen_through(flat_view(buffer).reshape(source.shape), views))
+
+
+def shown_number(node: Node) -> int | float | None:
+    """Read the one element of a piece of the host's memory; None where that is more than a look."""
+    piece = piece_of(node)
+    if piece is None:
+        return None
+    source, views = piece
+    place = place_below(views)
+    number = None if place is None else number_in(source.arg.buffer, place)
+    if number is None and (values := shown_values(node)) is not None:
+        number = values.item()
+    return number
+
+
+def place_below(views: Sequence[Node]) -> int | None:
+    """Find where the one element that views show, the last one first, is in memory."""
+    place = 0
+    for view in views:
+        if view.row.is_same_bytes:
+            continue
+        rule: Any = view.row.view
+        strides = row_major(view.inputs[0].shape)
+        first = 0 if rule.offset is None else rule.offset(view, strides)
+        if place:
+            along = rule.strides(view, strides)
+            if along is None:
+                return None
+            for size, stride in zip(reversed(view.shape), reversed(along)):
+                place, at = divmod(place, size)
+                first += at * stride
+        place = first
+    return place
+
+
+def piece_of(node: Node) -> tuple[Node, list[Node]] | None:
+    """Find the memory that a view shows a piece of, and the views, the last one first; or None."""
     source, views = node, []
     while type(source) is Node and source.realized is None and source.op in VIEWS:
         views.append(source)
         source = source.inputs[0]
-    is_piece = not all(map(is_detached, views)) and source.op in MEMORY  # which holds no graph
-    buffer = source.arg.buffer if is_piece else None
-    is_shown = node.size <= CHECKED and node.rank <= NUMPY_AXES
-    if buffer is None or not is_shown or buffer.dtype.is_narrow_float:
-        return None
-    if not is_host(buffer.device) or is_watched():
+    if all(map(is_detached, views)) or source.op not in MEMORY or source.arg.buffer is None:
         return None
     if EVENTS.learning is not None:
         if not {id(made) for made, _, _ in EVENTS.learning.made}.isdisjoint(map(id, views)):
             return None  # that of the next step is no view of memory while it is followed
-        EVENTS.learning.reads += 1
-    return np.array(seen_through(flat_view(buffer).reshape(source.shape), views))
+    return source, views
 
 
 def number_at_hand(node: Node) -> int | None:
@@ -94,7 +134,7 @@ def number_at_hand(node: Node) -> int | None:
         return None
     if EVENTS.learning is not None or RUNNING.traces or is_tracing():
         return None
-    number = shown_values(node)
+    number = shown_number(node)
     return None if number is None else int(number)
 
 

@@ -267,6 +267,16 @@ def is_view(node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
+def is_gone_or_view(reference):
+    "whether a tensor is gone, or reads memory alone"
+    tensor: Tensor = referred(reference)
+    need(tensor)
+    if tensor == None:
+        return 1
+    need(type_of(tensor) == world.Tensor)
+    node: Node = tensor._node
+    return is_view(node)
+
 def is_all_stored(graph: graph):
     "nothing that is alive has, or may read, what is computed on the way"
     live: LiveTable = world.live
@@ -285,7 +295,7 @@ def is_all_stored(graph: graph):
         PyDict_Next(world.new, at, entry, entry + 8)
         reference = PyDict_GetItemWithError(live.data, entry[0])
         if reference and not is_root(graph, PyLong_AsUnsignedLongLong(entry[0])):
-            need(not is_alive(reference))
+            need(is_gone_or_view(reference))
     return 1
 
 def are_usual(graph: graph, owners):

@@ -11,6 +11,7 @@ from picograd.engine import carried, native_calls, pending
 from picograd.engine.live import LiveTable
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
+from picograd.graph.row import WRITES
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded
@@ -166,7 +167,10 @@ def is_idle():
     need(traces)
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
     need(not (PyList_Size(active) | PyList_Size(traces) | waiting | is_passed()))
-    return PyDict_Size(world.new) <= PyLong_AsLongLong(world.budget)
+    return PyDict_Size(world.new) <= budget()
+
+def budget():
+    return PyLong_AsLongLong(PyDict_GetItemWithError(world.pending, world.budget))
 
 def flushed():
     "as in pending.py, without the sweep"
@@ -247,7 +251,46 @@ def picograd_computed(self, arguments, count):
     return computed(arguments[0], arguments[1], arguments[2] == True)
 """
 
-TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE
+WRAPPING = """
+def enter_waiting(node: Node, reference, key):
+    "enters the tensor of a node that waits, as the last one; 0 where another has that"
+    live: LiveTable = world.live
+    found = PyDict_GetItemWithError(live.data, key)
+    if found:
+        need(referred(found) == None)
+        PyDict_DelItem(live.data, key)
+    drop(live.waiting, key)
+    PyDict_SetItem(live.data, key, reference)
+    PyDict_SetItem(live.waiting, key, reference)
+    PyDict_SetItem(world.new, key, None)
+    return 1
+
+@python
+def picograd_wrap(self, arguments, count):
+    "`wrap(node, tracks)`: the tensor of a node that waits; None where Python has to look"
+    if count != 2:
+        refuse("wrap takes a node and a flag")
+    node: Node = arguments[0]
+    need(type_of(node) == world.Node and node.realized == None and PyTuple_Size(node.inputs))
+    need(not PyDict_GetItemWithError(world.writing, node.op))
+    recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0)) + 1
+    need(PyList_GetItem(world.is_due, 0) == False and recorded <= budget())
+    tensor: Tensor = new_tensor(own(node))
+    need(tensor)
+    replace(tensor._tracks, own(arguments[1]))
+    reference = PyWeakref_NewRef(tensor, 0)
+    key = PyLong_FromVoidPtr(node)
+    if reference and key and enter_waiting(node, reference, key):
+        PyList_SetItem(world.recorded, 0, PyLong_FromLongLong(recorded))
+    else:
+        Py_DecRef(tensor)
+        tensor = 0
+    Py_DecRef(reference)
+    Py_DecRef(key)
+    return tensor
+"""
+
+TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING
 
 
 def declare_tensors() -> None:
@@ -260,12 +303,12 @@ def declare_tensors() -> None:
         "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
         "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),
         "passed": carried.entries(carried.PASSED), "flushed": pending.FLUSHED,
-        "recorded": pending.RECORDED, "is_due": pending.IS_DUE, "budget": pending.BUDGET,
+        "recorded": pending.RECORDED, "is_due": pending.IS_DUE,
+        "pending": vars(pending), "budget": "BUDGET", "writing": dict.fromkeys(WRITES, True),
     }  # fmt: skip
     slots = {
         Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
         LiveTable: ("data", "waiting", "limit"), DType: ("kind",),
     }  # fmt: skip
-    native_calls.declare(
-        TEXT, ("picograd_computed",), world, slots, {}, {"MOST_PASSED": MOST_PASSED}
-    )
+    functions = "picograd_computed", "picograd_wrap"
+    native_calls.declare(TEXT, functions, world, slots, {}, {"MOST_PASSED": MOST_PASSED})

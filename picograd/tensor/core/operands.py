@@ -73,8 +73,9 @@ def as_axis(axis: Any, rank: int, op: str) -> int:
 
 def as_axes(axes: Any, rank: int, op: str) -> Shape:
     """Read one axis, several or None (all)."""
-    is_one = isinstance(axes, int) and type(axes) is not bool
-    if axes is None or is_one:
+    if axes is None:
+        return tuple(range(rank))
+    if isinstance(axes, int) and type(axes) is not bool:
         return normalise_axes(axes, rank, op)
     try:
         is_ordered = type(axes) is tuple or (

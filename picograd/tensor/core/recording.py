@@ -4,20 +4,19 @@
 gradients, and how it lets its graph go. `apply` records an operation, `write` an in-place change.
 """
 
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
-from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
+from picograd.dtype import DType, category, dtype_named, int64, scalar_dtype
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
+from picograd.engine.native_calls import CODED
 from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
@@ -26,7 +25,7 @@ from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
-from picograd.number import GivenInt, given, position_of
+from picograd.number import given
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -34,10 +33,9 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
-from picograd.tensor.indexing import indexing, selecting, spans
+from picograd.tensor.indexing import selecting
 from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
@@ -272,7 +270,7 @@ def is_shared(node: Node) -> bool:
 
     An operation that gives its operand back may find it computed by another thread meanwhile.
     """
-    return node.realized is not None or pending.is_owned(node)
+    return node.realized is not None or pending.owner(node) is not None
 
 
 def same_value(node: Node) -> Node:
@@ -296,8 +294,24 @@ def wrap_own(node: Node, tracks: bool) -> Any:
     check_recorded(node)
     if tracks and node.op in MOVES:  # no view of the result may be recorded past it
         node.is_asked = True
+    node = node.whole() if tracks and node.op in PAIRS else node
+    is_told = EVENTS.take is not None or RUNNING.traces
+    return begun(node, tracks) if is_told else wrap_new(node, tracks)
+
+
+def wrap_new(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a node that no trace or way is told of; by machine code as a rule."""
+    made = None
+    if CODED.wrap is not None:
+        with pending.LOCK:
+            made = CODED.wrap(node, tracks)
+    return begun(node, tracks) if made is None else made
+
+
+def begun(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a node, and compute what waits if that is much."""
     tensor = Recorded.kind.__new__(Recorded.kind)
-    start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
+    start(tensor, node, tracks)
     if pending.is_over_budget():
         pending.realize_all()
     return tensor
@@ -387,7 +401,8 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
     if not is_recorded:
         raise no_tensor(function, operands)
     is_view = function in SHOWING
-    is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
+    # before casts, behind which nobody looks
+    is_theirs = bool(foreign.SHARED) and foreign.are_read(nodes)
     if is_theirs and not (is_view or (function is selecting.read and is_basic(nodes[1]))):
         nodes = foreign.kept(nodes, operands, tracks)
     if REGIONS.dtypes:
@@ -459,7 +474,8 @@ def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any
 
 def is_plain(nodes: Sequence[Node]) -> bool:
     """Tell whether nothing changes what an operation on some nodes records, or notes it."""
-    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.are_read(nodes))
+    is_told = RUNNING.active or RUNNING.traces or REGIONS.dtypes
+    return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
 @event
@@ -528,63 +544,6 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
             dtype = int64
         return wrap(constant("op", value, (), dtype, like.device), False)
     return Recorded.kind.of(value, device=like.device)
-
-
-def is_tuple_like(items: Any) -> bool:
-    """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
-
-    A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
-    """
-    if not isinstance(items, (list, range)) or len(items) >= 32:
-        return False
-    kinds = (Recorded, slice, list, tuple, range, np.ndarray)
-    return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
-
-
-def selector(items: Any) -> list[Any]:
-    """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
-    listed = items if isinstance(items, tuple) else (items,)
-    if is_tuple_like(items):
-        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
-        listed = tuple(items)
-    return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
-
-
-def item_of(item: Any) -> Any:
-    """Read a slice with tensors in it: a span if its length is known, else numbers.
-
-    A view is recorded again when its base was written: from the same given numbers.
-    """
-    if isinstance(item, range):
-        return spans.numbers_of(item)
-    if not isinstance(item, slice):
-        return position_of(item)
-    if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
-        is_fixed = type(item.start) is not int or item.stop is None
-        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
-    ends = [read(end) for end in (item.start, item.stop, item.step)]
-    return spans.span_of(*ends) or item
-
-
-def index_node(item: "Recorded") -> Any:
-    """Give the node of a tensor that indexes, or the one number that it is where that is at hand.
-
-    uint8 is an old spelling of a mask.
-    """
-    if (number := number_at_hand(item._node)) is not None:
-        return position_of(number)
-    node = foreign.steady(item._node)
-    if item.dtype is not uint8:
-        return node
-    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
-    return node.cast(bool_)
-
-
-def kept_number(item: Any) -> Any:
-    """Keep the value of an index that is a tensor: the view that it chose stays that view."""
-    if isinstance(item, indexing.Span):
-        return replace(item, start=wrap(build.contiguous(item.start), False))
-    return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
 
 
 def check_write(op: str, target: "Recorded", node: Node) -> None:

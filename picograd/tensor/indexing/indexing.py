@@ -17,7 +17,7 @@ from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.late_methods import dataclass
-from picograd.number import given, index_of, is_given, size_of, start_of
+from picograd.number import GivenInt, given, index_of, is_given, size_of, start_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import Shape
 from picograd.tensor.core.function import recorded
@@ -34,7 +34,7 @@ from picograd.tensor.core.operands import (
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
-from picograd.traced_number import TracedNumber, value_of
+from picograd.traced_number import SIZED, TracedNumber, value_of
 
 
 @dataclass(slots=True)
@@ -106,6 +106,26 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
             add_item(selection, item, shape[axis])
             axis += 1
     return selection
+
+
+def chosen(node: Node, items: Sequence[Any]) -> Node | None:
+    """View what whole numbers choose, as `parse` and `take` do; None where these have to look."""
+    shape, ranges = node.shape, []
+    if SIZED or len(items) > len(shape):
+        return None
+    for item, size in zip(items, shape):
+        if type(item) is not GivenInt or not -size <= (at := operator.index(item)) < size:
+            return None
+        if at < 0:
+            at += size
+            item = GivenInt(at)
+        ranges.append((item if size != 1 else 0, at + 1, 1))
+    rest = shape[len(ranges) :]
+    cut = (1,) * len(ranges) + rest
+    if cut != shape:
+        ranges += [(0, size, 1) for size in rest]
+        node = node.view("slice", tuple(ranges), cut)
+    return node.reshape(rest)
 
 
 def is_new(item: Any) -> bool:

@@ -14,11 +14,11 @@ from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, 
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import lying_along
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
-from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.arguments import need_tensor, selector
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
-from picograd.tensor.core.recording import Recorded, apply, read, rewrite, selector, wrap
+from picograd.tensor.core.recording import Recorded, apply, read, rewrite, wrap
 from picograd.tensor.indexing import indexing, masking, selecting
 
 REDUCES = ("prod", "mean", "amax", "amin")

@@ -225,6 +225,8 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
 
 def read(node: Node, items: Sequence[Any]) -> Node:
     """Compute x[items]; a view is made sooner than its recording would be found."""
+    if (made := indexing.chosen(node, items)) is not None:
+        return made
     if NUMBERS_AND_RANGES.issuperset(map(type, items)):
         return indexing.take(node, indexing.parse(node.shape, items))
     looks = any(type(item) is Node and item.dtype is bool_ for item in items)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from picograd.engine import pending
 from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.graph.room import check_recorded
+from picograd.graph.room import CLEARLY_FINE, check_recorded
 from picograd.graph.row import NUMBERS
+from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
@@ -23,17 +23,21 @@ from picograd.tensor.core.recording import (
     Same,
     apply,
     as_tensor,
-    fill,
     is_plain,
     rewrite,
     update,
+    wrap_new,
+    wrap_own,
 )
 from picograd.tensor.core.subclasses import ask, asked_kinds, is_asked
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
-# Of two floats of one dtype and shape: nothing to prepare.
+# Of two floats of one dtype and shape, or of one and a number: nothing to prepare.
 SIMPLE = (elementwise.arithmetic, elementwise.division)
+COMPARING = (elementwise.compare, elementwise.compare_swapped)
+DIRECT = {*SIMPLE, *COMPARING}
+WHOLE = range(-(1 << 24), 1 << 24)  # every float32 tells these apart
 STEADY.update(SIMPLE)
 SCALING.add(elementwise.add_scaled)
 
@@ -125,10 +129,11 @@ class OperatorMethods(Recorded):
     @composed("matmul")
     def __matmul__(self: Same, other: Same) -> Same:
         is_short = EVENTS.take is None and isinstance(other, Recorded)
-        made = multiplied(self, other) if is_short else None
+        if is_short and (made := multiplied(self, other)) is not None:
+            return made  # type: ignore[no-any-return]
         if hasattr(other, "__rmatmul__") and not hasattr(other, "__array__"):
             return other.__rmatmul__(self)
-        return apply(products.matmul, self, as_tensor(other, self)) if made is None else made
+        return apply(products.matmul, self, as_tensor(other, self))
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
         return apply(products.matmul, as_tensor(other, self), self)
@@ -436,7 +441,38 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    return wrap_plain(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+    return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+
+
+def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
+    """Record a comparison of two float tensors as `paired` does."""
+    x, y = a._node, b._node
+    if not are_usual(x, y) or x.shape != y.shape:
+        return None
+    x, y = (x, y) if function is elementwise.compare else (y, x)
+    return wrap_new(x.binary(op, y), False)
+
+
+def with_number(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
+    """Record an elementwise op of a float32 or float64 tensor and a number as `paired` does."""
+    is_first = isinstance(a, Recorded)
+    tensor, number = (a, b) if is_first else (b, a)
+    if type(number) is float:
+        number = given(number)
+    elif type(number) is int and number in WHOLE:
+        number = like(float(number), given(number))
+    else:
+        return None
+    node = tensor._node if isinstance(tensor, Recorded) else None
+    if node is None or not are_usual(node, node) or node.dtype.bits < 32:
+        return None
+    tracks = tensor._tracks and function not in COMPARING
+    if tracks and not MODE.enabled:
+        return None
+    const = Node("const", (), number, node.shape, node.dtype, node.device)
+    is_straight = is_first is not (function is elementwise.compare_swapped)
+    made = node.binary(op, const) if is_straight else const.binary(op, node)
+    return wrap_own(made, tracks)
 
 
 def are_usual(x: Node, y: Node) -> bool:
@@ -455,19 +491,9 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
     if tracks and not MODE.enabled:
         return None
     made = build.matrix_product(x, y)
-    check_recorded(made)
-    return wrap_plain(made, tracks)
-
-
-def wrap_plain(node: Node, tracks: bool) -> Any:
-    """Make a tensor of a new node whose size is no absurd one, where `is_plain`."""
-    tensor = Recorded.kind.__new__(Recorded.kind)
-    fill(tensor, node, tracks)
-    with pending.LOCK:
-        pending.track(node, tensor)
-    if pending.is_over_budget():
-        pending.realize_all()
-    return tensor
+    if made.shape[0] * made.shape[1] > CLEARLY_FINE:
+        check_recorded(made)
+    return wrap_new(made, tracks)
 
 
 def ask_operator(op: str, *operands: Any) -> Any:
@@ -490,8 +516,13 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         known = EVENTS.take(operate, (function, op, a, b, *more), {})
         if known is not MISS:
             return known
-    if function in SIMPLE and isinstance(a, Recorded) and isinstance(b, Recorded):
-        made = paired(op, a, b)
+    if function in DIRECT:
+        if not isinstance(a, Recorded) or not isinstance(b, Recorded):
+            made = with_number(function, op, a, b)
+        elif function in SIMPLE:
+            made = paired(op, a, b)
+        else:
+            made = compared(function, op, a, b)
         if made is not None:
             return made
     if not isinstance(b, (Recorded, int, float, complex, np.generic)):

@@ -66,7 +66,11 @@ class Changes:
             capture.early.run(inputs)
         if capture.recorded != pending.recorded():
             prepare_writes(capture, args)
-        values = draw_again(capture, ()) if self.draws else scalar_values(capture.scalars)
+        values: Sequence[int | float] = ()
+        if self.draws:
+            values = draw_again(capture, ())
+        elif capture.scalars:
+            values = scalar_values(capture.scalars)
         kept = self.kept() if self.gradients else None
         Storage.replays += 1
         results = plan.run(inputs, values, "", kept)
@@ -164,10 +168,13 @@ class Closure:
             return computed(plan.fill(taken), shape, is_made)
         else:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
-        made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
         if capture.checks:
             check_results(capture, found)
-        return made[0] if self.is_single else put_together(capture, made, ())
+        if self.is_single:
+            ((number, shape, is_made),) = self.results
+            return self.made(found[number], shape, is_made)
+        made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
+        return put_together(capture, made, ())
 
     def compile(self, plan: CompiledPlan) -> None:
         """Let machine code do what it can from now on; again, where other things are expected."""

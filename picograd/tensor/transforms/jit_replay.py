@@ -10,6 +10,7 @@ import dataclasses
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from sys import getrefcount
 from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, RuntimeScalar, Storage
@@ -325,22 +326,22 @@ def run(
 
 def own_memory(owner: Any, shape: tuple[int, ...]) -> Buffer | None:
     """Give the memory of a tensor's gradient, if all that leads to it is the tensor itself."""
-    if held(owner, "_grad") != ALONE:
+    if getrefcount(owner._grad) != ALONE:
         return None
     gradient: Any = owner._grad
     is_plain = type(gradient) is Tensor and not gradient._tracks and gradient._view is None
     if not is_plain or gradient._hooks is not None or gradient._history is not None:
         return None
-    if held(gradient, "_node") != ALONE:
+    if getrefcount(gradient._node) != ALONE:
         return None
     node = gradient._node
-    if type(node.arg) is not Storage or node.shape != shape or held(node, "arg") != ALONE:
+    if type(node.arg) is not Storage or node.shape != shape or getrefcount(node.arg) != ALONE:
         return None
     storage = node.arg
-    if held(storage, "buffer") != ALONE:
+    if getrefcount(storage.buffer) != ALONE:
         return None
     buffer: Any = storage.buffer
-    if type(buffer.handle) is not Allocation or held(buffer, "handle") != ALONE:
+    if type(buffer.handle) is not Allocation or getrefcount(buffer.handle) != ALONE:
         return None
     storage.count_writes()
     return buffer  # type: ignore[no-any-return]

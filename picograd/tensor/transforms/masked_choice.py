@@ -11,7 +11,8 @@ from typing import Any
 
 from picograd.engine.debug import user_line
 from picograd.errors import ShapeError, TraceError
-from picograd.tensor.core.recording import Recorded, apply, selector
+from picograd.tensor.core.arguments import selector
+from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.indexing import masking, selecting
 from picograd.tensor.indexing.masking import Region
 from picograd.tensor.tensor import Tensor

@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.engine import pending
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError
 from picograd.tensor.core import cells
@@ -26,6 +27,19 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(cells, "write", noted)
     return found
+
+
+def test_what_reads_the_table_is_computed_before_a_step() -> None:
+    table, wanted = picograd.zeros(3, 4).realize(), np.zeros((3, 4), np.float32)
+    for number in range(40):
+        i, j = number % 3, number % 4
+        change = 0.5 * (number % 7 + table[1 - i].max() - table[i, j])
+        change_wanted = np.float32(0.5) * (number % 7 + wanted[1 - i].max() - wanted[i, j])
+        table[i, j] += change
+        wanted[i, j] += change_wanted
+        assert not len(pending.WRITES)  # it was done at once
+        assert change.item() == pytest.approx(change_wanted)
+    assert np.allclose(table.numpy(), wanted)
 
 
 def test_steps_of_cells_and_rows() -> None:

@@ -41,3 +41,23 @@ def test_a_view_of_memory_is_read_without_a_plan() -> None:
     part, copy = whole[0, 0], whole[0, 0] * 1
     whole.add_(1)
     assert part.tolist() == [1, 2, 3, 4] and copy.tolist() == [0, 1, 2, 3]
+
+
+def test_one_element_of_views_is_read_where_it_lies() -> None:
+    draw = np.random.default_rng(3)
+    for dtype in ("float32", "int64", "uint16", "bool", "bfloat16"):
+        values = draw.integers(0, 2, (3, 1, 4, 2)).astype(np.float32)
+        whole, values = Tensor(values).cast(dtype).realize(), values.astype(int)
+        for _ in range(6):
+            at = tuple(int(draw.integers(-size, size)) for size in values.shape)
+            rows, columns = values[at[0], :, 1:], whole[at[0], :, 1:]
+            found = [whole[at], whole[at[:2]][at[2:]], columns.permute(2, 1, 0)[at[3], 1, 0]]
+            found += [columns.reshape(-1)[3], whole[:, 0].expand(3, 4, 2)[at[0], ::2][1, 0]]
+            wanted = [values[at], values[at], rows[0, 1, at[3]], rows.reshape(-1)[3]]
+            wanted += [values[at[0], 0, 2, 0]]
+            for each, number in zip(found, wanted, strict=True):
+                assert each.item() == number
+                assert each.node.realized is None or dtype == "bfloat16"
+    for wrong in ((3,), (0, -2), (0, 0, 4)):
+        with pytest.raises(IndexError, match="getitem"):
+            whole[wrong]

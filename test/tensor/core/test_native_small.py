@@ -12,7 +12,7 @@ from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor
-from picograd.engine import carried, followed, pending, small
+from picograd.engine import carried, followed, native_calls, pending, small
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
@@ -44,7 +44,7 @@ def counted(monkeypatch):
         found.append(done)
         return done
 
-    monkeypatch.setattr(small.CODED, "compute", counting)
+    monkeypatch.setattr(native_calls.CODED, "compute", counting)
     with picograd.config.override(dynamic=0):  # each size has a plan
         yield found
 
@@ -171,7 +171,7 @@ def test_views_of_memory_that_are_alive(counted):
         (row[None] @ weight).exp().realize()
     assert counted[-1]
     cut = (weight * 2).realize().detach()  # lets go what it is made of
-    assert small.CODED.compute([(row[None] @ cut).exp()._node], "") is None
+    assert native_calls.CODED.compute([(row[None] @ cut).exp()._node], "") is None
 
 
 def test_writes_that_wait_come_first(counted):
@@ -218,10 +218,10 @@ def test_the_unusual_is_left_to_python(kind, counted):
     settings = {"off": {"native": 0}, "watched": {"debug": -1}}.get(kind, {})
     with picograd.config.override(**settings):
         if kind == "traced":
-            picograd.jit(lambda: counted.append(small.CODED.compute(nodes, "")) or a + 1)()
+            picograd.jit(lambda: counted.append(native_calls.CODED.compute(nodes, "")) or a + 1)()
             assert None in counted[-4:]
         else:
-            assert small.CODED.compute(nodes, "") is None
+            assert native_calls.CODED.compute(nodes, "") is None
     assert x._node.realized is None
 
 
@@ -354,7 +354,8 @@ def test_the_line_of_the_user_is_noted():
     a, b = leaf(1), leaf(2)
     for _ in range(RUNS):
         (a + b).realize()
-    assert __file__ in (a + b).realize()._node.arg.buffer.origin
+    line = sys._getframe().f_lineno + 1
+    assert (a + b).realize()._node.arg.buffer.line == f"{__file__}:{line}"
 
 
 @pytest.mark.parametrize("is_raised", [False, True])

@@ -9,13 +9,13 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.buffer import Buffer, Storage
-from picograd.engine import native_calls, pending
+from picograd.engine import carried, native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.graph.node import Node
 from picograd.runtime.memory import Allocation
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core.native_tensors import NODE, TENSOR
-from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.recording import Recorded, begun
 
 pytestmark = [
     pytest.mark.usefixtures("cpu_by_default"),
@@ -69,6 +69,26 @@ def test_it_ends_as_others_do():
     alone = [object()]
     held = alone[0]
     assert sys.getrefcount(buffer) == sys.getrefcount(held) - 1
+
+
+def test_what_waits_is_entered_as_python_enters_it():
+    a = Tensor(np.arange(4, dtype=np.float32), requires_grad=True).realize()
+    for _ in range(3 * NATIVE_AFTER):
+        (a.detach() + a.detach()).realize()
+    made = []
+    for wrap in native_calls.CODED.wrap, begun:
+        count, tracks = pending.RECORDED[0], wrap is begun
+        tensor = wrap((a if tracks else a.detach()).sin().node.again(), tracks)
+        assert pending.RECORDED[0] == count + 2 + (not tracks) and id(tensor._node) in carried.NEW
+        assert pending.owner(tensor._node) is tensor and tensor._node in pending.LIVE.pending()
+        assert tensor._tracks is tracks
+        made.append(tensor)
+    for name in set(TENSOR) - {"_node", "_tracks"}:
+        assert getattr(made[0], name) == getattr(made[1], name), name
+    for node in made[0]._node, a._node:  # another tensor has it, or it is in memory
+        assert native_calls.CODED.wrap(node, False) is None
+    with pytest.raises(TypeError, match="wrap takes"):
+        native_calls.CODED.wrap(a._node)
 
 
 @pytest.mark.parametrize("given", [(), (1, (), True), (None,) * 3, ("a", "b"), (object(), (1,), 0)])

@@ -8,6 +8,10 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.errors import DTypeError
+from picograd.graph.node import Node
+from picograd.tensor.core.recording import apply
+from picograd.tensor.math import elementwise
+from picograd.tensor.math.methods_operator import operate
 
 torch = pytest.importorskip("torch")
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -114,3 +118,27 @@ def test_lists_with_operators_of_their_own_are_asked() -> None:
     assert x + Pair((1, 2)) == "(2,) + pair" and x @ Pair((1, 2)) == "(2,) @ pair"
     assert (x > Pair((1, 2))) == "pair < (2,)"
     assert (x + (1, 2)).tolist() == [2.0, 4.0]
+
+
+NUMBERS = 0, 1, -1, 2, -7, 1 << 30, 0.0, -0.0, 1.0, 0.5, 3.5e38, 1e300, float("inf"), float("nan")
+PAIRS = (
+    (elementwise.arithmetic, ("add", "sub", "mul", "mod")), (elementwise.division, ("div",)),
+    (elementwise.compare, ("equal", "not_equal", "less", "less_equal")),
+    (elementwise.compare_swapped, ("less", "less_equal")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_the_short_way_records_what_the_long_way_does(dtype: str) -> None:
+    x, y = (Tensor([[1.0, 2.0]]).cast(dtype).detach().requires_grad_() for _ in range(2))
+
+    def told(node: Node) -> Any:
+        arg = type(node.arg), repr(node.arg)
+        return node.op, arg, node.shape, node.dtype, [*map(told, node.inputs)]
+
+    for function, ops in PAIRS:
+        for op in ops:
+            for a, b in ((x, y), *[(x, n) for n in NUMBERS], *[(n, x) for n in NUMBERS]):
+                short, long = operate(function, op, a, b), apply(function, op, a, b)
+                assert told(short.node) == told(long.node), (op, a, b)
+                assert short.requires_grad == long.requires_grad
