@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import add, and_
+from types import SimpleNamespace
+from typing import Any
 
 from picograd.dtype import bool_
 from picograd.errors import AssertedError, DTypeError, ShapeError, ValueRangeError
@@ -160,81 +163,27 @@ def as_numbers(mask: Tensor, like: Tensor) -> Tensor:
     return mask.where(-math.inf, 0.0).cast(like.dtype) if mask.dtype is bool_ else mask
 
 
-def folded(masks: list[Tensor], meet: Any) -> Tensor | None:
-    """Join masks from left to right; None if there are none."""
-    result = None
-    for mask in masks:
-        result = mask if result is None else meet(result, mask)
-    return result
-
-
 def join(masks: list[Tensor], like: Tensor) -> Tensor | None:
     """Join masks of what is forbidden: bools to one of what is allowed, else numbers to add."""
+    if not masks:
+        return None
     if all(mask.dtype is bool_ for mask in masks):
-        allowed = [mask.logical_not() for mask in masks]
-        return folded(allowed, lambda a, b: a & b)
-    numbers = [as_numbers(mask, like) for mask in masks]
-    return folded(numbers, lambda a, b: a + b)
-
-
-class Projection(NamedTuple):
-    """This class is what maps the mixed values to the output."""
-
-    weight: Tensor
-    bias: Tensor | None
-
-
-class GivenWeights:
-    """This class holds what `attend` reads of a layer, where there is none."""
-
-    in_proj_weight: Tensor | None
-    in_proj_bias: Tensor | None
-    q_proj_weight: Tensor | None
-    k_proj_weight: Tensor | None
-    v_proj_weight: Tensor | None
-    bias_k: Tensor | None
-    bias_v: Tensor | None
-    add_zero_attn: bool
-    dropout: float
-    training: bool
-    out_proj: Projection
-    batch_first = False
-
-    def __init__(self, num_heads: int, embed_dim: int) -> None:
-        if embed_dim % num_heads:
-            text = f"embed_dim_to_check={embed_dim} does not divide by num_heads={num_heads}"
-            raise AssertedError("multi_head_attention_forward", text, "choose a divisor")
-        self.num_heads, self.embed_dim = num_heads, embed_dim
+        return reduce(and_, [mask.logical_not() for mask in masks])
+    return reduce(add, [as_numbers(mask, like) for mask in masks])
 
 
 @within("functional")
 def multi_head_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_k: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None,
-    training: bool = True,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None,
-    static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
+    in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
+    bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
+    need_weights: bool = True, attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None, static_v: Tensor | None = None,
+    average_attn_weights: bool = True, is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Attend as `nn.MultiheadAttention` does, with given weights: (L, B, E) -> (L, B, E).
 
     `in_proj_weight` (3 E, E), or with `use_separate_proj_weight` one matrix each.
@@ -249,12 +198,12 @@ def multi_head_attention_forward(
     if static_k is not None or static_v is not None:
         fix = "pass key and value"
         raise ValueRangeError("multi_head_attention_forward", "no static_k and static_v here", fix)
-    layer = GivenWeights(num_heads, embed_dim_to_check)
+    layer = SimpleNamespace(**locals(), batch_first=False, dropout=dropout_p)
+    if embed_dim_to_check % num_heads:
+        text = f"embed_dim_to_check={embed_dim_to_check} does not divide by num_heads={num_heads}"
+        raise AssertedError("multi_head_attention_forward", text, "choose a divisor")
+    layer.embed_dim = embed_dim_to_check
     layer.in_proj_weight = None if use_separate_proj_weight else in_proj_weight
-    layer.q_proj_weight, layer.k_proj_weight = q_proj_weight, k_proj_weight
-    layer.v_proj_weight, layer.in_proj_bias = v_proj_weight, in_proj_bias
-    layer.bias_k, layer.bias_v, layer.add_zero_attn = bias_k, bias_v, add_zero_attn
-    layer.dropout, layer.training = dropout_p, training
-    layer.out_proj = Projection(out_proj_weight, out_proj_bias)
+    layer.out_proj = SimpleNamespace(weight=out_proj_weight, bias=out_proj_bias)
     options = need_weights, attn_mask, average_attn_weights, is_causal
     return attend(layer, query, key, value, key_padding_mask, *options)

@@ -1,13 +1,8 @@
 """RNN, LSTM and GRU over whole sequences: several layers, both directions, dropout between.
 
 The input's part of all gates is one product over all time steps; what remains of a step is a loop
-of the graph (`picograd.scan`), recorded once for any number of steps.
-
-One step of RNN, LSTM and GRU: the arithmetic, and the cells as modules.
-
-`step` functions take the input's part of the gates already multiplied, so that a layer multiplies
-all time steps at once. Gate orders are PyTorch's: LSTM input, forget, cell, output; GRU reset,
-update, new.
+of the graph (`picograd.nn.recurrent_loops`), recorded once for any number of steps. Cells are one
+step as modules.
 """
 
 import math
@@ -17,12 +12,21 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType, float32
-from picograd.engine.followed import event
 from picograd.errors import ShapeError, ValueRangeError, check_known, check_probability
 from picograd.graph.room import check_pieces
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.nn.recurrent_loops import (
+    GATES,
+    STEPS,
+    Input,
+    State,
+    Weights,
+    are_side_by_side,
+    over_layers,
+    over_time,
+)
 from picograd.nn.utils.rnn import PackedSequence, host_values, known_tensor, places_of, spread
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -31,41 +35,6 @@ from picograd.tensor.core.autocast import get_autocast_dtype, is_autocast_enable
 from picograd.tensor.core.together import together
 from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
-from picograd.tensor.transforms.scan import scan
-
-State = tuple[Tensor, ...]
-Input = tuple[Tensor, Tensor | None]  # weight and bias of a layer's input
-Weights = tuple[Tensor, Tensor | None, Tensor | None]  # of its state, its bias, the projection
-# Batches, layers, weights and bytes of a number at most, of which layers run side by side on a GPU
-FEW_ROWS, FEW_LAYERS, FEW_WEIGHTS, WIDEST = 128, 4, 1 << 24, 2
-GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
-
-
-def rnn_tanh_step(given: Tensor, hidden: Tensor, state: State) -> State:
-    """Compute h' = tanh(given + hidden): (B, H) each."""
-    return ((given + hidden).tanh(),)
-
-
-def rnn_relu_step(given: Tensor, hidden: Tensor, state: State) -> State:
-    """Compute h' = relu(given + hidden): (B, H) each (Elman, 1990)."""
-    return ((given + hidden).relu(),)
-
-
-def lstm_step(given: Tensor, hidden: Tensor, state: State) -> State:
-    """Compute (h', c') of given and hidden (B, 4 H) and c (B, H) (Hochreiter et al., 1997)."""
-    enter, forget, cell, leave = (given + hidden).chunk(4, -1)
-    kept = forget.sigmoid() * state[1] + enter.sigmoid() * cell.tanh()
-    return leave.sigmoid() * kept.tanh(), kept
-
-
-def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
-    """Compute h' of given and hidden (B, 3 H) and h (B, H) (Cho et al., 2014)."""
-    (reset, update, new), (reset_h, update_h, new_h) = (given.chunk(3, -1), hidden.chunk(3, -1))
-    candidate = (new + (reset + reset_h).sigmoid() * new_h).tanh()
-    return (candidate + (update + update_h).sigmoid() * (state[0] - candidate),)
-
-
-STEPS = {"RNN_TANH": rnn_tanh_step, "RNN_RELU": rnn_relu_step, "LSTM": lstm_step, "GRU": gru_step}
 
 
 @together
@@ -202,91 +171,6 @@ def mode_of(op: str, nonlinearity: str) -> str:
     """Find PyTorch's name of an Elman network with a nonlinearity."""
     check_known(op, "nonlinearity", nonlinearity, ("tanh", "relu"))
     return "RNN_" + nonlinearity.upper()
-
-
-@event
-def over_time(
-    mode: str, rows: tuple[Tensor, Tensor | None], state: State, weights: Weights, is_reverse: bool
-) -> tuple[State, Tensor]:
-    """Run the loop of one direction: the input's part (T, B, G*H), and whether it counts.
-
-    The weights are those of the state, its bias, and the projection.
-    """
-
-    def step(state: State, x: Any) -> tuple[State, Tensor]:
-        moved = advance_state(mode, x[0], state[0], state, weights, x[1])
-        return moved, moved[0]
-
-    return scan(step, state, rows, reverse=is_reverse)
-
-
-def advance_state(
-    mode: str, given: Tensor, own: Tensor, state: State, weights: Weights,
-    inside: Tensor | None = None,
-) -> State:  # fmt: skip
-    """Compute the next state of a layer from its `own` output; where not `inside` it stays."""
-    moved = STEPS[mode](given, own.linear(*weights[:2]), state)
-    if weights[2] is not None:
-        moved = (moved[0].linear(weights[2]), *moved[1:])
-    # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
-    moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
-    return moved if inside is None else tuple(inside.where(a, b) for a, b in zip(moved, state))
-
-
-@event
-def over_layers(
-    mode: str, given: Tensor, states: Sequence[State], inputs: Sequence[Input],
-    weights: Sequence[Weights], factors: Sequence[Tensor],
-) -> tuple[Sequence[State], Tensor]:  # fmt: skip
-    """Run the loop of all layers: each is a step behind the one before, and beside it.
-
-    The products of a step do not wait for each other, and a GPU that one of them leaves idle does
-    them at once. `given` is the first layer's input's part, of more steps than there are layers.
-    The first and the last steps, which not all layers take, are outside of the loop. `factors`
-    (T, B, H), where there are any, are those of each layer's output as the input of the next.
-    """
-    late, count = len(states) - 1, given.shape[0]
-    first = [x[:late].unbind(0) for x in factors]
-    last = [x[count - late :].unbind(0) for x in factors]
-    between = [x[late - n : count - n] for n, x in enumerate(factors, 1)]
-
-    def step(states: Any, known: Any, rows: Any, layers: range) -> tuple[State, ...]:
-        found, own = list(states), known or outputs(states)
-        for layer in layers:
-            given = rows[layer].linear(*inputs[layer]) if layer else rows[layer]
-            found[layer] = advance_state(mode, given, own[layer], states[layer], weights[layer])
-        return tuple(found)
-
-    def copies(states: Any) -> tuple[Any, Any]:
-        # Gradients by a layer's own product, its gates and the next layer are added a step later.
-        return outputs(states) * (mode == "GRU"), outputs(states)[:-1]
-
-    def whole(carry: Any, x: Any) -> tuple[Any, Tensor]:
-        (states, own, below), (row, at) = carry, x
-        moved = step(states, own, scaled(row, below, at), range(late + 1))
-        return (moved, *copies(moved)), moved[-1][0]
-
-    for number, row in enumerate(given[:late].unbind(0)):
-        at = [x[number - n] for n, x in enumerate(first, 1)]
-        states = step(states, (), scaled(row, outputs(states), at), range(number + 1))
-    carry = states, *copies(states)
-    (states, *_), y = scan(whole, carry, (given[late:], between))
-    ends = []
-    for number in range(1, late + 1):
-        at = [x[number - n - 1] for n, x in enumerate(last, 1)]
-        states = step(states, (), scaled(None, outputs(states), at), range(number, late + 1))
-        ends.append(states[-1][0])
-    return states, Tensor.cat([y, Tensor.stack(ends)], 0)
-
-
-def scaled(given: Any, below: Sequence[Tensor], at: Sequence[Tensor]) -> tuple[Any, ...]:
-    """List the inputs of all layers: the first's as given, others times factors if there are."""
-    return given, *((x * y for x, y in zip(below, at)) if at else below)
-
-
-def outputs(states: Sequence[State]) -> tuple[Tensor, ...]:
-    """Give the output of each layer's last step."""
-    return tuple(state[0] for state in states)
 
 
 class Recurrent(Module):
@@ -454,20 +338,13 @@ class Recurrent(Module):
             problem = "a sequence of 0 steps"
             raise ShapeError(type(self).__name__, problem, "give at least one step")
         first, dtype = self._first(x, state), self._dtype_inside(x, is_packed)
-        layers = range(self.num_layers)
         if dtype is not x.dtype:
             x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
-        if self._is_slanted(x, inside):
-            starts = tuple(zip(*(part.unbind(0) for part in first)))
-            inputs, weights = zip(*[self._weights(f"_l{layer}") for layer in layers])
-            given, factors = x.linear(*inputs[0]), []
-            if self.dropout and self.training:
-                ones = x.new_ones((*x.shape[:2], first[0].shape[-1]))
-                factors = [dropout(ones, self.dropout) for _ in layers[1:]]
-            ends, y = over_layers(self.mode, given, starts, inputs, weights, factors)
-            return y, tuple(Tensor.stack(list(parts), 0) for parts in zip(*ends))
+        is_stack = inside is None and not self.bidirectional
+        if is_stack and are_side_by_side(self.mode, self.num_layers, self.hidden_size, x):
+            return self._side_by_side(x, first)
         lasts: list[State] = []
-        for layer in layers:
+        for layer in range(self.num_layers):
             outputs = []
             for suffix in self._suffixes(layer):
                 start = tuple(part[len(lasts)] for part in first)
@@ -478,6 +355,19 @@ class Recurrent(Module):
             if self.dropout and layer < self.num_layers - 1:
                 x = dropout(x, self.dropout, self.training)
         return x, tuple(Tensor.stack(list(parts), 0) for parts in zip(*lasts))
+
+    def _side_by_side(self, x: Tensor, first: State) -> tuple[Tensor, State]:
+        """Run all layers over (T, B, I) in one loop."""
+        layers = range(self.num_layers)
+        inputs, weights = zip(*[self._weights(f"_l{layer}") for layer in layers])
+        factors: list[Tensor] = []
+        if self.dropout and self.training:
+            ones = x.new_ones((*x.shape[:2], first[0].shape[-1]))
+            factors = [dropout(ones, self.dropout) for _ in layers[1:]]
+        starts = tuple(zip(*(part.unbind(0) for part in first)))
+        given = x.linear(*inputs[0])
+        ends, y = over_layers(self.mode, given, starts, inputs, weights, factors)
+        return y, tuple(Tensor.stack(list(parts), 0) for parts in zip(*ends))
 
     def _direction(
         self, x: Tensor, state: State, suffix: str, inside: Tensor | None
@@ -500,14 +390,6 @@ class Recurrent(Module):
             projection = getattr(self, "weight_hr" + suffix)
         inner = getattr(self, "bias_hh" + suffix) if self.bias and self.mode == "GRU" else None
         return entering, (weight, inner, projection)
-
-    def _is_slanted(self, x: Tensor, inside: Tensor | None) -> bool:
-        """Tell whether all layers run in one loop: where a step of one fills no GPU."""
-        steps, rows = x.shape[:2]
-        weights = (2 * self.num_layers - 1) * GATES[self.mode] * self.hidden_size**2
-        is_small = rows <= FEW_ROWS and weights <= FEW_WEIGHTS and x.dtype.itemsize <= WIDEST
-        is_stack = 1 < self.num_layers <= min(FEW_LAYERS, steps - 1) and not self.bidirectional
-        return inside is None and is_stack and is_small and is_gpu(x.device.partition(":")[0])
 
     def extra_repr(self) -> str:
         """Describe the settings."""

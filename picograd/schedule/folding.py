@@ -344,7 +344,7 @@ def kernel_of(
             for each in part.computes
         ]
         kept.append(replace(part, computes=tuple(computes)))
-    touched = slots_touched(kept)
+    touched = reads | {each.store[0] for part in kept for each in part.computes if each.store}
     numbers = {old: new for new, old in enumerate(sorted(touched))}
     used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
     renamed = tuple([renumbered(part, numbers) for part in kept])

@@ -63,18 +63,6 @@ def test_one_step_and_no_sequence(device):
     assert ours(Tensor.zeros(5, 0, 3, device=device))[0].numpy().shape == (5, 0, 4)
 
 
-@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
-def test_layers_beside_one_another(name, device, monkeypatch):
-    """As on a GPU with few rows: values and gradients, from given states, of few steps too."""
-    monkeypatch.setattr(nn.recurrent, "is_gpu", lambda kind: True)
-    monkeypatch.setattr(nn.recurrent, "WIDEST", 4)
-    ours, reference = pair(name, {"num_layers": 3, "bias": name != "RNN"}, device)
-    states = [array(3, 2, 4), array(3, 2, 4)][: 1 + (name == "LSTM")]
-    call = lambda layer: lambda x, *h: layer(x, h if len(h) > 1 else h[0])  # noqa: E731
-    for steps in (5, 4, 3):
-        compare(call(ours), call(reference), [array(steps, 2, 3), *states], device)
-
-
 def test_half_precision_runs(device):
     layer = nn.LSTM(3, 4, dtype="bfloat16").to(device)
     y, _ = layer(Tensor(array(5, 2, 3), device=device).cast("bfloat16"))
@@ -175,19 +163,6 @@ def test_dropout_is_between_layers(device):
     assert (layer(x)[0].numpy() != layer(x)[0].numpy()).any()
     layer.eval()
     np.testing.assert_array_equal(layer(x)[0].numpy(), layer(x)[0].numpy())
-
-
-def test_dropout_between_layers_beside_one_another(device, monkeypatch):
-    """It draws what it draws where a layer runs after the other."""
-    layer = nn.GRU(3, 4, num_layers=3, dropout=0.5).to(device)
-    x = Tensor(array(5, 2, 3), device=device)
-    found = []
-    for is_gpu in (False, True):
-        monkeypatch.setattr(nn.recurrent, "is_gpu", lambda kind, is_gpu=is_gpu: is_gpu)
-        monkeypatch.setattr(nn.recurrent, "WIDEST", 4)
-        picograd.manual_seed(0)
-        found.append(layer(x)[0].numpy())
-    np.testing.assert_allclose(*found, atol=1e-6)
 
 
 def train(model, head, x, target, loss, steps, device):
