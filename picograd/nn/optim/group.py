@@ -437,7 +437,7 @@ def export_state(
 
 
 def set_apart(entries: Iterable[dict[str, Tensor]]) -> None:
-    """Copy the number that counts the steps of several parameters: PyTorch adds to each in place."""
+    """Copy the number that counts steps of several parameters: PyTorch adds to each in place."""
     places: dict[int, list[tuple[dict[str, Tensor], str]]] = {}
     for entry in entries:
         for name, tensor in entry.items():

@@ -23,7 +23,7 @@ def test_layout():
 
 
 def test_each_parameter_has_a_step_of_its_own():
-    """PyTorch's optimizers add to each in place: those of a file were one, and counted threefold."""
+    """PyTorch's add to each in place: those of a file were one, and counted threefold."""
     weights = [nn.Parameter(Tensor([float(i)])) for i in range(3)]
     optimizer = nn.optim.Adam(weights)
     for weight in weights:
