@@ -1,5 +1,7 @@
 """The names PyTorch's users look for."""
 
+import pytest
+
 import picograd
 
 
@@ -11,6 +13,27 @@ def test_names():
     assert picograd.amp.get_autocast_dtype("cuda") is picograd.get_autocast_dtype("cuda")
 
 
-def test_functions_of_the_users_own_run_as_they_are():
-    assert picograd.amp.custom_fwd(device_type="cuda")(len)([1]) == 1
-    assert picograd.amp.custom_bwd(len, device_type="cuda")([1]) == 1
+@pytest.mark.parametrize("cast", [None, picograd.float32])
+def test_functions_of_the_users_own_compute_in_their_region(cast):
+    seen = []
+
+    class Product(picograd.autograd.Function):
+        @staticmethod
+        @picograd.amp.custom_fwd(device_type="cpu", cast_inputs=cast)
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x @ x
+
+        @staticmethod
+        @picograd.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, gradient):
+            (x,) = ctx.saved_tensors
+            seen.append((x @ x).dtype)
+            return gradient.float() @ x.float()
+
+    x = picograd.ones(2, 2, requires_grad=True)
+    wide = picograd.float32 if cast else picograd.bfloat16
+    with picograd.autocast("cpu"):
+        y = Product.apply(x.bfloat16() if cast else x)
+    y.sum().backward()
+    assert y.dtype == wide and seen == [wide] and x.grad.tolist() == [[2.0, 2.0]] * 2

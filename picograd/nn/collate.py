@@ -17,6 +17,7 @@ from picograd.tensor.public import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 
 np_str_obj_array_pattern = re.compile("[SaUO]")  # arrays that are no tensors
+NUMERIC = "biufc"  # kinds of arrays that become tensors
 NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))
 
 
@@ -52,7 +53,7 @@ def stack(batch: Sequence[Any]) -> Any:
     if isinstance(first, Tensor):
         _check_shapes(batch)
         return stack_tensors(list(batch))
-    if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind in "biuf":
+    if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind in NUMERIC:
         _check_shapes(batch)
         return np.stack([np.asarray(each) for each in batch])
     for kind, dtype in NUMBERS:
@@ -99,7 +100,7 @@ def _check_shapes(batch: Sequence[Any]) -> None:
 
 def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
     """Make tensors of the arrays in nested containers, and move the tensors there to `device`."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in NUMERIC:
         return Tensor.of(value, device=device)
     if isinstance(value, Tensor):
         return value if device is None else value.to(device)

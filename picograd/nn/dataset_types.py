@@ -443,6 +443,12 @@ class Subset(Dataset):
             return self.dataset[[self.indices[each] for each in index]]
         return self.dataset[self.indices[index]]
 
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
+        """Give the samples of a batch, in one go where the data set can."""
+        chosen = [self.indices[each] for each in indices]
+        load = getattr(self.dataset, "__getitems__", None)
+        return load(chosen) if load else [self.dataset[each] for each in chosen]
+
 
 class StackDataset(Dataset):
     """This class puts data sets of equal length side by side: samples are tuples, or dicts by name.

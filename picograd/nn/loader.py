@@ -426,9 +426,11 @@ def load_samples(
     positions: Any,
     stop: threading.Event,
 ) -> Any:
-    """Load the samples of a batch one by one and join them; or one sample."""
-    samples = []
-    for position in positions if is_batched else [positions]:
+    """Load the samples of a batch one by one, or as the data set does, and join them; or one."""
+    samples, load_all = [], getattr(dataset, "__getitems__", None) if is_batched else None
+    if load_all:
+        samples = load_all(positions)
+    for position in () if load_all else positions if is_batched else [positions]:
         if stop.is_set():
             raise Stopped
         samples.append(dataset[position])

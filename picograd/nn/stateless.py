@@ -23,8 +23,10 @@ def functional_call(
 
     The dict has paths (`named_parameters`) and tensors, or there are several; what they do not name
     stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
-    afterwards. An unknown name is an attribute during the call. Raises StateError with `strict`
-    for an unknown or a missing one, MemberError for an unknown module.
+    afterwards. What is shared is replaced by all its names, of which one may be given, unless
+    `tie_weights=False`. An unknown name is an attribute during the call. Raises StateError for two
+    tensors in one place, with `strict` for an unknown name or a missing one, MemberError for an
+    unknown module.
 
     >>> import picograd
     >>> from picograd import nn
@@ -56,7 +58,10 @@ def joined(parameters: Any) -> dict[str, Any]:
 def replaced(
     module: Module, given: Mapping[str, Any], strict: bool = False, tie_weights: bool = True
 ) -> Iterator[None]:
-    """Put tensors into the places of parameters and buffers inside the block; shared ones too."""
+    """Put tensors into the places of parameters and buffers inside the block.
+
+    With `tie_weights` one goes to all places of what is shared.
+    """
     own: dict[str, Any] = dict(module.named_parameters())
     own.update(module.named_buffers())
     state = module.state_dict(keep_vars=True)
@@ -70,10 +75,14 @@ def replaced(
     if strict and missing:
         text = f"missing {', '.join(missing)}"
         raise StateError("functional_call", text, "use strict=False")
-    substitutes = {id(own[name]): value for name, value in given.items() if name in own}
+    substitutes: dict[int, Any] = {}
+    for name in own.keys() & given.keys() if tie_weights else ():
+        if substitutes.setdefault(id(own[name]), given[name]) is not given[name]:
+            text = f"{name} is another name of a tensor that is given already"
+            raise StateError("functional_call", text, "give one of them, or tie_weights=False")
     undo: list[Any] = []  # (attributes of a module, name, value before)
     try:
-        for name in unknown:
+        for name in unknown if tie_weights else given:
             add(module, name, given[name], undo)
         for part in module.modules():
             exchange(vars(part), substitutes, undo)

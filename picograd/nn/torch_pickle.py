@@ -24,6 +24,7 @@ from picograd.nn.parameter import Parameter
 from picograd.nn.safe_globals import SAFE, is_safe, make, set_state
 from picograd.target import is_host
 from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import creation
 from picograd.tensor.tensor import Tensor
 
@@ -259,8 +260,8 @@ def _counter(_machine: Machine, counts: Any = ()) -> Counter[Any]:
     return found
 
 
-def _size(_machine: Machine, sizes: Any = ()) -> tuple[Any, ...]:
-    return tuple(sizes)
+def _size(_machine: Machine, sizes: Any = ()) -> Size:
+    return Size(sizes)
 
 
 def _device(_machine: Machine, kind: Any, index: Any = None) -> device:
@@ -269,6 +270,16 @@ def _device(_machine: Machine, kind: Any, index: Any = None) -> device:
 
 def _set(_machine: Machine, items: Iterable[Any] = ()) -> set[Any]:
     return set(map(_atom, items))
+
+
+def _complex(_machine: Machine, real: Any, imaginary: Any = 0.0) -> complex:
+    return complex(real, imaginary)
+
+
+def _bytearray(_machine: Machine, content: Any = b"") -> bytearray:
+    if not isinstance(content, bytes):  # a number would be a length
+        raise PickleProblem("a bytearray of something else than bytes")
+    return bytearray(content)
 
 
 def _encode(_machine: Machine, text: Any, coding: Any = "latin1") -> bytes:
@@ -287,6 +298,10 @@ CALLABLE: Mapping[str, Callable[..., Any]] = {
     "torch device": _device,
     "__builtin__ set": _set,
     "builtins set": _set,
+    "__builtin__ complex": _complex,
+    "builtins complex": _complex,
+    "__builtin__ bytearray": _bytearray,
+    "builtins bytearray": _bytearray,
     "_codecs encode": _encode,
 }
 DTYPE_NAMES = set(BY_NAME)

@@ -17,11 +17,12 @@ import numpy as np
 from picograd.device_name import device
 from picograd.dtype import DType
 from picograd.helpers import row_major
-from picograd.nn.parameter import Parameter
+from picograd.nn.parameter import Buffer, Parameter
 from picograd.nn.torch_pickle import STORAGES
 from picograd.tensor.core import recording
 from picograd.tensor.core.aliasing import offset_of, strides_of
 from picograd.tensor.core.exchange import memory_of
+from picograd.tensor.core.sizes import Size
 from picograd.tensor.tensor import Tensor
 
 PROTOCOL = 2  # that of torch.save, which its weights_only reader knows
@@ -42,7 +43,7 @@ class Global:
 TENSOR, OTHER_TENSOR, PARAMETER = (
     Global("torch._utils", f"_rebuild_{name}") for name in ("tensor_v2", "tensor_v3", "parameter")
 )
-DEVICE = Global("torch", "device")
+DEVICE, SIZE = Global("torch", "device"), Global("torch", "Size")
 
 
 class Storage:
@@ -85,8 +86,10 @@ class Pickler(pickle._Pickler):
             return obj.name
         if type(obj) is Parameter:
             return PARAMETER, (obj.detach(), obj.requires_grad, OrderedDict())
-        if type(obj) is Tensor:
+        if type(obj) in (Tensor, Buffer):
             return self.tensor(obj)
+        if type(obj) is Size:
+            return SIZE, (tuple(obj),)
         if isinstance(obj, device):
             return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         return NotImplemented

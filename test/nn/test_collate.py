@@ -5,7 +5,7 @@ import pytest
 
 from picograd import Tensor
 from picograd.errors import DTypeError, ShapeError
-from picograd.nn.collate import default_collate, holds_tensor, stack, to_tensors
+from picograd.nn.collate import default_collate, default_convert, holds_tensor, stack, to_tensors
 
 torch = pytest.importorskip("torch")
 torch_data = pytest.importorskip("torch.utils.data")
@@ -71,3 +71,10 @@ def test_what_does_not_fit_is_named():
         default_collate([(object(),)])
     with pytest.raises(DTypeError, match="samples contain ndarray"):
         default_collate([np.array(["a"])])
+
+
+def test_numbers_of_numpy_are_converted_and_texts_stay() -> None:
+    found = default_convert([np.int64(3), np.complex64(1j), np.array(["a"]), 1.5])
+    assert [each.tolist() for each in found[:3]] == [3, 1j, ["a"]] and found[3] == 1.5
+    assert isinstance(found[0], Tensor) and isinstance(found[2], np.ndarray)
+    assert default_collate([np.array([1j]), np.array([2.0 + 0j])]).tolist() == [[1j], [2.0 + 0j]]

@@ -214,3 +214,18 @@ def test_options_are_attributes() -> None:
     assert [x.tolist() for x in again] == [[1, 2], [3]]
     again.collate_fn = sum
     assert list(again) == [3, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_that_loads_batches_is_asked_for_them(workers: int) -> None:
+    class Squares(nn.Dataset):
+        def __len__(self) -> int:
+            return 5
+
+        def __getitems__(self, positions: list[int]) -> list[int]:
+            return [place**2 for place in positions]
+
+    part = nn.Subset(nn.Subset(Squares(), [4, 3, 1]), [2, 0])
+    for dataset, expected in ((Squares(), [[0, 1, 4], [9, 16]]), (part, [[1, 16]])):
+        loader = nn.DataLoader(dataset, batch_size=3, num_workers=workers)
+        assert [batch.tolist() for batch in loader] == expected

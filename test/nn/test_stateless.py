@@ -87,3 +87,19 @@ def test_a_block_with_other_parameters() -> None:
     with nn.utils.stateless._reparametrize_module(layer, zeros):
         assert layer(Tensor([3.0, 4.0])).tolist() == [1.0] and layer.weight is zeros["weight"]
     assert layer.weight is before
+
+
+def test_one_name_of_a_shared_weight_replaces_one_where_they_are_not_tied() -> None:
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
+    model[0].weight.data.fill_(2.0)
+    model[1].weight = model[0].weight
+    three, five = Tensor([[3.0]]), Tensor([[5.0]])
+    for given, expected in (
+        ({"0.weight": three}, 6.0),
+        ({"0.weight": three, "1.weight": five}, 15.0),
+    ):
+        found = func.functional_call(model, given, Tensor([[1.0]]), tie_weights=False)
+        assert found.item() == expected
+    with pytest.raises(StateError, match="another name"):
+        func.functional_call(model, given, Tensor([[1.0]]))
+    assert model[0].weight is model[1].weight and model[0].weight.item() == 2.0

@@ -47,6 +47,7 @@ def test_plain_objects(protocol):
         ("(Vstorage\nctorch\nQUInt8Storage\nV0\nVcpu\nI4\ntQ", "no dtype for QUInt8Storage"),
         ("ctorch\nfloat8_e8m0fnu\n", "picograd has no dtype for torch.float8_e8m0fnu"),
         ("ctorch._utils\n_rebuild_tensor_v2\n(I1\nI2\nI3\nI4\nI00\nNtR", "a tensor has no storage"),
+        ("c__builtin__\nbytearray\n(I9\ntR", "a bytearray of something else than bytes"),
         ("\x85", "a tuple of more than there is"),
         ("h\x07", "the pickle in it is damaged"),
         ("R", "the pickle in it is damaged"),

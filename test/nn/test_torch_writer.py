@@ -20,3 +20,14 @@ def test_pytorch_reads_it(tmp_path: Path) -> None:
     assert found["shapes"][2].shape == (0, 3) and found["counts"] == {2: 1}
     assert isinstance(found["parameter"], torch.nn.Parameter) and found["others"]["epoch"] == 3
     assert found["dtype"] is torch.float16 and found["device"] == torch.device("cpu")
+
+
+def test_sizes_complex_numbers_and_buffers_are_read_again(tmp_path: Path) -> None:
+    rows = picograd.nn.Buffer(picograd.ones(2))
+    kept = {"shape": picograd.ones(2, 3).shape, "z": 1 + 2j, "raw": bytearray(b"x"), "rows": rows}
+    picograd.save(kept, tmp_path / "a.pt")
+    for library in (torch, picograd):
+        found = library.load(tmp_path / "a.pt", weights_only=True)
+        assert type(found["shape"]) is library.Size and found["shape"] == (2, 3)
+        assert (found["z"], found["raw"]) == (1 + 2j, bytearray(b"x"))
+        assert found["rows"].tolist() == [1.0, 1.0]

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from picograd.errors import ShapeError, check_known
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.nn.module import Module
 from picograd.nn.utils.parametrize import register_parametrization
 from picograd.nn.utils.reparametrize import (
@@ -15,8 +15,7 @@ from picograd.nn.utils.reparametrize import (
     spread_out,
     unit,
 )
-from picograd.tensor.core.autograd import no_grad
-from picograd.tensor.linalg import decompositions
+from picograd.tensor.linalg import decompositions, reflectors
 from picograd.tensor.linalg.systems import matrix_exp
 from picograd.tensor.tensor import Tensor
 
@@ -73,41 +72,61 @@ class SpectralNorm(Module):
 class Orthogonal(Module):
     """This class computes a matrix with orthonormal rows or columns.
 
-    It is a fixed one times the exponential of a skew-symmetric matrix, or the Cayley transform of
-    that (Lezcano-Casado and Martinez-Rubio, 2019).
+    It is a product of reflections, the exponential of a skew-symmetric matrix or the Cayley
+    transform of that (Lezcano-Casado and Martinez-Rubio, 2019), after a fixed one if `is_based`.
     """
 
-    def __init__(self, weight: Tensor, is_cayley: bool) -> None:
-        self.is_cayley, self.is_wide = is_cayley, weight.shape[-2] < weight.shape[-1]
-        self.register_buffer("base", None)
+    def __init__(self, weight: Tensor, kind: str, is_based: bool) -> None:
+        self.kind, self.is_based = kind, is_based
+        self.is_wide = weight.shape[-2] < weight.shape[-1]
+        if is_based:
+            self.register_buffer("base", None)
 
     def forward(self, weight: Tensor) -> Tensor:
         """Compute the matrix."""
         tall = weight.mT if self.is_wide else weight
-        rows, columns = tall.shape[-2:]
+        turned = self.reflected(tall) if self.kind == "householder" else self.turned(tall)
+        turned = self.base @ turned if self.is_based else turned
+        return turned.mT if self.is_wide else turned
+
+    def reflected(self, tall: Tensor) -> Tensor:
+        """Multiply reflections along the columns; the diagonal has the signs."""
+        lower = tall.tril(-1)
+        scales = 2.0 / (1.0 + lower.square().sum(-2))
+        signs = tall.detach().diagonal(dim1=-2, dim2=-1)
+        return reflectors.householder_product(lower, scales) * signs.unsqueeze(-2)
+
+    def turned(self, tall: Tensor) -> Tensor:
+        """Compute the exponential or the Cayley transform of the skew-symmetric matrix."""
         lower = tall.tril()
+        rows, columns = tall.shape[-2:]
         if rows != columns:
             empty = lower.new_zeros(*lower.shape[:-1], rows - columns)
             lower = Tensor.cat([lower, empty], dim=-1)
-        skew = lower - lower.mT
-        eye = Tensor.eye(rows, dtype=weight.dtype, device=weight.device)
-        if self.is_cayley:
-            turned = decompositions.solve(eye - skew / 2, eye + skew / 2)
-        else:
-            turned = matrix_exp(skew)
-        turned = turned[..., :columns] if self.base is None else self.base @ turned[..., :columns]
-        return turned.mT if self.is_wide else turned
+        skew = lower - lower.mH
+        if self.kind == "matrix_exp":
+            return matrix_exp(skew)[..., :columns]
+        eye = Tensor.eye(rows, dtype=tall.dtype, device=tall.device)
+        return decompositions.solve(eye - skew / 2, eye + skew / 2)[..., :columns]
 
     def right_inverse(self, weight: Tensor) -> Tensor:
-        """Take a matrix over as the fixed one, made orthogonal."""
-        with no_grad():
-            tall = weight.mT if self.is_wide else weight
-            q, r = decompositions.qr(tall, mode="complete")
-            signs = r.diagonal(dim1=-2, dim2=-1).sign()
+        """Take a matrix over, made orthogonal: as the fixed one, or as reflections."""
+        if not self.is_based and self.kind != "householder":
+            raise NotImplementedError("orthogonal: without a fixed matrix none can be assigned")
+        tall = weight.mT if self.is_wide else weight
+        q, r = decompositions.qr(tall, mode="complete")
+        signs = r.diagonal(dim1=-2, dim2=-1).sgn()
+        if self.is_based:
             columns = tall.shape[-1]
             head = q[..., :columns] * signs.unsqueeze(-2)
             self.base = Tensor.cat([head, q[..., columns:]], dim=-1)
-            return weight * 0.0
+            start = Tensor.eye(tall.shape[-2], tall.shape[-1], dtype=tall.dtype, device=tall.device)
+            start = (-start).expand(tall.shape)
+        else:
+            start, scales = reflectors.geqrf(tall)
+            diagonal = start.diagonal(dim1=-2, dim2=-1)
+            diagonal.copy_(diagonal.sign() * (1 - 2 * (scales == 0)))
+        return start.mT if self.is_wide else start
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -150,7 +169,9 @@ def orthogonal(
 ) -> M:
     """Keep the rows or columns of a weight orthonormal.
 
-    `orthogonal_map` is "matrix_exp" or "cayley". Raises ShapeError for less than two axes.
+    `orthogonal_map` is "matrix_exp", as is None for a square or complex matrix, "cayley", or
+    "householder", as is None for others. With `use_trivialization` training begins at the present
+    matrix, made orthogonal. Raises ShapeError for less than two axes.
 
     >>> import picograd
     >>> from picograd import nn
@@ -158,10 +179,16 @@ def orthogonal(
     >>> bool((layer.weight @ layer.weight.T).allclose(picograd.eye(3), atol=1e-5))
     True
     """
-    check_known("orthogonal", "orthogonal_map", orthogonal_map, (None, "matrix_exp", "cayley"))
+    maps = (None, "matrix_exp", "cayley", "householder")
+    check_known("orthogonal", "orthogonal_map", orthogonal_map, maps)
     weight = getattr(module, name)
     if weight.ndim < 2:
         problem = f"a tensor of shape {weight.shape} is no matrix"
         raise ShapeError("orthogonal", problem, "use a weight with two axes or more")
-    is_cayley = orthogonal_map == "cayley"
-    return register_parametrization(module, name, Orthogonal(weight, is_cayley))
+    is_free = weight.shape[-2] == weight.shape[-1] or weight.dtype.is_complex
+    chosen = orthogonal_map or ("matrix_exp" if is_free else "householder")
+    if chosen == "householder" and weight.dtype.is_complex:
+        problem = "reflections make no complex matrix"
+        raise ValueRangeError("orthogonal", problem, 'use orthogonal_map="matrix_exp"')
+    made = Orthogonal(weight, chosen, use_trivialization)
+    return register_parametrization(module, name, made, unsafe=True)

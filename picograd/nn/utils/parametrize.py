@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from picograd.engine.tracing import note_change
-from picograd.errors import MemberError, ShapeError
+from picograd.errors import ChoiceError, MemberError, ShapeError, StateError, ValueRangeError
 from picograd.nn.containers import ModuleDict, ModuleList
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -20,33 +20,54 @@ M = TypeVar("M", bound=Module)
 CACHE: list[dict[tuple[int, str], Any]] = []  # values read inside `cached`
 
 
+def keep(module: Any, name: str, tensor: Tensor) -> None:
+    """Register a tensor as what it is: a parameter, or a buffer."""
+    is_trained = isinstance(tensor, Parameter)
+    (module.register_parameter if is_trained else module.register_buffer)(name, tensor)
+
+
 class ParametrizationList(ModuleList):
-    """This class holds what a weight is computed from, and the functions, the first one first."""
+    """This class holds what a weight is computed from, and the functions, the first one first.
+
+    A weight of one tensor stays the very tensor, so that optimizers that have it go on training it.
+    """
 
     def __init__(self, modules: list[Module], original: Tensor) -> None:
         super().__init__(modules)
-        self.is_several = False
-        self.take(original, is_first=True)
+        found = self.inverted(original, is_first=True)
+        self.is_several = isinstance(found, (tuple, list))
+        if not self.is_several:
+            original.data = found
+            keep(self, "original", original)
+            return
+        for number, part in enumerate(found):
+            own = part.detach()
+            if isinstance(original, Parameter):
+                own = Parameter(own, original.requires_grad)
+            keep(self, f"original{number}", own)
 
-    def take(self, value: Tensor, is_first: bool = False) -> None:
-        """Keep a value that the weight should have, by the right inverses of the functions."""
+    def inverted(self, value: Tensor, is_first: bool = False) -> Any:
+        """Compute what gives a value; what has no right inverse keeps the first one as it is."""
         found: Any = value.detach()
         for module in reversed(list(self)):
             inverse = getattr(module, "right_inverse", None)
-            if inverse is not None:
+            if inverse is None and not is_first:
+                problem = f"{type(module).__name__} has no right_inverse to assign a weight by"
+                raise StateError("parametrize", problem, "define it, or write the original")
+            try:
                 with no_grad():
-                    found = inverse(found)
-        parts = list(found) if isinstance(found, (tuple, list)) else [found]
-        self.is_several = isinstance(found, (tuple, list))
-        names = [f"original{number}" for number in range(len(parts))]
-        for name, part in zip(names if self.is_several else ["original"], parts):
-            old = vars(self).get(name)
-            if old is None or is_first:
-                own = part if isinstance(part, Parameter) else Parameter(part.detach())
-                setattr(self, name, own)
-            else:
-                with no_grad():
-                    old.copy_(part)
+                    found = found if inverse is None else inverse(found)
+            except NotImplementedError:
+                if not is_first:
+                    raise
+        return found
+
+    def take(self, value: Tensor) -> None:
+        """Keep a value that the weight should have, by the right inverses of the functions."""
+        found = self.inverted(value)
+        with no_grad():
+            for old, part in zip(self.originals(), found if self.is_several else [found]):
+                old.copy_(part)
 
     def __len__(self) -> int:
         return sum(name.isdecimal() for name in self._modules)
@@ -71,7 +92,7 @@ def register_parametrization(
     """Compute a parameter of a module by a function from now on.
 
     Raises MemberError for a name that is no parameter, ShapeError for a function that changes the
-    shape, unless `unsafe`.
+    shape, and ChoiceError for one that changes the dtype, unless `unsafe`.
 
     >>> import picograd
     >>> from picograd import nn
@@ -85,6 +106,9 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
+        if not unsafe:
+            value = getattr(module, tensor_name)
+            check_alike(tensor_name, value, parametrization(value))
         held = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
         held.append(parametrization)
         note_change()
@@ -93,11 +117,14 @@ def register_parametrization(
     if not isinstance(original, Tensor):
         problem = f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"
         raise MemberError("register_parametrization", problem, "name one of its parameters")
+    before = original.data
     held = ParametrizationList([parametrization], original)
-    shape = held().shape
-    if not unsafe and shape != original.shape:
-        problem = f"{tensor_name} of shape {original.shape} would become {shape}"
-        raise ShapeError("register_parametrization", problem, "keep the shape, or pass unsafe=True")
+    try:
+        if not unsafe:
+            check_alike(tensor_name, before, held())
+    except Exception:
+        original.data = before
+        raise
     delattr(module, tensor_name)
     if "parametrizations" not in vars(module):
         module.parametrizations = ModuleDict()  # type: ignore[attr-defined]
@@ -105,6 +132,18 @@ def register_parametrization(
     module.parametrizations[tensor_name] = held  # type: ignore[attr-defined]
     setattr(type(module), tensor_name, parametrized(tensor_name))
     return module
+
+
+def check_alike(name: str, value: Tensor, made: Any) -> None:
+    """Raise where a function gives something else than a tensor like the weight."""
+    fix = "keep shape and dtype, or pass unsafe=True"
+    if not isinstance(made, Tensor) or made.dtype != value.dtype:
+        given = made.dtype.name if isinstance(made, Tensor) else type(made).__name__
+        problem = f"{name} of {value.dtype.name} would become {given}"
+        raise ChoiceError("register_parametrization", problem, fix)
+    if made.shape != value.shape:
+        problem = f"{name} of shape {value.shape} would become {made.shape}"
+        raise ShapeError("register_parametrization", problem, fix)
 
 
 def change_class(module: Module) -> None:
@@ -143,19 +182,28 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: bool = True) -> M:
     """Make a weight a parameter again: with the computed value, or the original one.
 
-    Raises MemberError for a weight that is not computed.
+    It is the very tensor that was trained, if it is computed from one. Raises MemberError for a
+    weight that is not computed, ValueRangeError for an original value of several tensors.
     """
     if not is_parametrized(module, tensor_name):
         problem = f"{type(module).__name__}.{tensor_name} is not computed"
         raise MemberError("remove_parametrizations", problem, "name a parametrized weight")
     held: Any = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    if held.is_several and not leave_parametrized:
+        problem = f"{tensor_name} is computed from several tensors"
+        fix = "pass leave_parametrized=True"
+        raise ValueRangeError("remove_parametrizations", problem, fix)
     value = held() if leave_parametrized else held.original
+    if not held.is_several:
+        held.original.data, value = value.detach(), held.original
+    elif value.requires_grad:
+        value = Parameter(value.detach())
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]  # type: ignore[attr-defined]
     if not len(module.parametrizations):  # type: ignore[attr-defined]
         del module.parametrizations  # type: ignore[attr-defined]
         module.__class__ = type(module).original_class  # type: ignore[attr-defined]
-    setattr(module, tensor_name, Parameter(value.detach()))
+    keep(module, tensor_name, value)
     return module
 
 

@@ -96,10 +96,12 @@ class BasePruningMethod:
         """Make the masked weight a parameter."""
         name = self._tensor_name
         value = self.apply_mask(module).detach()
+        own = getattr(module, f"{name}_orig")
+        own.data = value
         vars(module)[HANDLES].pop(name).handle.remove()
         for each in (name, f"{name}_orig", f"{name}_mask"):
             delattr(module, each)
-        module.register_parameter(name, Parameter(value))
+        module.register_parameter(name, own)
 
 
 class PruningContainer(BasePruningMethod):
@@ -151,9 +153,10 @@ class Hooked(NamedTuple):
 
 def begin(module: Module, name: str, mask: Tensor, method: BasePruningMethod) -> None:
     """Give a weight its first mask."""
-    original = getattr(module, name).detach()
+    original = getattr(module, name)
     delattr(module, name)
-    module.register_parameter(f"{name}_orig", Parameter(original))
+    own = original if isinstance(original, Parameter) else Parameter(original.detach())
+    module.register_parameter(f"{name}_orig", own)  # the very one that optimizers train
     module.register_buffer(f"{name}_mask", mask.to(original.dtype))
     hook(module, name, method)
 

@@ -312,21 +312,62 @@ def whole(name: str, values: Sequence[Any]) -> list[Any]:
     return [v.cast(dtype) if id(v) in known and is_cast(v, kind) else v for v in values]
 
 
-def custom_fwd(fwd: Any = None, **options: Any) -> Any:
-    """Give the forward of a function of the user's own back: it runs as it is.
+def custom_fwd(
+    fwd: Any = None, *, device_type: str = "cuda", cast_inputs: DTypeLike | None = None
+) -> Any:
+    """Make the forward of a function of the user's own note the region that it is called in.
+
+    Its backward computes in the same (`custom_bwd`). With `cast_inputs` a region casts the floats
+    among its arguments, and is closed inside, in the backward too.
 
     >>> import picograd
-    >>> picograd.amp.custom_fwd(device_type="cuda")(abs)(-1)
-    1
+    >>> cast = picograd.amp.custom_fwd(device_type="cpu", cast_inputs=picograd.float16)
+    >>> with picograd.autocast("cpu"):
+    ...     print(cast(lambda ctx, x: x)(type("Context", (), {}), picograd.ones(2)).dtype)
+    picograd.float16
     """
-    return custom_fwd if fwd is None else fwd
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(ctx: Any, *args: Any, **options: Any) -> Any:
+        is_open = is_autocast_enabled(device_type)
+        ctx._autocast = is_open and cast_inputs is None, get_autocast_dtype(device_type)
+        if not is_open or cast_inputs is None:
+            return fwd(ctx, *args, **options)
+        args, options = inner_cast((args, options), kind_named(device_type), to_dtype(cast_inputs))
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *args, **options)
+
+    return forward
 
 
-def custom_bwd(bwd: Any = None, **options: Any) -> Any:
-    """Give the backward of a function of the user's own back.
+def inner_cast(value: Any, kind: str, dtype: DType) -> Any:
+    """Cast the tensors in nested containers to which rules apply."""
+    if isinstance(value, dict):
+        return {key: inner_cast(each, kind, dtype) for key, each in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(inner_cast(each, kind, dtype) for each in value)
+    is_tensor = isinstance(getattr(value, "node", None), Node)
+    return value.cast(dtype) if is_tensor and is_cast(value, kind) else value
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
+    """Make the backward of a function of the user's own compute in the region of its forward.
 
     >>> import picograd
-    >>> picograd.amp.custom_bwd(abs)(-1)
-    1
+    >>> context = type("Context", (), {"_autocast": (True, picograd.bfloat16)})
+    >>> product = picograd.amp.custom_bwd(lambda ctx, x: x @ x, device_type="cpu")
+    >>> product(context, picograd.ones(2, 2)).dtype
+    picograd.bfloat16
     """
-    return custom_bwd if bwd is None else bwd
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(ctx: Any, *args: Any) -> Any:
+        is_open, dtype = getattr(ctx, "_autocast", (False, None))
+        with autocast(device_type, dtype, enabled=is_open):
+            return bwd(ctx, *args)
+
+    return backward

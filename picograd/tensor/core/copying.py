@@ -102,6 +102,8 @@ def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
     if tensor._view is not None and is_view(tensor) and not is_tracing():
         base = copy.deepcopy(tensor._view.base, memo) if root_of(tensor).is_leaf else None
     result = memo[id(tensor)] = copied(tensor, True, base)
+    for key, value in getattr(tensor, "__dict__", {}).items():
+        setattr(result, key, copy.deepcopy(value, memo))
     return result
 
 

@@ -566,6 +566,9 @@ class Tracer:
         root: Any = root_of(tensor)
         if id(root) not in results:
             results[id(root)] = self.given(root)
+        if tensor._tracks and any(not view.passes for view in views_of(tensor) or ()):
+            text = "it returns a detached view that it wrote, with values that need gradients"
+            raise trace_error("jit", text, "return view.clone(), or write view.detach()")
         base = results[id(root)]
         base.is_shown = True
         return Result("view", source=(base, views_of(tensor)))

@@ -39,9 +39,10 @@ def vmap(
 
     `in_dims` is the axis of every argument: an int, None (the same for all samples), or a nested
     structure like the arguments; `out_dims` the axis of the results. Arguments and results may be
-    nested tuples, lists and dicts of tensors. `randomness` says whether samples draw "same" or
-    "different" random numbers, or that drawing is an error. `chunk_size` limits how many samples
-    are computed together. A value that Python reads inside `func` (`.item()`, `if`) is an error.
+    nested tuples, lists and dicts of tensors. Keyword arguments are the same for all samples.
+    `randomness` says whether samples draw "same" or "different" random numbers, or that drawing is
+    an error. `chunk_size` limits how many samples are computed together. A value that Python reads
+    inside `func` (`.item()`, `if`) is an error.
 
     >>> rows = picograd.Tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> picograd.vmap(picograd.dot)(rows, rows).tolist()
@@ -66,7 +67,7 @@ def mapped_call(
     func: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str, chunk: int | None,
     args: Sequence[Any], options: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """Call a vmapped function; keyword arguments are mapped over their first axis."""
+    """Call a vmapped function; keyword arguments are the same for all samples, as in PyTorch."""
     tree = (list(args), options)
     given = tuple(in_dims) if isinstance(in_dims, (list, tuple)) else in_dims
     if isinstance(given, tuple):
@@ -74,7 +75,7 @@ def mapped_call(
     else:
         flat = [given] * len(leaves_of(list(args)))
     leaves = leaves_of(tree)
-    flat = flat + [0] * (len(leaves) - len(flat))
+    flat = flat + [None] * (len(leaves) - len(flat))
     axes = [checked_axis("in_dims", axis, leaf) for axis, leaf in zip(flat, leaves)]
     size = batch_size(leaves, axes)
     if chunk is None or chunk >= size:

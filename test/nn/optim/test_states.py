@@ -22,6 +22,20 @@ def test_layout():
     assert list(state["state"][1]) == ["step", "exp_avg", "exp_avg_sq"]
 
 
+def test_each_parameter_has_a_step_of_its_own():
+    """PyTorch's add to each in place: those of a file were one, and counted threefold."""
+    weights = [nn.Parameter(Tensor([float(i)])) for i in range(3)]
+    optimizer = nn.optim.Adam(weights)
+    for weight in weights:
+        weight.grad = Tensor([1.0])
+    for _ in range(2):
+        optimizer.step()
+        steps = [entry["step"] for entry in optimizer.state_dict()["state"].values()]
+    for step in steps:
+        step.add_(1)
+    assert [step.item() for step in steps] == [3.0, 3.0, 3.0]
+
+
 def test_parameters_without_state_start_anew():
     first, second = trained(), trained()
     empty = {**second.state_dict(), "state": {}}

@@ -41,3 +41,26 @@ def test_orthogonal() -> None:
             assert layer.parametrizations.weight.original.grad is not None
     with pytest.raises(ShapeError, match="no matrix"):
         parametrizations.orthogonal(nn.Linear(2, 2), "bias")
+
+
+@pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("is_based", [False, True])
+def test_orthogonal_weights_are_those_of_the_same_state(kind: str, is_based: bool) -> None:
+    rng = np.random.default_rng(0)
+    value, change = rng.normal(size=(2, 4, 2))
+    found = []
+    for library in (picograd, torch):
+        layer = library.nn.Linear(2, 4, dtype=library.float64)
+        layer.weight.data.copy_(library.tensor(value))
+        library.nn.utils.parametrizations.orthogonal(
+            layer, orthogonal_map=kind, use_trivialization=is_based
+        )
+        if is_based:
+            base = layer.parametrizations.weight[0].base
+            base.copy_(library.eye(4, dtype=library.float64).flip(0))
+        original = layer.parametrizations.weight.original
+        original.data.add_(library.tensor(change).tril(-1))
+        layer.weight.cos().sum().backward()
+        found.append([layer.weight.detach().numpy(), original.grad.numpy()])
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)

@@ -21,6 +21,14 @@ def test_deep_copies_share_memory_as_what_was_copied_does() -> None:
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_deep_copies_have_copies_of_attributes() -> None:
+    x, noted = Tensor([1.0]), Tensor([2.0])
+    x.seen, x.noted = [1], noted
+    copied, other = copy.deepcopy((x, noted))
+    x.seen.append(2)
+    assert copied.seen == [1] and copied.noted is other is not noted
+
+
 def test_parameters_are_copied_apart() -> None:
     flat = Tensor([1.0, 2.0])
     weight = nn.Parameter(Tensor([0.0]))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import picograd
-from picograd import Tensor, nn
+from picograd import Tensor, jit, nn
+from picograd.errors import TraceError
 
 
 def make_step() -> tuple[Any, nn.Linear]:
@@ -192,6 +193,19 @@ def test_a_stored_view_shows_what_is_returned_from_the_first_call_on(show: Any) 
         assert stored["view"].tolist()[:2] == [3, 5]
         stored["view"].zero_()
         assert whole.tolist()[:2] == [0, 0]
+
+
+def test_a_detached_view_written_with_gradients_is_refused() -> None:
+    weight, scale = Tensor.ones(3), Tensor([2.0, 3.0, 4.0]).requires_grad_()
+
+    def scaled(view: Tensor) -> Tensor:
+        return view.detach().mul_(scale)
+
+    with pytest.raises(TraceError, match="detached view"):
+        jit(scaled)(weight)
+    jit(lambda x: scaled(x).clone())(weight).sum().backward()
+    assert scale.grad is not None and scale.grad.tolist() == [1.0, 1.0, 1.0]
+    assert weight.tolist() == [2.0, 3.0, 4.0]
 
 
 def test_a_view_is_returned_as_one_where_a_number_is_followed() -> None:

@@ -37,7 +37,7 @@ def test_axes(device: str) -> None:
     close(picograd.vmap(lambda x: x * 2, out_dims=-1)(a), A.T * 2)
     close(picograd.vmap(lambda x: b)(a), np.tile(B, (4, 1, 1)))
     assert picograd.vmap(lambda x: b, out_dims=None)(a).shape == B.shape
-    close(picograd.vmap(lambda x, y: x - y)(a, y=a), A * 0)
+    close(picograd.vmap(lambda x, y, k: x - k * y)(a, y=a[0], k=2), A - 2 * A[0])
 
 
 def test_pytrees() -> None:
