@@ -35,6 +35,7 @@ from picograd.tensor.math import elementwise, transcendental
 # Of two floats of one dtype and shape: nothing to prepare.
 SIMPLE = (elementwise.arithmetic, elementwise.division)
 STEADY.update(SIMPLE)
+OF_NUMBERS = (*SIMPLE, elementwise.add_scaled, transcendental.divide_rounded)
 SCALING.add(elementwise.add_scaled)
 
 
@@ -335,7 +336,7 @@ class OperatorMethods(Recorded):
         """
         if rounding_mode is None:
             return operate(elementwise.division, "div", self, other)
-        return apply(transcendental.divide_rounded, self, other, rounding_mode)
+        return operate(transcendental.divide_rounded, "div", self, other, rounding_mode)
 
     # comparison
 
@@ -502,6 +503,6 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         if not is_data(a):
             return NotImplemented
         a = as_tensor(a, b)
-    if function in SIMPLE and not isinstance(a, Recorded) and not isinstance(b, Recorded):
+    if function in OF_NUMBERS and not isinstance(a, Recorded) and not isinstance(b, Recorded):
         a = Recorded.kind.full((), a)  # sums, products, quotients of two numbers
     return apply(function, op, a, b, *more)
