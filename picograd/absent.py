@@ -122,14 +122,6 @@ load = load_inline = CppExtension = CUDAExtension = BuildExtension = refuse_comp
 CUDA_HOME = None
 
 
-class SparseAdam:
-    """This class updates by sparse gradients: there are none."""
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        """Raise StateError."""
-        raise StateError("SparseAdam", "there are no sparse gradients", "use picograd.optim.Adam")
-
-
 class FlopCounterMode:
     """This class counts multiplications as PyTorch's operators run: a profile knows the costs."""
 

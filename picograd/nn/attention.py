@@ -1,6 +1,5 @@
 """MultiheadAttention, composed of linear maps and scaled_dot_product_attention."""
 
-import math
 from typing import Any
 
 from picograd.errors import AssertedError
@@ -74,20 +73,28 @@ class MultiheadAttention(Module):
         self.in_proj_weight = self.q_proj_weight = self.k_proj_weight = self.v_proj_weight = None
         self._qkv_same_embed_dim = self.kdim == width and self.vdim == width
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = _glorot((3 * width, width), place)
+            self.in_proj_weight = _zeros(place, 3 * width, width)
         else:
-            self.q_proj_weight = _glorot((width, width), place)
-            self.k_proj_weight = _glorot((width, self.kdim), place)
-            self.v_proj_weight = _glorot((width, self.vdim), place)
-        self.in_proj_bias = Parameter(init.constant((3 * width,), 0.0, *place)) if bias else None
+            self.q_proj_weight = _zeros(place, width, width)
+            self.k_proj_weight = _zeros(place, width, self.kdim)
+            self.v_proj_weight = _zeros(place, width, self.vdim)
+        self.in_proj_bias = _zeros(place, 3 * width) if bias else None
         self.out_proj = Linear(width, width, bias, *place)
-        if self.out_proj.bias is not None:
-            init.zeros_(self.out_proj.bias)
-        self.bias_k = self.bias_v = None
-        if add_bias_kv:
-            std = math.sqrt(2.0 / (width + width))
-            self.bias_k = Parameter(init.normal((1, 1, width), 0.0, std, *place))
-            self.bias_v = Parameter(init.normal((1, 1, width), 0.0, std, *place))
+        self.bias_k = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self.bias_v = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        """Draw the projections of the inputs by Glorot; biases start at zeros."""
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
+                init.xavier_uniform_(getattr(self, name))
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                init.zeros_(bias)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
 
     def forward(
         self,
@@ -108,6 +115,5 @@ class MultiheadAttention(Module):
         return attend(self, query, key, value, key_padding_mask, *options)
 
 
-def _glorot(shape: tuple[int, int], place: tuple[Any, Any]) -> Parameter:
-    bound = math.sqrt(6.0 / sum(shape))
-    return Parameter(init.uniform(shape, bound, *place))
+def _zeros(place: tuple[Any, Any], *shape: int) -> Parameter:
+    return Parameter(init.constant(shape, 0.0, *place))

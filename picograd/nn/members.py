@@ -25,7 +25,14 @@ class Covered(str):
 
 
 class Members(MutableMapping[str, Any]):
-    """This class shows the attributes of one kind; storing and deleting changes the module."""
+    """This class shows the attributes of one kind; storing and deleting changes the module.
+
+    `type(module._parameters)(pairs)` is a dict, which that is in PyTorch.
+    """
+
+    def __new__(cls, given: Any = (), *more: Any, **options: Any) -> Any:
+        """Make the view of a module's attributes, or a dict."""
+        return super().__new__(cls) if more or "belongs" in options else dict(given, **options)
 
     def __init__(
         self,

@@ -275,12 +275,16 @@ class Transformer(Module):
         self.decoder: Module | TransformerDecoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*sizes, **rest), num_decoder_layers, LayerNorm(*shape, **place)
         )
-        for parameter in self.parameters():
-            if len(parameter.shape) > 1:
-                init.xavier_uniform_(parameter)
+        self._reset_parameters()
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        """Draw every matrix by Glorot."""
+        for parameter in self.parameters():
+            if len(parameter.shape) > 1:
+                init.xavier_uniform_(parameter)
 
     def forward(
         self,

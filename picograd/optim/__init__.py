@@ -1,6 +1,5 @@
 """Optimizers and schedules under torch.optim's names: those of `picograd.nn.optim`."""
 
-from picograd.absent import SparseAdam as SparseAdam
 from picograd.nn.optim import *  # noqa: F403
 from picograd.nn.optim import __all__ as OPTIMIZERS
 from picograd.nn.optim import lr as lr

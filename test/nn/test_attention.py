@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from nn_support import array, compare, copy_state, torch
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import ShapeError, ValueRangeError
 
@@ -63,3 +64,23 @@ def test_wrong_use_is_named():
         nn.MultiheadAttention(8, 2)(x, x, x, attn_mask=Tensor.ones(4, 3))
     with pytest.raises(ShapeError, match="attn_mask and is_causal exclude each other"):
         nn.functional.scaled_dot_product_attention(x, x, x, Tensor.ones(2, 2), is_causal=True)
+
+
+def test_projections_are_drawn_anew() -> None:
+    """Programs that initialise every layer again call PyTorch's own name for it."""
+    attention = nn.MultiheadAttention(4, 2, kdim=3, add_bias_kv=True)
+    with picograd.no_grad():
+        for parameter in attention.parameters():
+            parameter.fill_(7.0)
+    attention._reset_parameters()
+    for name, parameter in attention.named_parameters():
+        if name == "out_proj.weight":  # stays, as in PyTorch
+            assert (parameter == 7).all()
+        elif name.endswith("proj_bias") or name == "out_proj.bias":
+            assert (parameter == 0).all()
+        else:
+            assert parameter.abs().max() < 3 and parameter.std() > 0.1
+    model = nn.Transformer(4, 2, 1, 1, 8)
+    before = model.encoder.layers[0].linear1.weight.clone()
+    model._reset_parameters()
+    assert (model.encoder.layers[0].linear1.weight != before).any()

@@ -89,3 +89,11 @@ def test_a_property_may_hide_a_member() -> None:
     assert list(problem.state_dict()) == ["best"] and problem.best.item() == 2.0
     with pytest.raises(KeyError, match="has an attribute 'best' already"):
         problem.register_parameter("best", nn.Parameter(Tensor([1.0])))
+
+
+def test_dicts_of_members_copy_by_their_class() -> None:
+    """`type(module._parameters)(pairs)` is a dict of these pairs."""
+    layer = nn.Linear(2, 1)
+    kind = type(layer._parameters)
+    assert kind(layer._parameters.items()) == dict(layer.named_parameters())
+    assert kind() == {} and kind(weight=1) == {"weight": 1}

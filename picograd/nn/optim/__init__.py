@@ -6,7 +6,7 @@ other files: formulas.
 """
 
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.optim.adam import LAMB, Adam, Adamax, AdamW, NAdam, RAdam
+from picograd.nn.optim.adam import LAMB, Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from picograd.nn.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
@@ -16,6 +16,6 @@ from picograd.nn.optim.sgd import ASGD, SGD, Lion, Rprop
 
 __all__ = [
     "ASGD", "LAMB", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax",
-    "Lion", "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "Rprop", "lr",
-    "lr_scheduler",
+    "Lion", "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "Rprop",
+    "SparseAdam", "lr", "lr_scheduler",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Adam and AdamW, and the numbers of moving averages that other optimizers share.
 
-Descendants of Adam: NAdam (Nesterov), RAdam (rectified), Adamax (infinity norm).
+Descendants of Adam: NAdam (Nesterov), RAdam (rectified), Adamax (infinity norm),
+SparseAdam (rows that are read).
 
 LAMB: Adam with a step length per layer, for large batches.
 """
@@ -309,6 +310,51 @@ class Adamax(Averaging):
         largest = (state["exp_inf"] * n["beta2"]).maximum(g.abs() + n["eps"])
         p = p - n["step_size"] * mean / largest
         return p, {"exp_avg": mean, "exp_inf": largest}
+
+
+class SparseAdam(Averaging):
+    """This class is Adam for tables of which a step reads few rows, as PyTorch's of that name.
+
+    A row whose gradient is 0 stays, and so do its moments, where Adam would move it by what they
+    remember. p = p - lr sqrt(c2) / c1 m / (sqrt(v) + eps).
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([[1.0], [2.0]]))
+    >>> optimizer = nn.optim.SparseAdam([x], lr=0.1)
+    >>> (x[:1] * x[:1]).sum().backward()
+    >>> optimizer.step()
+    >>> [round(value, 3) for value in x.flatten().tolist()]
+    [0.9, 2.0]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, given_options(locals()))
+
+    def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
+        """Correct the bias of both averages."""
+        step = shared["step"] + 1.0
+        root = correction(step, n["log2"]).sqrt()
+        step_size = n["lr"] * root / correction(step, n["log1"])
+        return {**n, "step_size": step_size}, {"step": step}
+
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
+        """Record the formula of the class."""
+        is_read = g != 0
+        if g.ndim > 1:
+            is_read = is_read.flatten(1).any(1).reshape(-1, *(1,) * (g.ndim - 1))
+        mean = average(state["exp_avg"], g, n["rest1"])
+        square = average(state["exp_avg_sq"], g * g, n["rest2"])
+        moved = p - n["step_size"] * mean / (square.sqrt() + n["eps"])
+        new = {"exp_avg": mean, "exp_avg_sq": square}
+        kept = {name: is_read.where(new[name], state[name]) for name in new}
+        return is_read.where(moved, p), kept
 
 
 class LAMB(Adam):

@@ -326,7 +326,7 @@ def norm(
 
 def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
     """Compute the condition number: the ratio of the extreme singular values (p of None, 2, -2),
-    or norm(A, p) * norm(inv(A), p).
+    or norm(A, p) * norm(inv(A), p), infinite where there is no inverse.
 
     >>> picograd.linalg.cond(picograd.Tensor([[4.0, 0.0], [0.0, 2.0]])).item()
     2.0
@@ -337,7 +337,8 @@ def cond(A: Tensor, p: Scalar | str | None = None) -> Tensor:
         ratio = values.amax(-1) / values.amin(-1)
         return ratio if p != -2 else 1 / ratio
     need_square("linalg.cond", A)
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+    inverse, failure = inv_ex(A)
+    return (matrix_norm(A, p) * matrix_norm(inverse, p)).masked_fill(failure != 0, math.inf)
 
 
 def matmul(A: Tensor, B: Tensor) -> Tensor:

@@ -85,3 +85,23 @@ def sparse_dim(self: Any) -> int:
     2
     """
     return self.ndim  # type: ignore[no-any-return]
+
+
+@composed(function=False)
+def crow_indices(self: Any) -> Tensor:
+    """Count the elements before each row of a matrix that are not 0, and all of them: (M + 1,).
+
+    >>> Tensor([[0.0, 2.0], [3.0, 4.0]]).crow_indices().tolist()
+    [0, 1, 3]
+    """
+    return (self != 0).sum(-1).cumsum(-1).pad((1, 0))  # type: ignore[no-any-return]
+
+
+@composed(function=False)
+def col_indices(self: Any) -> Tensor:
+    """List the columns of the elements that are not 0, row by row.
+
+    >>> Tensor([[0.0, 2.0], [3.0, 4.0]]).col_indices().tolist()
+    [1, 0, 1]
+    """
+    return self.nonzero()[:, -1]  # type: ignore[no-any-return]

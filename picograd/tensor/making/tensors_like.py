@@ -57,8 +57,10 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset:
     return made if made.dtype is wanted else made.bitcast(wanted)
 
 
-def new_shape(size: tuple[Any, ...]) -> Any:
-    """Read `f(2, 3)` and `f((2, 3))` alike."""
+def new_shape(size: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """Read `f(2, 3)`, `f((2, 3))` and `f(size=(2, 3))` alike."""
+    if "size" in more and not size:
+        return more.pop("size")
     return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
 
 
@@ -75,7 +77,7 @@ def new_zeros(
     >>> picograd.Tensor([1]).new_zeros(2).tolist()
     [0, 0]
     """
-    return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
+    return x.new_full(new_shape(size, more), 0, dtype=dtype, device=device, **more)
 
 
 @composed(function=False)
@@ -91,7 +93,7 @@ def new_ones(
     >>> picograd.Tensor([3.0]).new_ones((1, 2)).tolist()
     [[1.0, 1.0]]
     """
-    return x.new_full(new_shape(size), 1, dtype=dtype, device=device, **more)
+    return x.new_full(new_shape(size, more), 1, dtype=dtype, device=device, **more)
 
 
 @composed(function=False)
@@ -107,7 +109,7 @@ def new_empty(
     >>> picograd.Tensor([1.0]).new_empty(3).shape
     (3,)
     """
-    return x.new_full(new_shape(size), 0, dtype=dtype, device=device, **more)
+    return x.new_full(new_shape(size, more), 0, dtype=dtype, device=device, **more)
 
 
 @composed(function=False)

@@ -39,6 +39,7 @@ COMPARING = (elementwise.compare, elementwise.compare_swapped)
 DIRECT = {*SIMPLE, *COMPARING}
 WHOLE = range(-(1 << 24), 1 << 24)  # every float32 tells these apart
 STEADY.update(SIMPLE)
+OF_NUMBERS = (*SIMPLE, elementwise.add_scaled, transcendental.divide_rounded)
 SCALING.add(elementwise.add_scaled)
 
 
@@ -340,7 +341,7 @@ class OperatorMethods(Recorded):
         """
         if rounding_mode is None:
             return operate(elementwise.division, "div", self, other)
-        return apply(transcendental.divide_rounded, self, other, rounding_mode)
+        return operate(transcendental.divide_rounded, "div", self, other, rounding_mode)
 
     # comparison
 
@@ -533,6 +534,6 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         if not is_data(a):
             return NotImplemented
         a = as_tensor(a, b)
-    if function in SIMPLE and not isinstance(a, Recorded) and not isinstance(b, Recorded):
+    if function in OF_NUMBERS and not isinstance(a, Recorded) and not isinstance(b, Recorded):
         a = Recorded.kind.full((), a)  # sums, products, quotients of two numbers
     return apply(function, op, a, b, *more)

@@ -541,16 +541,16 @@ def fmod(a: Operand, other: Operand) -> Node:
     return custom(is_negative.where(-rest, rest), (x, y), vjp)
 
 
-def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
+def divide_rounded(op: str, a: Operand, b: Operand, mode: str) -> Node:
     """Divide and round down ("floor") or towards 0 ("trunc"); integers stay integers."""
-    check_known("div", "rounding_mode", mode, (None, "floor", "trunc"))
+    check_known(op, "rounding_mode", mode, (None, "floor", "trunc"))
     if mode == "floor":
         return elementwise.arithmetic("floordiv", a, b)
-    x, y = pair("div", a, b)
+    x, y = pair(op, a, b)
     if x.dtype.is_float:
         return (x / y).unary("trunc")
     if x.size:
-        demand_divisor("div", b)
+        demand_divisor(op, b)
     quotient = x.binary("floordiv", y)
     if x.dtype.kind == "uint":
         return quotient

@@ -256,7 +256,7 @@ def average_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
 def averaged(total: Node, count: Node | int) -> Node:
     """Divide a sum by how many were added; whole numbers are cut."""
     if total.dtype.is_integer:
-        return divide_rounded(total, count, "trunc")
+        return divide_rounded("div", total, count, "trunc")
     is_number = not isinstance(count, Node)
     return elementwise.arithmetic("mul", total, 1 / count) if is_number else total / count
 

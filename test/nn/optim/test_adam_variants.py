@@ -1,8 +1,10 @@
-"""NAdam, RAdam and Adamax against PyTorch's."""
+"""NAdam, RAdam, Adamax and SparseAdam against PyTorch's."""
 
+import numpy as np
 import pytest
-from optim_support import KERNEL_SHAPES, check_steps, kernels_of_a_step, start
+from optim_support import KERNEL_SHAPES, check_steps, kernels_of_a_step, start, torch
 
+import picograd
 from picograd import nn
 
 CASES = {
@@ -32,3 +34,20 @@ def test_one_kernel_and_those_of_numbers(name, numbers, device):
     """All parameters share a kernel; the rest compute single numbers: step count, corrections."""
     ours, _ = start(device, KERNEL_SHAPES)
     assert kernels_of_a_step(getattr(nn.optim, name)(ours), ours) == 1 + numbers
+
+
+def test_rows_that_were_not_read_stay() -> None:
+    """Word vectors of a language model: rows move by their own steps, as of sparse gradients."""
+    tables = [torch.nn.Embedding(6, 3, sparse=True), nn.Embedding(6, 3, sparse=True)]
+    start = np.random.default_rng(0).standard_normal((6, 3)).astype("float32")
+    for library, table in ((torch, tables[0]), (picograd, tables[1])):
+        with library.no_grad():
+            table.weight.copy_(library.from_numpy(start))
+        optimizer = library.optim.SparseAdam(table.parameters(), lr=0.1)
+        for rows in ([0, 1, 1], [1, 4], [0, 2]):
+            optimizer.zero_grad()
+            (table(library.tensor(rows)) ** 2).sum().backward()
+            optimizer.step()
+    ours, theirs = (each.weight.detach().numpy() for each in reversed(tables))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert (ours[[3, 5]] == start[[3, 5]]).all() and (ours[:3] != start[:3]).all()

@@ -1,5 +1,6 @@
 """Decompositions whose results have no gradient, or no sign: as PyTorch's."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,10 @@ def test_values_alone_are_found_without_vectors(
     with_vectors[0].backward()
     np.testing.assert_allclose(alone.numpy(), with_vectors.detach().numpy(), rtol=1e-6)
     np.testing.assert_allclose(found.numpy(), x.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_matrices_without_an_inverse_have_an_infinite_condition_number() -> None:
+    """Of a stack only those without one do."""
+    x = Tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    assert picograd.linalg.cond(x, 1).tolist() == [math.inf, 1.0]
+    assert picograd.linalg.cond(x[0], "fro").item() == math.inf

@@ -12,3 +12,4 @@ def test_every_kind_is_the_tensor() -> None:
     assert x.to_dense(picograd.float64).dtype is picograd.float64
     assert x._indices().tolist() == [[0, 1], [1, 0]] and x._values().tolist() == [2.0, 3.0]
     assert x.is_coalesced() and x._nnz() == 2 and x.sparse_dim() == 2
+    assert x.crow_indices().tolist() == [0, 1, 2] and x.col_indices().tolist() == [1, 0]

@@ -117,3 +117,11 @@ def test_a_scalar_is_of_the_default_float() -> None:
         assert picograd.scalar_tensor(3).dtype is picograd.float64
     finally:
         picograd.set_default_dtype(picograd.float32)
+
+
+def test_sizes_of_new_tensors_may_be_named() -> None:
+    """`new_ones(size=...)` is `new_ones(...)`."""
+    x = Tensor([1.0])
+    for name in ("new_ones", "new_zeros", "new_empty"):
+        assert getattr(x, name)(size=(2, 3)).shape == (2, 3)
+        assert getattr(x, name)(size=[2]).shape == (2,)

@@ -58,6 +58,10 @@ def test_functions_take_two_numbers() -> None:
             assert (ours.item(), ours.dtype.name) == (theirs.item(), str(theirs.dtype)[6:])
     with pytest.raises(TypeError):
         picograd.maximum(1, 2)
+    assert picograd.add(1, 2, alpha=3).item() == 7 and picograd.sub(1, 2.0, alpha=3).item() == -5
+    assert picograd.div(-7, 2, rounding_mode="floor").item() == -4
+    assert picograd.div(-7, 2, rounding_mode="trunc").item() == -3
+    assert picograd.div(7, 2.0, rounding_mode="trunc").dtype is picograd.float32
 
 
 @pytest.mark.parametrize("number", [True, 2, -3])
