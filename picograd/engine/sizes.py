@@ -475,4 +475,4 @@ def patience_of(bound: Bound, kernels: int, elements: int) -> int:
     pairs += [pair for _, pair in bound.written]
     copied = sum(product(map(min, *pair)) for pair in pairs if pair and not are_rows(pair))
     most = PATIENCE if 8 * copied < elements else min(PATIENCE, SHORT_PATIENCE)
-    return min(most, KERNEL_PATIENCE * kernels)
+    return PATIENCE if elements <= SMALL else min(most, KERNEL_PATIENCE * kernels)
