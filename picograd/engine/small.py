@@ -203,7 +203,7 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     if is_beside and not with_carried(graph, live):
         return False
     known = KNOWN.get(graph.key)
-    plan = None if known is None else known.plan()
+    plan: Any = None if known is None else known.plan()
     if known is None or plan is None or plan.is_worn or not PLANS.touch(plan):
         return False
     if plan.native.address and CODED.compute is None:  # machine code does this from now on
