@@ -26,7 +26,7 @@ from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
-from picograd.number import GivenInt, given, position_of
+from picograd.number import WHOLE, GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -382,8 +382,9 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
                 else:
                     node = build.detach(node)
             nodes.append(node)
-        else:
-            nodes.append(given(operand) if type(operand) is float else operand)
+        else:  # a size of NumPy in a shape is none that kernels are told by
+            plain: Any = int(operand) if type(operand) in WHOLE else operand
+            nodes.append(given(plain) if type(plain) is float else plain)
     if not is_recorded:
         raise no_tensor(function, operands)
     is_view = function in SHOWING
@@ -560,8 +561,9 @@ def item_of(item: Any) -> Any:
     if not isinstance(item, slice):
         return position_of(item)
     if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
-        is_fixed = type(item.start) is not int or item.stop is None
-        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
+        start = position_of(item.start)
+        is_fixed = type(start) is not GivenInt or item.stop is None
+        return item if is_fixed else slice(start, item.stop, item.step)
     ends = [read(end) for end in (item.start, item.stop, item.step)]
     return spans.span_of(*ends) or item
 

@@ -168,7 +168,7 @@ def values_of(node: Node, most: int = selecting.SMALL_MASK, depth: int = DEPTH) 
         return None
     values = known_values(node, most)
     if values is not None:  # a constant may have any class of NumPy
-        return values.astype(node.dtype.storage, copy=False)
+        return convert(values, node.dtype)
     row: Any = OPS.get(node.op)
     is_cast = row is not None and row.keeps_value
     is_known = depth < DEPTH if is_cast else node.dtype is bool_  # a cast may show what it reads
