@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import numpy as np
+
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = bool | int | float
@@ -17,6 +19,7 @@ LARGEST = 3.4e38  # beyond it, and for NaN, a number is kept as it is: not every
 NAMED = (-1, 0, 1)  # ints that formulas treat as cases of their own: t + 0, start at 0, sign
 VALUES_AS_CODE = 8  # of a place in a program that often has the same number
 PLACES = 1000  # that are remembered
+WHOLE = frozenset(kind for kind in np.sctypeDict.values() if issubclass(kind, np.integer))
 SEEN: dict[Hashable, set[int]] = {}
 
 
@@ -111,8 +114,8 @@ def traced(value: Any) -> Any:
 
 
 def position_of(value: Any) -> Any:
-    """Mark a position as given; what is no int stays."""
-    return GivenInt(value) if type(value) is int else value
+    """Mark a position as given, one of NumPy too; what is no whole number stays."""
+    return GivenInt(value) if type(value) is int or type(value) in WHOLE else value
 
 
 def once_varied(value: Any, *place: Hashable) -> Any:

@@ -124,12 +124,14 @@ def find_plan(
             learn(*whole, bounded)
         if bounded is not None:
             return put_bounded(bounded, key, patience)
+    if compiled is not None and (family := getattr(compiled, "family", None)) is not None:
+        family.alone += 1
     return own_plan(roots, found, is_missing)
 
 
 def put_bounded(plan: BoundedPlan, key: Any, patience: int) -> BoundedPlan:
     """Let the cache of plans own one that was bound to the sizes of a graph."""
-    plan.have_patience(patience)
+    plan.have_patience(patience or plan.least_patience)
     PLANS.put(key, plan)
     return plan
 

@@ -200,12 +200,12 @@ def structure(found: GraphKey) -> Any:
 def content(found: GraphKey, at: int, has_numbers: bool, numbers: list[Any]) -> Any:
     """List the numbers that the key has of a node, its sizes first; returns what is no number."""
     row = found.key.rows[0][at]
-    numbers += row[-3]
+    sizes = framed(row[-3], numbers)
     if not has_numbers:
-        return (*row[:-3], *row[-2:], len(row[-3]))
+        return (*row[:-3], *row[-2:], sizes)
     node = found.order[at]
     places = [found.places[id(start)] for start in starts_of(node)] if node.op in MOVING else ()
-    return (*row[:-4], *row[-2:], len(row[-3]), *places, framed(node.arg, numbers))
+    return (*row[:-4], *row[-2:], sizes, *places, framed(node.arg, numbers))
 
 
 def framed(value: Any, numbers: list[Any]) -> Any:
@@ -260,7 +260,7 @@ def compare(pattern: Pattern, found: GraphKey) -> Variables | None:
     others = [at for at in range(len(rows)) if at not in known]
     made = Variables(varying, others, [rows[at] for at in others], frames)
     for at, has_numbers in varying:
-        earlier += before[at][-3]
+        framed(before[at][-3], earlier)
         if has_numbers:
             framed(pattern.args[at], earlier)
     if len(earlier) != len(numbers):

@@ -64,6 +64,7 @@ FOR_EVER = 1 << 60  # where a user says that sizes vary
 KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
 ROW_PATIENCE = 1  # likewise, of runs in a row, with no other size of that structure between
 LEAST_ROW = 2
+MOST_ALONE = 8  # plans for one size alone, of little work, before the others have more patience
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
@@ -90,6 +91,7 @@ class Family:
     made: int = 0  # plans for many sizes
     reused: int = 0  # recordings that took one that was there
     missed: int = 0  # and that got none
+    alone: int = 0  # plans for a size alone that were made where those served too long
     last: int = -1  # which bounded plan of it ran last; -1: one for a size alone
 
     def may_make(self) -> bool:
@@ -142,6 +144,13 @@ class BoundedPlan:
     def is_worn(self) -> bool:
         """Whether these sizes ran so often that they should have a plan of their own."""
         return self.patience <= 0 or self.row >= self.steady
+
+    @property
+    def least_patience(self) -> int:
+        """How often little work of very many sizes runs so: compiling one more takes longer."""
+        is_many = self.family is not None and self.family.alone >= MOST_ALONE
+        is_little = self.binding is not None and self.binding.elements <= SMALL
+        return PATIENCE if is_many and is_little else 0
 
     def have_patience(self, runs: int) -> None:
         """Let so many runs pass before these sizes get a plan of their own, and more."""

@@ -16,12 +16,13 @@ from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_place
-from picograd.engine.executable import CompiledPlan
+from picograd.engine.executable import CompiledPlan, Runnable
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
+from picograd.engine.sizes import BoundedPlan
 from picograd.engine.watch import PROFILES
 from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.node import Node
@@ -128,7 +129,7 @@ class Known:
     places among its results.
     """
 
-    plan: "weakref.ref[CompiledPlan]"
+    plan: "weakref.ref[Runnable]"
     buffers: list[int]
     scalars: list[int]
     results: list[int]
@@ -194,17 +195,20 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     if is_beside and not with_carried(graph, live):
         return False
     known = KNOWN.get(graph.key)
-    plan = None if known is None else known.plan()
-    if known is None or plan is None or not PLANS.touch(plan):
+    plan: Any = None if known is None else known.plan()
+    if known is None or plan is None or plan.is_worn or not PLANS.touch(plan):
         return False
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    if plan.fills_one and not (config.debug or PROFILES):
+    if type(plan) is BoundedPlan:
+        made = plan.run(buffers, scalars, user_place())
+    elif plan.fills_one and not (config.debug or PROFILES):
         made = [plan.fill(buffers, user_place())]
     else:
         made = plan.launch(buffers, scalars, user_place())
-    EVENTS.computed = plan if is_beside else None  # machine code does the others
+    is_own = type(plan) is CompiledPlan
+    EVENTS.computed = plan if is_beside and is_own else None  # machine code does the others
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)
     settle(roots, [made[number] for number in known.results])
@@ -251,14 +255,20 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
 
 def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -> None:
     """Remember the plan of a small graph, which was found for its roots in some order."""
-    if type(plan) is not CompiledPlan or {*map(id, roots)} != {*map(id, graph.roots)}:
+    if {*map(id, roots)} != {*map(id, graph.roots)}:
+        return
+    buffers, scalars = found.buffers, found.scalars  # a plan for many sizes takes all
+    if type(plan) is CompiledPlan:
+        buffers = [buffers[number] for number in plan.input_numbers]
+        scalars = [scalars[number] for number in plan.scalar_numbers]
+    elif type(plan) is not BoundedPlan:
         return
     if len(KNOWN) >= KNOWN_LIMIT:
         KNOWN.clear()
     KNOWN[graph.key] = Known(
         weakref.ref(plan),
-        places_in(graph.buffers, [found.buffers[number] for number in plan.input_numbers]),
-        places_in(graph.scalars, [found.scalars[number] for number in plan.scalar_numbers]),
+        places_in(graph.buffers, buffers),
+        places_in(graph.scalars, scalars),
         places_in(roots, graph.roots),
         plan.native,
     )

@@ -93,7 +93,7 @@ from picograd.tensor.core.recording import (
 from picograd.tensor.core.size_attribute import SizeAttribute
 from picograd.tensor.core.spelling import spell_methods
 from picograd.tensor.core.subclasses import adopt, answer
-from picograd.tensor.indexing import indexing, masking, selecting
+from picograd.tensor.indexing import choosing, indexing, masking, selecting
 from picograd.tensor.linalg import products
 from picograd.tensor.linalg.methods_product import ProductMethods
 from picograd.tensor.making import creation, distributions, random
@@ -698,7 +698,8 @@ class Tensor(
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
-        if not cells.write(self, items, value, renew_views):
+        at_once = choosing.write if type(items) is Tensor else cells.write
+        if not at_once(self, items, value, renew_views):
             self._write_items(items, value)
 
     @event
@@ -725,9 +726,13 @@ class Tensor(
                     check_overlap("setitem", part, source, is_fitted=True)
         write(self, selecting.write(read(self), listed, read(source)), tracks)
 
+    def __getitem__(self, items: Any) -> "Tensor":
+        found: Tensor | None = choosing.choose(self, items) if type(items) is Tensor else None
+        return self._read_items(items) if found is None else found
+
     @cutting
     @event
-    def __getitem__(self, items: Any) -> "Tensor":
+    def _read_items(self, items: Any) -> "Tensor":
         listed = selector(items)
         if is_tracing():
             region = masking.region_of(self.shape, listed)

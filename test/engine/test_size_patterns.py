@@ -10,7 +10,10 @@ from engine.by_code import compare_bindings
 import picograd
 from picograd import Tensor, nn
 from picograd.engine import realize, size_patterns, sizes
+from picograd.engine.plan_key import graph_key
 from picograd.engine.size_patterns import PATTERNS
+from picograd.graph.node import Node
+from picograd.number import GivenInt
 
 functional = nn.functional
 ORDER = (40, 44, 37, 51, 60, 39)
@@ -189,3 +192,19 @@ def test_a_plan_from_disk_is_the_first_of_its_family(name: str, tmp_path: Any) -
     for key, record in second[2].items():
         assert first[2][key].shapes == record.shapes and first[2][key].sizes == record.sizes
     assert len(second[2]) + len(untold) >= len(first[2])
+
+
+def test_what_is_listed_of_a_node_is_what_is_filled_in() -> None:
+    """A size that is no int has no number: listed with one, a position took that of another."""
+    x = Tensor(np.ones((3, 4), np.float32))
+    source = Node("cast", (x._node,), x._node.dtype, (np.int64(3), 4), x._node.dtype, "cpu")
+    cut = Node("slice", (source,), ((GivenInt(1), 2, 1), (0, 4, 1)), (1, 4), x._node.dtype, "cpu")
+    found, listed = graph_key([cut]), []  # type: ignore[var-annotated]
+    for at, node in enumerate(found.order):
+        size_patterns.content(found, at, node is cut, listed)
+    waiting = iter(listed)
+    for node in found.order:
+        size_patterns.filled_in(node.shape, waiting)
+    filled = size_patterns.filled_in(cut.arg, waiting)
+    assert filled[0][0].source == 1 and type(filled[0][0].source) is GivenInt
+    assert next(waiting, None) is None

@@ -291,3 +291,14 @@ def test_a_value_that_passed_takes_the_long_way():
     (kept * 2).sum().realize()
     assert kept._node in carried.PASSED
     assert np.array_equal(kept.numpy(), a.numpy() + b.numpy())
+
+
+def test_a_plan_for_many_sizes_is_found_in_one_look_too(long_way):
+    with picograd.config.override(dynamic=1):
+        for n in (37, 41, 45):
+            (leaf(1.0, (n, 3)) * 2).sum(0).realize()
+        del long_way[:]
+        for n in (45, 41):
+            found = (leaf(3.0, (n, 3)) * 2).sum(0).numpy()
+            assert found.tolist() == [6.0 * n] * 3
+    assert not long_way

@@ -128,8 +128,9 @@ def item_of(item: Any) -> Any:
     if not isinstance(item, slice):
         return position_of(item)
     if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
-        is_fixed = type(item.start) is not int or item.stop is None
-        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
+        start = position_of(item.start)
+        is_fixed = type(start) is not GivenInt or item.stop is None
+        return item if is_fixed else slice(start, item.stop, item.step)
     ends = [read(end) for end in (item.start, item.stop, item.step)]
     return spans.span_of(*ends) or item
 

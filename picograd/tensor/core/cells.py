@@ -24,7 +24,7 @@ from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.helpers import product
-from picograd.number import GivenInt
+from picograd.number import WHOLE, GivenInt
 from picograd.target import is_host
 from picograd.tensor.core.aliasing import is_part, show_items
 from picograd.tensor.core.known_values import shown_values
@@ -33,7 +33,7 @@ FEW = 16  # operations of a value that is computed for this alone
 OFTEN = 1  # writes from which on a table that waits is computed
 Renew = Callable[[Any], None]
 EXACT = 1 << 53  # integers up to this are floats, too
-WHOLE = (int, GivenInt)
+INDICES = {int, GivenInt, *WHOLE}
 MOST = 64  # elements that are written one by one
 STEPS: dict[Any, Any] = {  # by what a row is in NumPy
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
@@ -159,9 +159,9 @@ def place(shape: Any, items: tuple[Any, ...]) -> int | None:
         return None
     offset = 0
     for item, size in zip(items, shape):
-        if type(item) not in WHOLE or type(size) is not int or not -size <= item < size:
+        if type(item) not in INDICES or type(size) is not int or not -size <= item < size:
             return None
-        offset = offset * size + (item + size if item < 0 else item)
+        offset = offset * size + int(item) % size
     return offset * product(shape[len(items) :])
 
 

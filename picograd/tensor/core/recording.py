@@ -25,7 +25,7 @@ from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
-from picograd.number import given
+from picograd.number import WHOLE, given
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -396,8 +396,9 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
                 else:
                     node = build.detach(node)
             nodes.append(node)
-        else:
-            nodes.append(given(operand) if type(operand) is float else operand)
+        else:  # a size of NumPy in a shape is none that kernels are told by
+            plain: Any = int(operand) if type(operand) in WHOLE else operand
+            nodes.append(given(plain) if type(plain) is float else plain)
     if not is_recorded:
         raise no_tensor(function, operands)
     is_view = function in SHOWING

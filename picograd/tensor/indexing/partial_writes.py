@@ -6,7 +6,9 @@ Functions of tensors made of their methods. Index values are checked as in `x[..
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.dtype import bool_
+import numpy as np
+
+from picograd.dtype import bool_, int64
 from picograd.engine import pending
 from picograd.engine.followed import event
 from picograd.engine.tracing import is_tracing
@@ -19,7 +21,7 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, read, rewrite, wrap
-from picograd.tensor.indexing import indexing, masking, selecting
+from picograd.tensor.indexing import choosing, indexing, masking, selecting
 
 REDUCES = ("prod", "mean", "amax", "amin")
 
@@ -282,6 +284,10 @@ def nonzero(
     """
     if size is not None:
         found = nonzero_static(input, size=size, fill_value=fill_value)
+    elif (places := choosing.places(input)) is not None:
+        if as_tuple:
+            return tuple([wrap(choosing.memory_of(each, int64), False) for each in places])
+        return wrap(choosing.memory_of(np.stack(places, 1), int64), False)
     else:
         found = wrap(selecting.nonzero(read(input)), False)
     if not as_tuple:

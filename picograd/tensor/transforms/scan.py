@@ -37,6 +37,7 @@ from picograd.graph.room import check_size
 from picograd.graph.row import SCALARS
 from picograd.graph.shape import is_shape
 from picograd.late_methods import dataclass
+from picograd.number import WHOLE
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.recording import Recorded, decided, read, wrap
@@ -138,7 +139,8 @@ def as_carry(value: Any, rows: Sequence[Any]) -> Any:
 
 def count_steps(rows: Sequence[Any], length: int | None) -> int:
     """Find the number of steps all xs agree on."""
-    sizes = [row.shape[0] for row in rows] + ([] if length is None else [length])
+    wanted = int(length) if type(length) in WHOLE else length  # type: ignore[arg-type]
+    sizes = [row.shape[0] for row in rows] + ([] if wanted is None else [wanted])
     if not sizes:
         raise ValueRangeError("scan", "the number of steps is not known", "give xs or length")
     count = sizes[0]

@@ -5,8 +5,10 @@ import gc
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor, nn
 from picograd.engine import pending
+from picograd.engine.plan_cache import PLANS
 
 
 def test_reader_recorded_before_a_write_sees_the_old_value(device: str) -> None:
@@ -128,3 +130,22 @@ def test_an_index_that_is_one_number_at_hand_is_that_number() -> None:
     assert counts.tolist() == [[0, 0, 0], [0, 0, 0], [2, 1, 2]]
     later = (places * 0)[0]  # it is not computed yet
     assert counts[later].tolist() == [0, 0, 0]
+
+
+def test_sizes_and_places_of_numpy_are_plain_numbers() -> None:
+    """Kernels, and what binds plans to sizes, are told by whole numbers of Python alone."""
+    x, one, two = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3)), np.int64(1), np.int32(2)
+    for found, wanted in (
+        (x.narrow(0, one, two), x[1:3]),
+        (x.repeat_interleave(two, 0), x[[0, 0, 1, 1, 2, 2, 3, 3]]),
+        (x.select(one, two), x[:, 2]),
+        (x[one:two, np.uint8(1)], x[1:2, 1]),
+        (picograd.scan(lambda c, _: (c + 1, c), x[0], None, length=two)[1], x[[0, 0]] + x[:2] * 0),
+    ):
+        assert {type(size) for size in found._node.shape} == {int}
+        assert found.shape == wanted.shape
+    assert x.repeat_interleave(two, 0).tolist() == x[[0, 0, 1, 1, 2, 2, 3, 3]].tolist()
+    plans = len(PLANS)
+    for at in np.arange(4):
+        assert (x[at] * 3).tolist() == [9.0 * at, 9.0 * at + 3, 9.0 * at + 6]
+    assert len(PLANS) <= plans + 1
