@@ -11,7 +11,9 @@ digits, the place where each warp's elements begin in the sorted tile. The tile 
 memory first: elements of one digit leave it side by side, so that the stores fill whole sectors.
 Ranks follow the order of the elements, so the sort is stable, and nothing is left to chance.
 
-SortStep -> Program of a CUDA block: a bitonic network over pairs (key, position).
+SortStep -> Program of a CUDA block that holds a run. "radix": for every digit of the keys ranks as
+above; keys and positions move through shared memory, what follows the run is greater. "bitonic",
+for few elements: a network over pairs (key, position).
 
     for size = 2, 4, ..., n: for stride = size/2, ..., 1:
         all pairs (i, i + stride): order them, upwards where i & size is 0, else downwards
@@ -29,7 +31,7 @@ from picograd.codegen.block_cuda import Block
 from picograd.codegen.linearize_scan import across_block, across_warp
 from picograd.codegen.tile import RadixStep, SortStep
 from picograd.codegen.value import Value, goes_before
-from picograd.dtype import bool_, int32, int64, uint32
+from picograd.dtype import DType, bool_, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index
@@ -51,42 +53,25 @@ def radix_cuda(block: Block, step: RadixStep) -> None:
     """Write one step of a radix sort."""
     is_fit = block.threads >= DIGITS and step.count % block.threads == 0
     check(is_fit, "a radix step takes a thread for each digit", step)
-    RadixTile(block, step).write()
+    RadixMove(block, step).write()
 
 
 class RadixTile:
-    """This class writes the program of one tile."""
+    """This class ranks elements that a block holds by a digit of them."""
 
-    def __init__(self, block: Block, step: RadixStep) -> None:
-        self.block, self.step, self.emitter = block, step, block.emitter
+    def __init__(self, block: Block, step: RadixStep | SortStep) -> None:
+        self.block, self.emitter = block, block.emitter
         self.memory: list[int] = [block.places[name] for name in step.tiles]
         self.counters: int = self.memory[0]
         self.warps: int = block.threads // WARP
-        self.turns: int = step.count // block.threads
+        self.turns: int = ceil_div(step.count, block.threads)
         self.thread: Index = axis_index(block.thread)
-        self.held: int = self.emitter.add("array", step.expr.dtype, arg=self.turns)
+        self.own: int | None = self.emitter.conditions([(self.thread, 0, DIGITS - 1)])
+        self.dtype: DType = step.expr.dtype
+        self.shift: Value | int = 0
+        self.held: int = self.emitter.add("array", self.dtype, arg=self.turns)
         self.ranks: int = self.emitter.add("array", int32, arg=self.turns)
-
-    def write(self) -> None:
-        """Write ranking; then the counts, or the moves."""
-        emitter = self.emitter
-        self.clear()
-        self.read()
-        emitter.add("barrier", None)
-        self.rank()
-        emitter.add("barrier", None)
-        own = emitter.conditions([(self.thread, 0, DIGITS - 1)])
-        places = [self.thread + warp * ROW for warp in range(self.warps)]
-        counts = [emitter.load(self.counters, emitter.index(place), own) for place in places]
-        total = functools.reduce(partial(emitter.raw, "add", int32), counts)
-        if self.step.start is None:
-            self.store_count(total, own)
-            return
-        self.place_warps(counts, total, own)
-        emitter.add("barrier", None)
-        self.sort()
-        emitter.add("barrier", None)
-        self.store()
+        self.moved: list[tuple[int, int]] = []  # arrays that are sorted, each into a tile
 
     def clear(self) -> None:
         """Set all counters to zero."""
@@ -96,37 +81,24 @@ class RadixTile:
             zero = emitter.const(0, int32)
             emitter.store(self.counters, emitter.index(place), zero, inside)
 
-    def element(self, turn: Axis) -> tuple[Index, int | None]:
-        """Position in the row of a thread's element, and whether there is one.
-
-        The elements of a warp lie together.
-        """
+    def within(self, turn: Axis) -> Index:
+        """Place in the tile of a thread's element; the elements of a warp lie together."""
         lane, warp = self.thread % WARP, self.thread // WARP
-        within = (warp * self.turns + axis_index(turn)) * WARP + lane
-        place = self.step.place * self.step.count + within
-        last = self.step.axis.size - 1
-        return place, self.emitter.conditions([(place, 0, last)])
+        return (warp * self.turns + axis_index(turn)) * WARP + lane
 
-    def read(self) -> None:
-        """Load all elements of the thread, so that the loads are in flight together."""
-        emitter, turn = self.emitter, Axis("turn", self.turns)
-        with emitter.axis_loop(turn, True):
-            place, mask = self.element(turn)
-            with emitter.scope({self.step.axis: emitter.index(place)}):
-                emitter.scopes[-1].mask = mask
-                value = emitter.value(self.step.expr)
-            emitter.add("set", None, (self.held, emitter.axis_value(turn), value))
+    def is_inside(self, turn: Axis) -> int | None:
+        """Tell whether there is an element, unless there is one at every place."""
 
     def digit(self, value: int) -> int:
         """Take the digit of a value."""
-        shifted = Value(self.emitter, value).raw("shift_right", self.step.shift)
+        shifted = Value(self.emitter, value).raw("shift_right", self.shift)
         return (shifted & (DIGITS - 1)).cast(uint32).position
 
     def cell(self, turn: Axis) -> tuple[int, int]:
         """Give the digit of a turn's element, and where the warp counts that digit."""
         emitter, at = self.emitter, self.emitter.axis_value(turn)
-        value = emitter.add("get", self.step.expr.dtype, (self.held, at))
-        digit, (_, mask) = self.digit(value), self.element(turn)
+        value = emitter.add("get", self.dtype, (self.held, at))
+        digit, mask = self.digit(value), self.is_inside(turn)
         if mask is not None:
             outside = emitter.const(DIGITS, uint32)
             digit = emitter.apply("where", mask, digit, outside, dtype=uint32)
@@ -152,42 +124,96 @@ class RadixTile:
             emitter.store(self.counters, cell, total.position, is_first.position)
             emitter.add("warp_barrier", None)
 
-    def store_count(self, total: int, own: int | None) -> None:
+    def counted(self) -> tuple[list[int], int]:
+        """Rank the elements; count the thread's digit in every warp, and in all."""
+        emitter = self.emitter
+        emitter.add("barrier", None)
+        self.rank()
+        emitter.add("barrier", None)
+        places = [self.thread + warp * ROW for warp in range(self.warps)]
+        counts = [emitter.load(self.counters, emitter.index(place), self.own) for place in places]
+        return counts, functools.reduce(partial(emitter.raw, "add", int32), counts)
+
+    def first_place(self, total: int) -> int:
+        """Find where the thread's digit begins in the sorted tile."""
+        in_warp, sum_of_warp = across_warp(self.block, "sum", total)
+        zero = self.emitter.const(0, int32)
+        before, _ = across_block(self.block, "sum", zero, sum_of_warp)
+        return self.emitter.raw("add", int32, before, in_warp)
+
+    def sort(self, place: int, counts: list[int]) -> None:
+        """Put every element at its place in the sorted tile: after those of earlier warps."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        for warp, count in enumerate(counts):
+            at = emitter.index(self.thread + warp * ROW)
+            emitter.store(self.counters, at, place, self.own)
+            place = emitter.raw("add", int32, place, count)
+        emitter.add("barrier", None)
+        with emitter.axis_loop(turn, True):
+            at = emitter.axis_value(turn)
+            _, cell = self.cell(turn)
+            rank = emitter.add("get", int32, (self.ranks, at))
+            first = emitter.load(self.counters, cell)
+            moved = emitter.cast(emitter.raw("add", int32, first, rank), emitter.index_dtype)
+            for array, tile in self.moved:
+                value = emitter.add("get", emitter.dtype(array), (array, at))
+                emitter.store(tile, moved, value, self.is_inside(turn))
+        emitter.add("barrier", None)
+
+
+class RadixMove(RadixTile):
+    """This class writes a step of the sort of a long row on one tile of it."""
+
+    def __init__(self, block: Block, step: RadixStep) -> None:
+        super().__init__(block, step)
+        self.step: RadixStep = step
+        self.shift: Value | int = step.shift
+
+    def write(self) -> None:
+        """Write ranking; then the counts, or the moves."""
+        self.clear()
+        self.read()
+        counts, total = self.counted()
+        if self.step.start is None:
+            self.store_count(total)
+            return
+        place = self.first_place(total)
+        self.note_offset(place)
+        self.moved = [(self.held, self.memory[2])]
+        self.sort(place, counts)
+        self.store()
+
+    def is_inside(self, turn: Axis) -> int | None:
+        """Tell whether the row has this element."""
+        place = self.step.place * self.step.count + self.within(turn)
+        return self.emitter.conditions([(place, 0, self.step.axis.size - 1)])
+
+    def read(self) -> None:
+        """Load all elements of the thread, so that the loads are in flight together."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        with emitter.axis_loop(turn, True):
+            place = self.step.place * self.step.count + self.within(turn)
+            with emitter.scope({self.step.axis: emitter.index(place)}):
+                emitter.scopes[-1].mask = self.is_inside(turn)
+                value = emitter.value(self.step.expr)
+            emitter.add("set", None, (self.held, emitter.axis_value(turn), value))
+
+    def store_count(self, total: int) -> None:
         """Store how often the thread's digit occurs in the tile."""
         emitter, step = self.emitter, self.step
         with emitter.scope({step.digit: emitter.axis_value(self.block.thread)}):
             place = emitter.index(step.target)
-        emitter.store(emitter.slots[step.slot], place, total, own)
+        emitter.store(emitter.slots[step.slot], place, total, self.own)
 
-    def place_warps(self, counts: list[int], total: int, own: int | None) -> None:
-        """Turn counters into places in the sorted tile; note how far a digit is from its start."""
-        emitter, step, offsets = self.emitter, self.step, self.memory[1]
-        in_warp, sum_of_warp = across_warp(self.block, "sum", total)
-        before, _ = across_block(self.block, "sum", emitter.const(0, int32), sum_of_warp)
-        place = emitter.raw("add", int32, before, in_warp)
+    def note_offset(self, place: int) -> None:
+        """Note how far the thread's digit is from its start in the row."""
+        emitter, step = self.emitter, self.step
         thread = emitter.axis_value(self.block.thread)
         with emitter.scope({step.digit: thread}):
-            emitter.scopes[-1].mask = own
+            emitter.scopes[-1].mask = self.own
             start = emitter.cast(emitter.value(step.start), int32)  # type: ignore[arg-type]
         offset = emitter.raw("sub", int32, start, place)
-        emitter.store(offsets, thread, offset, own)
-        for warp, count in enumerate(counts):
-            at = emitter.index(self.thread + warp * ROW)
-            emitter.store(self.counters, at, place, own)
-            place = emitter.raw("add", int32, place, count)
-
-    def sort(self) -> None:
-        """Put every element at its place in the sorted tile."""
-        emitter, turn = self.emitter, Axis("turn", self.turns)
-        with emitter.axis_loop(turn, True):
-            at = emitter.axis_value(turn)
-            _, cell = self.cell(turn)
-            _, mask = self.element(turn)
-            value = emitter.add("get", self.step.expr.dtype, (self.held, at))
-            rank = emitter.add("get", int32, (self.ranks, at))
-            first = emitter.load(self.counters, cell)
-            place = emitter.cast(emitter.raw("add", int32, first, rank), emitter.index_dtype)
-            emitter.store(self.memory[2], place, value, mask)
+        emitter.store(self.memory[1], thread, offset, self.own)
 
     def store(self) -> None:
         """Store the sorted tile: neighbours of one digit side by side."""
@@ -208,8 +234,66 @@ class RadixTile:
 
 def sort_cuda(block: Block, step: SortStep) -> None:
     """Write a sort of one run."""
-    check(step.method == "bitonic", f"CUDA has no {step.method} sort", step)
-    BitonicSort(block, step).write()
+    check(step.method in ("bitonic", "radix"), f"CUDA has no {step.method} sort", step)
+    (BitonicSort if step.method == "bitonic" else RadixSort)(block, step).write()
+
+
+def key_of(block: Block, step: SortStep, place: Index) -> int:
+    """Compute the key at a place of a run: past the end the largest one."""
+    emitter, dtype, along = block.emitter, step.expr.dtype, step.first + place
+    mask = emitter.conditions([(place, 0, step.count - 1), (along, 0, step.axis.size - 1)])
+    with emitter.scope({step.axis: emitter.index(along)}):
+        emitter.scopes[-1].mask = mask
+        key = emitter.value(step.expr)
+    if mask is None:
+        return key
+    last = emitter.const((1 << dtype.bits) - 1, dtype)
+    return emitter.apply("where", mask, key, last, dtype=dtype)
+
+
+def store_position(block: Block, step: SortStep, place: Index, position: int) -> None:
+    """Store where the element at a place of the sorted run was, counted from the row's start."""
+    emitter, along = block.emitter, step.first + place
+    mask = emitter.conditions([(place, 0, step.count - 1), (along, 0, step.axis.size - 1)])
+    first = emitter.cast(emitter.index(step.first), int64)
+    value = emitter.raw("add", int64, emitter.cast(position, int64), first)
+    with emitter.scope({step.axis: emitter.index(along)}):
+        target = emitter.index(step.target)
+    emitter.store(emitter.slots[step.slot], target, value, mask)
+
+
+class RadixSort(RadixTile):
+    """This class writes the sort of a run, digit after digit, by the block that holds it."""
+
+    def __init__(self, block: Block, step: SortStep) -> None:
+        super().__init__(block, step)
+        self.step: SortStep = step
+        self.positions: int = self.emitter.add("array", int32, arg=self.turns)
+        arrays = (self.held, self.positions)
+        self.moved = list(zip(arrays, self.memory[1:], strict=True))
+
+    def write(self) -> None:
+        """Write reading, a step for each digit, and storing."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        with emitter.axis_loop(turn, True):
+            at, place = emitter.axis_value(turn), self.within(turn)
+            emitter.add("set", None, (self.held, at, key_of(self.block, self.step, place)))
+            position = emitter.cast(emitter.index(place), int32)
+            emitter.add("set", None, (self.positions, at, position))
+        first, stop = emitter.integer(0), emitter.integer(self.dtype.bits)
+        with emitter.loop(first, stop, DIGITS.bit_length() - 1, None) as shift:
+            self.shift = Value(emitter, emitter.cast(shift, self.dtype))
+            self.clear()
+            counts, total = self.counted()
+            self.sort(self.first_place(total), counts)
+            with emitter.axis_loop(turn, True):
+                at, place = emitter.axis_value(turn), emitter.index(self.within(turn))
+                for array, tile in self.moved:
+                    value = emitter.cast(emitter.load(tile, place), emitter.dtype(array))
+                    emitter.add("set", None, (array, at, value))
+        with emitter.axis_loop(turn, True):
+            position = emitter.add("get", int32, (self.positions, emitter.axis_value(turn)))
+            store_position(self.block, self.step, self.within(turn), position)
 
 
 class BitonicSort:
@@ -238,17 +322,9 @@ class BitonicSort:
 
     def read(self) -> None:
         """Fill the shared tiles, past the end of the row too."""
-        emitter, step, dtype = (self.emitter, self.step, self.step.expr.dtype)
+        emitter, step = self.emitter, self.step
         with dealt(self.block, self.size) as place:
-            along = step.first + place
-            tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
-            mask = emitter.conditions(tests)
-            with emitter.scope({step.axis: emitter.index(along)}):
-                emitter.scopes[-1].mask = mask
-                key = emitter.value(step.expr)
-            if mask is not None:
-                last = emitter.const((1 << dtype.bits) - 1, dtype)
-                key = emitter.apply("where", mask, key, last, dtype=dtype)
+            key = key_of(self.block, step, place)
             inside = emitter.conditions([(place, 0, self.size - 1)])
             at = emitter.index(place)
             emitter.store(self.keys, at, key, inside)
@@ -282,12 +358,5 @@ class BitonicSort:
         """Store the positions in order, counted from the start of the row."""
         emitter, step = self.emitter, self.step
         with dealt(self.block, step.count) as place:
-            along = step.first + place
-            tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
-            mask = emitter.conditions(tests)
-            at = emitter.load(self.positions, emitter.index(place), mask)
-            first = emitter.cast(emitter.index(step.first), int64)
-            value = emitter.raw("add", int64, emitter.cast(at, int64), first)
-            with emitter.scope({step.axis: emitter.index(along)}):
-                target = emitter.index(step.target)
-            emitter.store(emitter.slots[step.slot], target, value, mask)
+            position = emitter.load(self.positions, emitter.index(place))
+            store_position(self.block, step, place, position)

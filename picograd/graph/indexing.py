@@ -8,7 +8,8 @@ Scatter on a GPU: updates are sorted by destination, then every run of them is r
 A CPU applies updates one after the other (`scatter`). With more than a few updates on CUDA the op
 expands, so that the work is parallel, proportional to the updates, and the same in every run:
 
-    keys    the number of each update's destination slice, sorted: a stable radix sort
+    keys    the number of each update's destination slice, sorted: a stable radix sort; axes whose
+            index is the update's own position, as in `scatter_add`, lie outside and need none
     first   where the run of equal keys around each position begins: a running maximum
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
@@ -42,6 +43,7 @@ from picograd.target import Target
 
 Array = Any
 FAN = 32  # updates of a group
+SECTOR = 256  # bits that memory gives at once: shorter rows are brought before runs are walked
 FEW = 32  # so many updates are applied one after the other
 FEW_OPERATIONS = 16  # that each destination may do again to number an update
 # Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
@@ -58,21 +60,29 @@ def expand_scatter(node: Node, target: Target) -> Node:
     """Sort the updates by destination and reduce the runs; few of them, or a CPU's, stay."""
     base, values, *rest = node.inputs
     axes, monoid = node.arg
-    indices, inside = rest[: len(axes)], rest[len(axes) :]
-    shape, sizes = indices[0].shape, tuple(base.shape[axis] for axis in axes)
+    shape, sizes = rest[0].shape, tuple(base.shape[axis] for axis in axes)
     count = product(shape)
     is_small = count <= FEW or not values.size or not base.size
-    if is_small or not target.has_blocks or max(count, product(sizes) << len(inside)) >= 1 << 31:
+    if (
+        is_small
+        or not target.has_blocks
+        or max(count, product(sizes) << len(rest) - len(axes)) >= 1 << 31
+    ):
         return node
     flat = [each.reshape((count,)) for each in rest]
     is_few = product(sizes) <= count and product(sizes) * values.size <= MOST_VISITS
     if monoid == "sum" and is_few:
         return masked_sums(node, flat, sizes)
-    keys, order = sorted_keys(flat[: len(axes)], sizes, *flat[len(axes) :])
+    values, rest, axes, outside = own_places_first(node)
+    indices, inside = rest[: len(axes)], rest[len(axes) :]
+    keys, order = sorted_keys(indices, [base.shape[axis] for axis in axes], outside, *inside)
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
-    inputs = [base, rows.gather((order,), (0,)), keys, run_starts(keys)]
+    in_order = rows.gather((order,), (0,))
+    if rows.size // count * rows.dtype.bits < SECTOR:
+        in_order = in_order.stored()
+    inputs = [base, in_order, keys, run_starts(keys)]
     if monoid is not None:
         inputs += levels_of(rows, keys, order, monoid)
     arg = (axes, monoid, FAN)
@@ -116,24 +126,56 @@ def kept(inside: Node, values: Node, there: Node) -> Node:
     return wide.expand(values.shape).where(values, there)
 
 
+def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int]:
+    """Put indices first that are the position of an update along an axis of the updates.
+
+    The axes of the updates follow them, so that no sort has to move an update along these. Gives
+    the values, indices (and what is wanted), indexed axes, and how many of them lie outside.
+    """
+    values, *rest = node.inputs[1:]
+    axes, rank = node.arg[0], rest[0].rank
+    own: dict[int, int] = {}  # axis of the updates: index that is the position along it
+    for number, index in enumerate(rest[: len(axes)]):
+        if index.op == "iota" and len(own) < len(axes) - 1:  # one is left to sort by
+            own.setdefault(index.arg, number)
+    turn = (*own, *(axis for axis in range(rank) if axis not in own))
+    order = (*own.values(), *(n for n in range(len(axes)) if n not in own.values()))
+    rest = [rest[n].permute(turn) for n in (*order, *range(len(axes), len(rest)))]
+    values = values.permute((*turn, *range(rank, values.rank)))
+    return values, rest, tuple([axes[n] for n in order]), len(own)
+
+
 def sorted_keys(
-    indices: list[Node], sizes: tuple[int, ...], inside: Node | None = None
+    indices: list[Node], sizes: list[int], outside: int, inside: Node | None = None
 ) -> tuple[Node, Node]:
     """Number the destinations and sort them: the ascending keys, and their permutation.
 
-    Of updates with one destination those that are not `inside` come first.
+    The first `outside` indices ascend as the first axes of the updates do. Of updates with one
+    destination those that are not `inside` come first.
     """
     if inside is not None:
-        twice, order = sorted_keys([*indices, inside], (*sizes, 2))
+        twice, order = sorted_keys([*indices, inside], [*sizes, 2], outside)
         keys = twice.binary("shift_right", 1)
         return keys, order
-    keys = numbered(indices, sizes).cast(uint32)
-    bits = max(product(sizes) - 1, 1).bit_length()
-    if keys.size <= BLOCK_RUN:
-        order = ordered(keys, 0, bits, True)
-        return along(keys, order, 0), order
-    pairs = radix_sorted(keys, bits)
-    return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(uint32).cast(int64)
+    count, slices = indices[0].size, product(sizes[outside:])
+    rows = product(indices[0].shape[:outside])
+    shape = (rows, count // rows) if outside else (count,)
+    keys = numbered(indices[outside:], sizes[outside:]).cast(uint32).reshape(shape)
+    bits, last = max(slices - 1, 1).bit_length(), len(shape) - 1
+    if shape[-1] == 1:
+        order = keys.iota(last)
+    elif shape[-1] <= BLOCK_RUN:
+        order = ordered(keys, last, bits, True)
+        keys = along(keys, order, last)
+    else:
+        pairs = radix_sorted(keys, bits)
+        keys = pairs.binary("shift_right", 32).cast(uint32)
+        order = pairs.cast(uint32).cast(int64)
+    if outside:
+        outer = numbered(indices[:outside], sizes[:outside]) * slices
+        keys = keys + outer.cast(uint32).reshape(shape)
+        order = order + order.iota(0) * shape[-1]
+    return keys.reshape((count,)), order.reshape((count,))
 
 
 def numbered(indices: list[Node], sizes: tuple[int, ...]) -> Node:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, int32, int64, to_dtype, uint8, uint64
+from picograd.dtype import DType, int32, int64, to_dtype, uint8, uint16, uint32, uint64
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import first_next, same
 from picograd.graph.bounded import Bounded
@@ -200,6 +200,8 @@ def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:
     """
     size = keys.shape[axis]
     if not in_blocks or size <= BLOCK_RUN:
+        kinds = (uint8, uint16, uint32, uint64)
+        keys = keys.cast(next(kind for kind in kinds if bits <= kind.bits))
         return Node("sort_keys", (keys,), (axis, size), keys.shape, int64, keys.device)
     last = keys.rank - 1
     swap = tuple({axis: last, last: axis}.get(d, d) for d in range(keys.rank))

@@ -102,7 +102,10 @@ SORTS: dict[str, tuple[Any, ...]] = {
     "sort_bytes": ((2, 30), 1, uint8, False),
     "sort_down": ((300, 5), 1, int32, True),
 }
-RUNS: dict[str, tuple[Any, ...]] = {"sort_runs": ((3000, 1), 1, float32, False, 1024)}
+RUNS: dict[str, tuple[Any, ...]] = {
+    "sort_runs": ((900, 1), 1, float32, False, 400),
+    "sort_digits": ((300, 1), 1, int64, True),
+}
 RADIX: dict[str, tuple[Any, ...]] = {
     "count_row": ((3000,), 1024, 0, False),
     "count_rows": ((2, 3, 1200), 512, 8, False),

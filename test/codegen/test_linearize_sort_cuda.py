@@ -9,11 +9,11 @@ def test_values(name: str) -> None:
     check_cuda(name)
 
 
-@pytest.mark.parametrize("name", ["sort_columns"])
+@pytest.mark.parametrize("name", ["sort_columns", "sort_digits"])
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     check_barriers(name)
 
 
-@pytest.mark.parametrize("name", ["sort_runs"])
+@pytest.mark.parametrize("name", ["sort_runs", "sort_digits"])
 def test_nothing_spills(name: str) -> None:
     check_no_spills(name)

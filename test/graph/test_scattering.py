@@ -65,12 +65,23 @@ def wanted(
 
 
 def check(
-    base: Any, values: Any, indices: list[Any], axes: Any, monoid: str | None, inside: Any = None
+    base: Any,
+    values: Any,
+    indices: list[Any],
+    axes: Any,
+    monoid: str | None,
+    inside: Any = None,
+    own: tuple[tuple[int, int], ...] = (),
 ) -> Node:
-    """Compare the graph and the plan for CUDA with the updates done one by one."""
+    """Compare the graph and the plan for CUDA with the updates done one by one.
+
+    An index that is `own` is the position of an update along an axis.
+    """
     arrays = [base, values, *indices, *([] if inside is None else [inside])]
     nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in arrays]
     count = 2 + len(indices)
+    for number, axis in own:
+        nodes[2 + number] = nodes[2].iota(axis)
     node = nodes[0].scatter(nodes[1], nodes[2:count], axes, monoid, *nodes[count:])
     expected = wanted(base, values, indices, axes, monoid, inside)
     tolerance = {"rtol": 2e-3 if base.dtype == np.float16 else 1e-5, "atol": 1e-5}
@@ -107,6 +118,33 @@ def test_rows_and_several_axes(monoid: str | None) -> None:
     check(base, random.normal(size=(11, 6, 4)).astype("f"), [first, second], (2, 0), monoid)
     values = random.normal(size=(70, 5, 6)).astype("f")
     check(base, values, [places("same", 70, 4)], (1,), monoid)
+
+
+@pytest.mark.parametrize("monoid", ["sum", None])
+@pytest.mark.parametrize("count", [1, 5, 70])  # 70: digit by digit
+def test_indices_that_are_places_of_the_updates(monoid: str | None, count: int) -> None:
+    """Updates are sorted apart for each place, those with one update each not at all."""
+    random = np.random.default_rng(0)
+    shape = (count, 6, 3)
+    found = [random.integers(0, 9, shape), *np.indices(shape)[1:]]
+    base, values = random.normal(size=(6, 3, 9)).astype("f"), random.normal(size=shape).astype("f")
+    order = [found[n] for n in (1, 0, 2)]
+    node = check(base, values, order, (0, 2, 1), monoid, own=((0, 1), (2, 2)))
+    ops = {each.op for each in toposort(expand_composites([node], target=CUDA))}
+    assert (count == 1) is not bool(ops & {"sort_keys", "radix_move"})
+    inside = random.integers(0, 2, shape) > 0
+    check(base, values, order, (0, 2, 1), None, inside, ((2, 2),))
+    square = random.normal(size=(9, 9, 2)).astype("f")
+    both = [np.indices((9, 9))[0], np.indices((9, 9))[0]]
+    check(
+        square,
+        random.normal(size=(9, 9, 2)).astype("f"),
+        both,
+        (0, 1),
+        "sum",
+        None,
+        ((0, 0), (1, 0)),
+    )
 
 
 @pytest.mark.parametrize("count", [4, 60, 333])  # 4: one after the other

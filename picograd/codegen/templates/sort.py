@@ -1,9 +1,9 @@
 """Sort template: one task or block for each row, or for each run of a long row.
 
 CPU: short rows by counting how many elements go first (no branch, vectors), others by a radix sort,
-least significant byte first: O(n), stable, no branch. CUDA: a bitonic network in shared memory over
-pairs (key, position), which makes it stable; a longer row is sorted by steps over tiles of it, each
-a kernel of its own (graph/sorting.py).
+least significant byte first: O(n), stable, no branch. CUDA: a radix sort in shared memory, for few
+elements a bitonic network over pairs (key, position), which makes it stable; a longer row is sorted
+by steps over tiles of it, each a kernel of its own (graph/sorting.py).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from picograd.codegen.cuts import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
 from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
-from picograd.dtype import int32
+from picograd.dtype import DType, int32, uint16
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
@@ -22,6 +22,7 @@ SHORT_ROW = 64  # counting compares n * n elements, 16 at once
 CPU_POINTS = 16384  # elements of a task made of short rows
 SCRATCH_BYTES = 4 << 20  # a longer row's memory is a workspace, not that of every worker
 CUDA_THREADS = 512
+FEW = 256  # elements of a run that a network sorts: a radix sort has as many counters
 RADIX_THREADS = 256  # one a digit
 WARP = 32
 
@@ -34,6 +35,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     if not target.has_blocks:
         make = counting_part if sort.axis.size <= SHORT_ROW else radix_part
         return TileKernel(kernel, (make(sort, part.ends),), 1)
+    if sort.run > FEW:
+        return TileKernel(kernel, (digits_part(sort),), RADIX_THREADS)
     threads = WARP
     while threads < CUDA_THREADS and 4 * threads <= padded_size(sort.run):
         threads *= 2
@@ -111,14 +114,27 @@ def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     return TilePart(sort.rows, tuple(tiles), (step,), sizes if is_large else ())
 
 
+def digits_part(sort: Sort) -> TilePart:
+    """Sort a run in a block, digit after digit: a row of counters for each warp, and the run."""
+    counters = Tile("counters", (RADIX_THREADS // WARP * (DIGITS + 1),), int32, "shared")
+    size = ceil_div(sort.run, RADIX_THREADS) * RADIX_THREADS
+    return block_part(sort, "radix", counters, *tiles_of(sort, size, uint16))
+
+
 def bitonic_part(sort: Sort) -> TilePart:
-    """Sort a run in a block."""
+    """Sort a run in a block by a network."""
+    return block_part(sort, "bitonic", *tiles_of(sort, padded_size(sort.run), int32))
+
+
+def tiles_of(sort: Sort, size: int, positions: DType) -> tuple[Tile, Tile]:
+    """Give memory for the keys of a run and their positions."""
+    keys = Tile("keys", (size,), sort.body.dtype, "shared")
+    return keys, Tile("positions", (size,), positions, "shared")
+
+
+def block_part(sort: Sort, method: str, *tiles: Tile) -> TilePart:
+    """Sort each run in a block."""
     runs = Axis("run", ceil_div(sort.axis.size, sort.run))
-    size = padded_size(sort.run)
-    tiles = (
-        Tile("keys", (size,), sort.body.dtype, "shared"),
-        Tile("positions", (size,), int32, "shared"),
-    )
     step = SortStep(
         sort.axis,
         axis_index(runs) * sort.run,
@@ -126,8 +142,8 @@ def bitonic_part(sort: Sort) -> TilePart:
         sort.body,
         sort.slot,
         sort.target,
-        "bitonic",
-        ("keys", "positions"),
+        method,
+        tuple([tile.name for tile in tiles]),
     )
     return TilePart((*sort.rows, runs), tiles, (step,))
 
