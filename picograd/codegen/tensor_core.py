@@ -18,6 +18,8 @@ One multiplication stays in flight while the next stage is prepared, so a stage 
 step later than with `mma.sync`.
 """
 
+from dataclasses import replace
+
 from picograd.codegen.layout import Blocked, MmaAccumulator, WgmmaAccumulator
 from picograd.dtype import DType
 from picograd.errors import check
@@ -163,6 +165,11 @@ class SimtSchedule:
     def ahead(self) -> int:
         """Tiles in flight while one is multiplied."""
         return self.stages - 1
+
+    def turned(self) -> "SimtSchedule":
+        """Let columns be rows."""
+        m, n, k = self.block
+        return replace(self, block=(n, m, k), threads_mn=self.threads_mn[::-1])
 
     def pitch(self, size: int) -> int:
         """Elements between rows of a shared tile with rows of `size`."""

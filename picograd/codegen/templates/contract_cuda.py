@@ -12,7 +12,7 @@ blocks do, a few rows each, when all are done.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from picograd.codegen.cuts import below, depth_ends, single_axis
 from picograd.codegen.layout import Blocked, Layout
@@ -259,14 +259,15 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     first = axis_index(grid.split) * k.size
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
-    ends, windows = epilogue(c, (m, n), rows, columns, schedule.layout), ()
+    ends = epilogue(c, (m, n), rows, columns, schedule.layout)
+    windows: tuple[Step, ...] = ()
     if isinstance(schedule, SimtSchedule):
         windows = tuple(store_windows(c, schedule, (grid.row, grid.column)))
-        ends += windows
+    ends += windows
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
         part = TilePart(axes, (acc,), (main, *ends))
-    elif not windows and is_summed_apart(schedule, grid.split.size):
+    elif is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)
@@ -274,7 +275,7 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
 
 
-def is_summed_apart(schedule: Schedule, splits: int) -> bool:
+def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[SimtSchedule | Tf32Schedule]:
     """Tell whether all blocks add the parts of a tile, not the last one alone."""
     if schedule.block == SMALL:
         return False
@@ -399,7 +400,7 @@ def piece_of_columns(shape: tuple[int, int], block: Axis, threads: int) -> Piece
 
 
 def apart_part(
-    c: Contraction, grid: Grid, acc: Tile, schedule: Schedule, main: MainLoop
+    c: Contraction, grid: Grid, acc: Tile, schedule: SimtSchedule | Tf32Schedule, main: MainLoop
 ) -> TilePart:
     """Write the sum over splits, of pieces by each block, after all blocks left their tiles."""
     block_m, block_n = acc.shape
@@ -407,7 +408,8 @@ def apart_part(
     cells, cell = product(axis.size for axis in outputs), position_over(outputs)
     block = Axis("piece", splits)  # as many sum as multiply: all are there at once
     is_simt = isinstance(schedule, SimtSchedule)
-    piece = (piece_of_columns if is_simt else piece_of_rows)(acc.shape, block, schedule.threads)
+    sums = piece_of_columns if is_simt else piece_of_rows
+    piece = sums((block_m, block_n), block, schedule.threads)
     shape = (cells, splits, block_m, block_n)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
     own = Expr("tile", (), ("acc", tuple(map(axis_index, main.dims[:2]))), c.dtype)

@@ -185,24 +185,27 @@ def few_tiles(c: Contraction) -> list[SimtSchedule]:
     Not of images, whose patches few threads bring more slowly.
     """
     _, m, n, _ = c.sizes
-    if min(m, n) > FEW or sum(axis.size > 1 for axis in c.depth) > 1:
+    deep = [axis for axis in c.depth if axis.size > 1]
+    if min(m, n) > FEW:
         return []
-    if m <= n:
-        return [*FEW_ROWS]
-    turned = []
-    for each in FEW_ROWS:
-        (rows, others, depth), (down, across) = each.block, each.threads_mn
-        turned.append(replace(each, block=(others, rows, depth), threads_mn=(across, down)))
-    return turned
+    if len(deep) > 1:
+        return []
+    if m > n:
+        return [each.turned() for each in FEW_ROWS]
+    return [*FEW_ROWS]
 
 
 def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     """Count the blocks that best share a tile."""
-    steps = ceil_div(c.sizes[3], schedule.block[2])
-    batch, m, n, _ = c.sizes
-    tiles = batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
-    wave = schedule.resident * target.multiprocessors // tiles
-    most = max(1, min(steps // LEAST_STEPS, max(wave, MANY)))
+    batch, m, n, k = c.sizes
+    block_m, block_n, block_k = schedule.block
+    rows = ceil_div(m, block_m)
+    columns = ceil_div(n, block_n)
+    blocks = schedule.resident * target.multiprocessors
+    wave = blocks // (batch * rows * columns)
+    steps = ceil_div(k, block_k)
+    most = min(steps // LEAST_STEPS, max(wave, MANY))
+    most = max(most, 1)
     return min(range(1, most + 1), key=lambda splits: cost(c, schedule, splits, target))
 
 
