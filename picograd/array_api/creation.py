@@ -1,10 +1,8 @@
 """Functions of the array API that make tensors."""
 
-from typing import Any
-
 from picograd.dtype import default_float
-from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes
-from picograd.tensor.making.from_data import asarray as shared_tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes
+from picograd.tensor.making.from_data import asarray
 from picograd.tensor.shaping.joining import meshgrid as grids
 from picograd.tensor.tensor import Tensor
 
@@ -14,21 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def asarray(
-    obj: Data,
-    /,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-) -> Tensor:
-    """Make a tensor of an array, number or nested list, sharing memory where possible."""
-    return shared_tensor(obj, dtype=dtype, device=device, copy=copy)
-
-
-def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """Make a tensor of another library's memory."""
-    return Tensor.from_dlpack(x, device=device, copy=copy)
+from_dlpack = Tensor.from_dlpack
 
 
 def arange(

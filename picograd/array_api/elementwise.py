@@ -12,8 +12,8 @@ from picograd.tensor.tensor import Tensor
 UNARY = {
     name: name
     for name in (
-        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "cos", "cosh",
-        "exp", "expm1", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
+        "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "conj", "cos",
+        "cosh", "exp", "expm1", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
         "logical_not", "neg", "positive", "reciprocal", "signbit", "sin", "sinh",
         "sqrt", "square", "tan", "tanh",
     )
@@ -31,7 +31,7 @@ BINARY = {
 BINARY |= {"equal": "eq"}
 ROUNDING = ("ceil", "floor", "round", "trunc")
 __all__ = [
-    *UNARY, *BINARY, *ROUNDING, "clip", "conj", "floor_divide", "imag", "real", "remainder", "sign",
+    *UNARY, *BINARY, *ROUNDING, "clip", "floor_divide", "imag", "real", "remainder", "sign",
 ]  # fmt: skip
 
 
@@ -120,11 +120,6 @@ def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     if not found.dtype.is_float:
         return found
     return (found == 0).where(found.copysign(divisor), found)
-
-
-def conj(x: Tensor, /) -> Tensor:
-    """Compute the complex conjugate."""
-    return x.conj()
 
 
 def real(x: Tensor, /) -> Tensor:

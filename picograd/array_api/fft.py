@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.array_api.elementwise import named
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.linalg import fourier
+from picograd.tensor.linalg.fourier import fftfreq, rfftfreq
 from picograd.tensor.tensor import Tensor
 
 ALONG = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
@@ -49,20 +49,6 @@ def over(name: str) -> Callable[..., Tensor]:
 
 globals().update({name: along(name) for name in ALONG})
 globals().update({name: over(name) for name in OVER})
-
-
-def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """List the frequencies of a transform."""
-    return fourier.fftfreq(n, d, dtype=dtype, device=device)
-
-
-def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """List the frequencies of a transform of real numbers."""
-    return fourier.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:

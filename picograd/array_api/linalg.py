@@ -7,6 +7,20 @@ from picograd.array_api.reductions import matmul, matrix_transpose, summing_dtyp
 from picograd.array_api.reductions import sum as add_up
 from picograd.tensor.core.annotations import DTypeLike, Scalar
 from picograd.tensor.linalg import decompositions
+from picograd.tensor.linalg.decompositions import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    matrix_power,
+    qr,
+    slogdet,
+    svd,
+    svdvals,
+)
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -16,49 +30,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """Write positive definite matrices as a triangle times its transpose."""
-    return decompositions.cholesky(x, upper=upper)
-
-
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Compute products of vectors of three elements."""
     return decompositions.cross(*together(x1, x2), dim=axis)
 
 
-def det(x: Tensor, /) -> Tensor:
-    """Compute determinants."""
-    return decompositions.det(x)
-
-
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Show the diagonals of matrices."""
     return x.diagonal(offset, -2, -1)
-
-
-def eig(x: Tensor, /) -> decompositions.Eig:
-    """Find the complex eigenvalues and eigenvectors of square matrices."""
-    return decompositions.eig(x)
-
-
-def eigvals(x: Tensor, /) -> Tensor:
-    """Find the complex eigenvalues of square matrices."""
-    return decompositions.eigvals(x)
-
-
-def eigh(x: Tensor, /) -> decompositions.Eigh:
-    """Find eigenvalues and eigenvectors of symmetric matrices."""
-    return decompositions.eigh(x)
-
-
-def eigvalsh(x: Tensor, /) -> Tensor:
-    """Find eigenvalues of symmetric matrices."""
-    return decompositions.eigvalsh(x)
-
-
-def inv(x: Tensor, /) -> Tensor:
-    """Invert matrices."""
-    return decompositions.inv(x)
 
 
 def matrix_norm(
@@ -70,11 +49,6 @@ def matrix_norm(
 ) -> Tensor:  # fmt: skip
     """Compute norms of matrices."""
     return decompositions.matrix_norm(x, ord, keepdim=keepdims)
-
-
-def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Multiply matrices with themselves."""
-    return decompositions.matrix_power(x, n)
 
 
 def matrix_rank(
@@ -103,20 +77,10 @@ def pinv(x: Tensor, /, *, rtol: Scalar | Tensor | None = None) -> Tensor:
     """Compute the inverse of Moore and Penrose."""
     if not isinstance(rtol, Tensor):
         return decompositions.pinv(x, rtol=rtol)
-    u, sizes, vh = decompositions.svd(x, False)
+    u, sizes, vh = svd(x, False)
     limit = sizes.amax(-1, keepdim=True) * rtol.unsqueeze(-1) if sizes.shape[-1] else sizes
     inverse = (sizes > limit).where(1 / sizes, 0.0)
     return (vh.mH * inverse.unsqueeze(-2)) @ u.mH
-
-
-def qr(x: Tensor, /, *, mode: str = "reduced") -> decompositions.QR:
-    """Write matrices as Q R."""
-    return decompositions.qr(x, mode)
-
-
-def slogdet(x: Tensor, /) -> decompositions.Slogdet:
-    """Compute the sign of determinants and the logarithm of their size."""
-    return decompositions.slogdet(x)
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -130,16 +94,6 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     if second.shape == first.shape[:-1]:
         second = second.unsqueeze(0)
     return decompositions.solve(first, second)
-
-
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> decompositions.SVD:
-    """Write matrices as U diag(S) Vh."""
-    return decompositions.svd(x, full_matrices)
-
-
-def svdvals(x: Tensor, /) -> Tensor:
-    """Compute singular values."""
-    return decompositions.svdvals(x)
 
 
 def trace(

@@ -44,7 +44,8 @@ def seen_digits(part: TilePart, kernel: Kernel) -> dict[str, int]:
             for each in order:
                 if each.op == "tile":
                     name = each.arg[0]
-                    seen[name] = max(seen.get(name, 0), SEEN if id(each) in exact else need)
+                    wanted = SEEN if id(each) in exact else need
+                    seen[name] = max(seen.get(name, 0), wanted)
     return seen
 
 

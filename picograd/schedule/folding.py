@@ -327,14 +327,15 @@ def kernel_of(
     pair: Pair, parts: Sequence[Part], stored: set[int], gone: set[int]
 ) -> KernelLaunch | None:
     """Launch one kernel for both maps; None if it reads what it stores, or is too long."""
-    reads: set[int] = set()
+    touched: set[int] = set()
     for part in parts:
+        count = len(part.computes)
         exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
-        reads |= {e.arg[0] for e in exprs if e.op == "load"}
+        touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = sum(COSTS.get(e.op, 0) for e in exprs)
-        if operations > GROUP_LIMIT or len(part.computes) > MEMBER_LIMIT:
+        if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
             return None
-    if not reads.isdisjoint(stored):
+    if not touched.isdisjoint(stored):
         return None
     left_out = {pair.numbers.get(slot) for slot in gone} & stored
     kept = []
@@ -344,7 +345,7 @@ def kernel_of(
             for each in part.computes
         ]
         kept.append(replace(part, computes=tuple(computes)))
-    touched = reads | {each.store[0] for part in kept for each in part.computes if each.store}
+        touched |= {each.store[0] for each in computes if each.store}
     numbers = {old: new for new, old in enumerate(sorted(touched))}
     used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
     renamed = tuple([renumbered(part, numbers) for part in kept])

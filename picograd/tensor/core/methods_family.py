@@ -5,7 +5,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -183,15 +183,6 @@ class FamilyMethods(Recorded):
         """
         return self.div(other, rounding_mode="trunc")
 
-    @composed(method=False)
-    def ger(self: Any, vec2: Same) -> Tensor:
-        """Multiply every element of one vector with every element of another.
-
-        >>> Tensor([1.0, 2.0]).ger(Tensor([3.0, 4.0])).tolist()
-        [[3.0, 4.0], [6.0, 8.0]]
-        """
-        return self.outer(vec2)
-
     @composed(method=False, in_place=True)
     def addbmm(
         self: Any, batch1: Same, batch2: Same, *, beta: Scalar = 1, alpha: Scalar = 1
@@ -202,24 +193,6 @@ class FamilyMethods(Recorded):
         [[12.0]]
         """
         return apply(assembling.addbmm, self, batch1, batch2, beta, alpha)
-
-    @composed(method=False, in_place=True)
-    def absolute(self: Any) -> Tensor:
-        """Compute |x|.
-
-        >>> Tensor([-1.0, 2.0, -3.0]).absolute().tolist()
-        [1.0, 2.0, 3.0]
-        """
-        return self.abs()
-
-    @composed(method=False, in_place=True)
-    def fix(self: Any) -> Tensor:
-        """Round towards 0.
-
-        >>> Tensor([-1.5, 0.2, 2.0]).fix().tolist()
-        [-1.0, 0.0, 2.0]
-        """
-        return self.trunc()
 
     def char(self: Any) -> Tensor:
         """Convert to int8.
@@ -269,35 +242,6 @@ class FamilyMethods(Recorded):
         [2.0, 3.0]
         """
         return self.narrow(dim, start, length).clone()
-
-    @composed(method=False)
-    def unsafe_chunk(self: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """Cut into pieces: `chunk`.
-
-        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_chunk(2)]
-        [[1.0, 2.0], [3.0]]
-        """
-        return self.chunk(chunks, dim)
-
-    @composed(method=False)
-    def unsafe_split(self: Any, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """Cut into pieces of one size: `split`.
-
-        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split(2)]
-        [[1.0, 2.0], [3.0]]
-        """
-        return self.split(split_size, dim)
-
-    @composed(method=False)
-    def unsafe_split_with_sizes(
-        self: Any, split_sizes: Sequence[int], dim: int = 0
-    ) -> tuple[Tensor, ...]:
-        """Cut into pieces of listed sizes: `split_with_sizes`.
-
-        >>> [part.tolist() for part in Tensor([1.0, 2.0, 3.0]).unsafe_split_with_sizes([1, 2])]
-        [[1.0], [2.0, 3.0]]
-        """
-        return self.split_with_sizes(split_sizes, dim)
 
     def is_inference(self: Any) -> bool:
         """Tell whether it was made in inference mode: never, that is `no_grad`.

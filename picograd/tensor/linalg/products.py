@@ -77,7 +77,7 @@ def matmul_of_rank(op: str, a: Node, b: Node, rank: int) -> Node:
     return matmul(a, b)
 
 
-@recorded()
+@recorded("outer", "ger", also=(("vec2", "other"),))
 @repeated
 def outer(x: Node, other: Node) -> Node:
     """Multiply every element of one vector with every element of another.

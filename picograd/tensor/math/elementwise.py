@@ -220,7 +220,7 @@ def round_decimals(a: Node, decimals: int) -> Node:
     return ((x * scale).unary("round") / scale).cast(a.dtype)
 
 
-@recorded("abs", in_place=True)
+@recorded("abs", "absolute", in_place=True)
 def absolute(x: Node) -> Node:
     """Compute |x|; unsigned integers stay.
 

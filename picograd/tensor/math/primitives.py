@@ -158,7 +158,7 @@ def ceil(x: Node) -> Node:
     return rounding("ceil", x)
 
 
-@recorded(in_place=True)
+@recorded("trunc", "fix", in_place=True)
 def trunc(x: Node) -> Node:
     """Round towards 0.
 

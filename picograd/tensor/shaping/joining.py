@@ -130,7 +130,7 @@ def dsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
     return split_at_axis("dsplit", input, indices_or_sections, 2, 3)
 
 
-@composed()
+@composed("split_with_sizes", "unsafe_split_with_sizes")
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into pieces of listed sizes.
 

@@ -398,7 +398,7 @@ def stack(nodes: Sequence[Node], axis: Any = 0) -> Node:
     return cat([unsqueeze(part, position) for part in parts], position)
 
 
-@recorded(pieces=True)
+@recorded("split", "unsafe_split", pieces=True, also=(("split_size", "sizes"),))
 def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
     """Cut into pieces of one size, or of listed sizes.
 
@@ -466,7 +466,7 @@ def unbind(x: Node, dim: int = 0) -> list[Node]:
     return [build.reshape(piece, rest) for piece in pieces]
 
 
-@recorded(pieces=True)
+@recorded("chunk", "unsafe_chunk", pieces=True)
 def chunk(x: Node, chunks: int, dim: int = 0) -> list[Node]:
     """Cut into at most `chunks` equal pieces.
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+import picograd
 from picograd import Tensor, scaled_mm
 from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float32, uint8
 from picograd.errors import DTypeError, PicogradError, ShapeError
@@ -52,6 +53,14 @@ def test_linear_and_outer() -> None:
     w, bias = RANDOM.normal(size=(6, 4)), RANDOM.normal(size=6)
     np.testing.assert_allclose(value(linear(leaf(A), leaf(w), leaf(bias))), A @ w.T + bias)
     np.testing.assert_allclose(value(outer(leaf(V), leaf(bias))), np.outer(V, bias))
+
+
+def test_outer_has_the_names_of_pytorch() -> None:
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    for found in (picograd.outer(x, vec2=y), picograd.ger(x, vec2=y), x.ger(vec2=y)):
+        assert found.tolist() == [[3.0, 4.0], [6.0, 8.0]]
+    assert [part.shape for part in x.split(split_size=1)] == [(1,), (1,)]
+    assert [part.shape for part in picograd.unsafe_split(x, split_size=2)] == [(2,)]
 
 
 def test_inner_sizes_that_differ_are_named() -> None:
