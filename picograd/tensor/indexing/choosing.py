@@ -24,6 +24,7 @@ from picograd.engine.realize import flat_view, is_watched, leaf
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
 from picograd.helpers import product
 from picograd.target import is_host
 from picograd.tensor.core import cells
@@ -63,7 +64,7 @@ def chosen_again(x: Any, index: Any) -> Any:
     if below.dtype is uint8 or node.size > SMALL or not is_unseen(node, below):
         return None
     with pending.LOCK:
-        values = values_of(node, SMALL) if is_at_hand(x) else None
+        values: Array = values_of(node, SMALL) if is_at_hand(x) else None
         at = None if values is None or not is_at_hand(index) else values_of(below)
         if at is None or product(at.shape) * node.size > SMALL * node.shape[0]:
             return None
@@ -138,7 +139,7 @@ def is_at_hand(x: Any) -> bool:
         return False
     if learning is not None and learning.is_made(x):
         return False
-    return leaf_buffer(below_views(node)[0]) is not None
+    return leaf_buffer(node) is not None or leaf_buffer(below_views(node)[0]) is not None
 
 
 def may_write(table: Any, value: Any) -> bool:
@@ -172,11 +173,12 @@ def truth_of(mask: Any) -> Array:
     A way may end where it is computed otherwise.
     """
     node = mask._node
-    if leaf_buffer(node) is None and (EVENTS.learning is not None or EVENTS.record is not None):
+    is_there = leaf_buffer(node) is not None
+    if not is_there and (EVENTS.learning is not None or EVENTS.record is not None):
         return selecting.computed_values(node)
     found = values_of(node)
-    if found is None:
-        return selecting.computed_values(node)
+    if found is None or is_there:
+        return selecting.computed_values(node) if found is None else found
     is_shown = leaf_buffer(below_views(node)[0]) is not None  # a copy shows what it reads so far
     if not is_shown and not entries(carried.GRADIENTS):
         cpu: Any = get_device(node.device)
@@ -190,6 +192,11 @@ def values_of(node: Node, most: int = selecting.SMALL_MASK, depth: int = DEPTH) 
     """Give values in memory, or comparisons of such: they are the same wherever computed."""
     if type(node) is not Node or node.dtype.is_narrow_float:
         return None
+    buffer = leaf_buffer(node)
+    if buffer is not None:
+        return flat_view(buffer).reshape(node.shape)
+    if node.op in NUMBERS and depth < DEPTH:
+        return convert(node.arg, node.dtype)  # one for all
     values = known_values(node, most)
     if values is not None:  # a constant may have any class of NumPy
         return convert(values, node.dtype)
@@ -204,7 +211,8 @@ def values_of(node: Node, most: int = selecting.SMALL_MASK, depth: int = DEPTH) 
         if found is None:
             return None
         inputs.append(found)
-    return convert(inputs[0], node.dtype) if is_cast else row.numpy(*inputs)
+    made = convert(inputs[0], node.dtype) if is_cast else row.numpy(*inputs)
+    return made if made.shape == node.shape or depth < DEPTH else np.full(node.shape, made)
 
 
 def chosen(values: Array, dtype: Any) -> Any:

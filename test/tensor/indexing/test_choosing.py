@@ -78,6 +78,7 @@ def test_a_mask_is_computed_once_and_is_memory_of_its_own() -> None:
 def test_constants_are_rounded_to_the_dtype() -> None:
     x = picograd.tensor([0.3, 0.1])
     assert x[x <= 0.3].tolist() == torch.tensor([0.3, 0.1]).tolist()
+    assert x[picograd.zeros(2) == 0].tolist() == x.tolist()
     truth = picograd.tensor([0.0, 0.5, float("nan")]).bool()
     assert truth.nonzero().tolist() == [[1], [2]]
     assert picograd.tensor([True, False])[picograd.tensor([True, False]) == 1].tolist() == [True]
