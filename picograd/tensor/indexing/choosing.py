@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from picograd.conversion import convert
-from picograd.dtype import bool_
+from picograd.dtype import bool_, uint8
 from picograd.engine import carried, pending
 from picograd.engine.backends import get_device
 from picograd.engine.carried import entries
@@ -24,6 +24,8 @@ from picograd.engine.realize import flat_view, is_watched, leaf
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
+from picograd.helpers import product
 from picograd.target import is_host
 from picograd.tensor.core import cells
 from picograd.tensor.core.known_values import below_views, known_values
@@ -32,13 +34,16 @@ from picograd.tensor.indexing import selecting
 
 DEPTH = 3  # operations, one on another, of a mask that NumPy computes
 SMALL = 1 << 14  # elements of what is chosen from
-LAST: list["weakref.ref[Node]"] = []  # what was chosen last
+LAST: list["weakref.ref[Node]"] = []  # what a mask chose last
+CHOSEN: "weakref.WeakSet[Node]" = weakref.WeakSet()  # whose sizes hang on values
 
 Array = Any
 
 
 def choose(x: Any, mask: Any) -> Any:
-    """Give x[mask]; None, and nothing is computed, where it has to be recorded."""
+    """Give x[mask], or x[index]; None, and nothing is computed, where it has to be recorded."""
+    if mask._node.dtype is not bool_:
+        return chosen_again(x, mask)
     if not is_mask_of(x, mask) or x._tracks or type(x) is not Recorded.kind:
         return None
     with pending.LOCK:
@@ -47,6 +52,25 @@ def choose(x: Any, mask: Any) -> Any:
         truth = truth_of(mask)
         values = values_of(x._node, SMALL)
         return None if values is None else chosen(values[truth], x._node.dtype)
+
+
+def chosen_again(x: Any, index: Any) -> Any:
+    """Give x[index], where the index was chosen, too: it has another size each time."""
+    node, below = x._node, index._node
+    if not CHOSEN or type(below) is not Node or type(x) is not Recorded.kind or x._tracks:
+        return None
+    if below_views(below)[0] not in CHOSEN or not below.dtype.is_integer or not node.shape:
+        return None
+    if below.dtype is uint8 or node.size > SMALL or not is_unseen(node, below):
+        return None
+    with pending.LOCK:
+        values: Array = values_of(node, SMALL) if is_at_hand(x) else None
+        at = None if values is None or not is_at_hand(index) else values_of(below)
+        if at is None or product(at.shape) * node.size > SMALL * node.shape[0]:
+            return None
+        if at.size and not -node.shape[0] <= at.min() <= at.max() < node.shape[0]:
+            return None  # what is recorded says so
+        return wrap(memory_of(values[at], node.dtype), False)
 
 
 def places(x: Any) -> tuple[Array, ...] | None:
@@ -115,7 +139,7 @@ def is_at_hand(x: Any) -> bool:
         return False
     if learning is not None and learning.is_made(x):
         return False
-    return leaf_buffer(below_views(node)[0]) is not None
+    return leaf_buffer(node) is not None or leaf_buffer(below_views(node)[0]) is not None
 
 
 def may_write(table: Any, value: Any) -> bool:
@@ -149,12 +173,14 @@ def truth_of(mask: Any) -> Array:
     A way may end where it is computed otherwise.
     """
     node = mask._node
-    if leaf_buffer(node) is None and (EVENTS.learning is not None or EVENTS.record is not None):
+    is_there = leaf_buffer(node) is not None
+    if not is_there and (EVENTS.learning is not None or EVENTS.record is not None):
         return selecting.computed_values(node)
     found = values_of(node)
-    if found is None:
-        return selecting.computed_values(node)
-    if leaf_buffer(node) is None and not entries(carried.GRADIENTS):
+    if found is None or is_there:
+        return selecting.computed_values(node) if found is None else found
+    is_shown = leaf_buffer(below_views(node)[0]) is not None  # a copy shows what it reads so far
+    if not is_shown and not entries(carried.GRADIENTS):
         cpu: Any = get_device(node.device)
         node.realized = cpu.adopt(found, bool_)
         carried.NEW.pop(id(node), None)
@@ -166,6 +192,11 @@ def values_of(node: Node, most: int = selecting.SMALL_MASK, depth: int = DEPTH) 
     """Give values in memory, or comparisons of such: they are the same wherever computed."""
     if type(node) is not Node or node.dtype.is_narrow_float:
         return None
+    buffer = leaf_buffer(node)
+    if buffer is not None:
+        return flat_view(buffer).reshape(node.shape)
+    if node.op in NUMBERS and depth < DEPTH:
+        return convert(node.arg, node.dtype)  # one for all
     values = known_values(node, most)
     if values is not None:  # a constant may have any class of NumPy
         return convert(values, node.dtype)
@@ -180,7 +211,8 @@ def values_of(node: Node, most: int = selecting.SMALL_MASK, depth: int = DEPTH) 
         if found is None:
             return None
         inputs.append(found)
-    return convert(inputs[0], node.dtype) if is_cast else row.numpy(*inputs)
+    made = convert(inputs[0], node.dtype) if is_cast else row.numpy(*inputs)
+    return made if made.shape == node.shape or depth < DEPTH else np.full(node.shape, made)
 
 
 def chosen(values: Array, dtype: Any) -> Any:
@@ -188,20 +220,24 @@ def chosen(values: Array, dtype: Any) -> Any:
     before = LAST[0]() if LAST else None
     made = memory_of(values, dtype)
     if before is not None and before.shape != made.shape:
-        waiting = [node for node in pending.waiting_nodes() if is_plain(node, made.device)]
+        waiting = [node for node in pending.waiting_nodes() if is_computed(node, made.device)]
         if readers := carried.readers_among(waiting, {before}, {id(leaf_buffer(before))}):
             pending.compute(readers)
     LAST[:] = [weakref.ref(made)]
     return wrap(made, False)
 
 
-def is_plain(node: Node, device: str) -> bool:
-    """Tell whether a node is of a device, and a tensor's that tracks no gradient."""
+def is_computed(node: Node, device: str) -> bool:
+    """Tell whether a node is no view, of a device, and a tensor's that tracks no gradient."""
     owner = pending.owner(node)
-    return node.device == device and owner is not None and not owner._tracks
+    if node.device != device or owner is None or owner._tracks:
+        return False
+    return leaf_buffer(below_views(node)[0]) is None
 
 
 def memory_of(values: Array, dtype: Any) -> Node:
-    """Make a leaf over an array that nobody else has."""
+    """Make a leaf over an array that nobody else has, and that was chosen."""
     cpu: Any = get_device("cpu")
-    return leaf(cpu.adopt(values, dtype), values.shape)
+    made = leaf(cpu.adopt(values, dtype), values.shape)
+    CHOSEN.add(made)
+    return made

@@ -69,13 +69,16 @@ def test_a_mask_is_computed_once_and_is_memory_of_its_own() -> None:
     other = mask | False
     x = picograd.tensor([1.0, 2.0, 3.0])
     assert x[other].tolist() == [1.0, 3.0] and is_made(other)
+    copy = flags.clone()
+    assert copy.nonzero().tolist() == [[0], [2]]
     flags[0] = False
-    assert mask.tolist() == other.tolist() == [True, False, True]
+    assert mask.tolist() == other.tolist() == copy.tolist() == [True, False, True]
 
 
 def test_constants_are_rounded_to_the_dtype() -> None:
     x = picograd.tensor([0.3, 0.1])
     assert x[x <= 0.3].tolist() == torch.tensor([0.3, 0.1]).tolist()
+    assert x[picograd.zeros(2) == 0].tolist() == x.tolist()
     truth = picograd.tensor([0.0, 0.5, float("nan")]).bool()
     assert truth.nonzero().tolist() == [[1], [2]]
     assert picograd.tensor([True, False])[picograd.tensor([True, False]) == 1].tolist() == [True]
@@ -124,3 +127,28 @@ def test_what_does_not_fit_is_an_error_or_a_cast(value: Any) -> None:
     assert choosing.choose(y, picograd.tensor([True, True])) is None  # which `__getitem__` refuses
     with pytest.raises(IndexError):
         y[picograd.tensor([True, True])]
+
+
+def test_what_was_chosen_chooses_at_once() -> None:
+    found = []
+    for library, x in zip((picograd, torch), both([[1, 2, 3], [4, 5, 6], [7, 8, 9]], "int64")):
+        order = library.tensor([2, 0, 1, -1])
+        rest = order[library.tensor([True, True, False, True])]
+        chosen = [x[rest], x[rest[1:]], x[rest.reshape(3, 1)], x[:, 1][rest], x[rest[:0]]]
+        if library is picograd:
+            assert all(map(is_made, chosen)) and not is_made(x[order])
+        x[0] = 0  # what was chosen stays
+        far = library.where(library.tensor([False] * 5 + [True]))[0]
+        with pytest.raises(IndexError):
+            x[far].tolist()
+        found.append([each.tolist() for each in chosen])
+    assert found[0] == found[1]
+
+
+def test_views_of_a_choice_are_not_computed_for_the_next() -> None:
+    x = picograd.tensor([1.0, 2.0, 4.0])
+    first = x[x > 1]
+    part, total = first[1:], first[1:] * 2
+    x[x > 2].sum()
+    assert is_made(total) and not is_made(part)
+    assert part.tolist() == [4.0] and total.tolist() == [8.0]
