@@ -11,12 +11,13 @@ import ctypes
 import operator
 import weakref
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from picograd.engine import carried, foreign, pending
-from picograd.engine.carried import entries
+from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMBER_KINDS, is_watched
@@ -59,11 +60,7 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
             return False
         if any(value is view for view in views) and is_part(value, table, list(items)):
             return False  # `x[i] += 1` gives it back
-        if not is_written(table, views, offset, shape[len(items) :], value):
-            return False
-        if views:
-            renew(table)
-    return True
+        return is_written(table, views, offset, shape[len(items) :], value, renew)
 
 
 def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
@@ -93,12 +90,11 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
     table, offset, views = found
     pending.compute([node, *(few_readers(table, views) or ())])  # they see what was before
     source = leaf_buffer(node)
-    address = None if source is None else address_of(table, views)
+    address = None if source is None else address_of(table, views, renew)
     if source is None or address is None:
         return False
     size = node.dtype.itemsize
     ctypes.memmove(address + offset * size, source.address, node.size * size)
-    renew(table)
     return True
 
 
@@ -118,10 +114,9 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     number = kind(other).value
     cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
     values = [step(each, number) for each in cells]
-    if not all(fits(dtype, each) for each in values) or address_of(table, views) is None:
+    if not all(fits(dtype, each) for each in values) or address_of(table, views, renew) is None:
         return False
     cells[:] = values
-    renew(table)
     return True
 
 
@@ -135,16 +130,18 @@ def is_seen(view: Any) -> bool:
     return view._views is None and not view._tracks and view._node.realized is None
 
 
-def is_written(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+def is_written(
+    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+) -> bool:
     """Write over the elements of a row, or a cell; False, and nothing, where that cannot be."""
     kind = type(value)
     if kind is type(table):
-        return write_values(table, views, offset, rest, value)
+        return write_values(table, views, offset, rest, value, renew)
     if isinstance(value, np.generic):
         value = value.item()
     elif kind not in (float, int, bool):
         return False
-    return is_resting() and write_number(table, views, offset, product(rest), value)
+    return is_resting() and write_number(table, views, offset, product(rest), value, renew)
 
 
 def is_resting() -> bool:
@@ -165,13 +162,15 @@ def place(shape: Any, items: tuple[Any, ...]) -> int | None:
     return offset * product(shape[len(items) :])
 
 
-def write_number(table: Any, views: list[Any], offset: int, count: int, value: Any) -> bool:
+def write_number(
+    table: Any, views: list[Any], offset: int, count: int, value: Any, renew: Renew
+) -> bool:
     """Write one number over so many elements."""
     dtype = table._node.dtype
     kind = NUMBER_KINDS.get(dtype.name)
     if kind is None or count > MOST or not fits(dtype, value):
         return False
-    address = address_of(table, views)
+    address = address_of(table, views, renew)
     if address is None:
         return False
     at = address + offset * dtype.itemsize
@@ -193,7 +192,9 @@ def fits(dtype: Any, value: Any) -> bool:
     return kind is int and low <= value < low + (1 << dtype.bits)
 
 
-def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+def write_values(
+    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+) -> bool:
     """Write the elements of another tensor, which are as many."""
     dtype, node = table._node.dtype, value._node
     is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
@@ -209,7 +210,7 @@ def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: An
             pending.compute([table._node])
         pending.compute([node])
         source = leaf_buffer(value._node)
-    address = address_of(table, views) if is_resting() else None
+    address = address_of(table, views, renew) if is_resting() else None
     if address is None or (shown is None and source is None):
         return False
     start = shown.ctypes.data if source is None else source.address
@@ -265,19 +266,46 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     return waiting if is_cheaply else None
 
 
-def address_of(table: Any, views: list[Any]) -> int | None:
+def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
     """Move a table on to its next value, which is about to be written, and give its address.
 
     None where others read or write what it is now, or it is in no memory of the host.
     """
     if leaf_buffer(table._node) is None and is_free(table, views):
         pending.compute([table._node])
-    node = table._node
-    buffer = leaf_buffer(node)
+    buffer = leaf_buffer(table._node)
     if buffer is None or not is_resting() or not is_free(table, views):
         return None
+    table._history = None
+    if has_alone(table, views):
+        table._node.arg.count_writes()
+        return buffer.address
+    node = table._node
     after = pending.next_leaf(node)
     after.leaf = weakref.ref(table)
     pending.LIVE.move(id(node), id(after), table)
-    table._node, table._history = after, None
+    table._node = after
+    if views:
+        renew(table)
     return buffer.address
+
+
+def has_alone(table: Any, views: list[Any]) -> bool:
+    """Tell whether a table and its views alone hold its leaf, and what is between: it may stay."""
+    if held(table, "_node") != ALONE + len(views) or table._node.op != "buffer":
+        return False
+    return all(shows_alone(view, table._node) for view in views)
+
+
+def shows_alone(view: Any, leaf: Node) -> bool:
+    """Tell whether nobody but a view holds what leads from it to a leaf."""
+    if held(view, "_node") != ALONE:
+        return False
+    node = view._node
+    while node.op in carried.FREE and held(node, "inputs") == ALONE:
+        if node.inputs[0] is leaf:
+            return True
+        if getrefcount(node.inputs[0]) != ALONE:
+            return False
+        node = node.inputs[0]
+    return False
