@@ -59,12 +59,15 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
             return False
         if any(value is view for view in views) and is_part(value, table, list(items)):
-            return False  # `x[i] += 1` gives it back
+            if not is_resting() or table._node.op != "buffer":
+                return False
+            table._node.arg.version += 1  # `x[i] += 1` gives it back: see `put_back`
+            return True
         return is_written(table, views, offset, shape[len(items) :], value, renew)
 
 
-def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
-    """Find the table of which a view shows a row or a cell, where it begins, and all views.
+def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
+    """Find the table of which a view shows a row or a cell, where it begins, views and readers.
 
     None where a write through it may be part of a way, or be seen by others.
     """
@@ -77,9 +80,10 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
     if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
         return None
     offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
-    if offset is None or not all(map(is_seen, views)) or few_readers(table, views) is None:
+    readers = few_readers(table, views)
+    if offset is None or readers is None or not all(map(is_seen, views)):
         return None
-    return table, offset, views
+    return table, offset, views, readers
 
 
 def write_view(view: Any, node: Node, renew: Renew) -> bool:
@@ -87,8 +91,8 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
     found = shown_by(view)
     if found is None or not is_cheap(node, found[0]._node):
         return False
-    table, offset, views = found
-    pending.compute([node, *(few_readers(table, views) or ())])  # they see what was before
+    table, offset, views, readers = found
+    pending.compute([node, *readers])  # which see what was before
     source = leaf_buffer(node)
     address = None if source is None else address_of(table, views, renew)
     if source is None or address is None:
@@ -109,13 +113,16 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
         return False
     if dtype.kind == "bool" or (found := shown_by(view)) is None:
         return False
-    table, offset, views = found
+    table, offset, views, readers = found
+    if readers:
+        return False
     buffer: Any = leaf_buffer(table._node)
     number = kind(other).value
     cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
     values = [step(each, number) for each in cells]
-    if not all(fits(dtype, each) for each in values) or address_of(table, views, renew) is None:
+    if not all(fits(dtype, each) for each in values):
         return False
+    move_on(table, views, renew)
     cells[:] = values
     return True
 
@@ -156,9 +163,12 @@ def place(shape: Any, items: tuple[Any, ...]) -> int | None:
         return None
     offset = 0
     for item, size in zip(items, shape):
-        if type(item) not in WHOLE or type(size) is not int or not -size <= item < size:
+        if type(item) not in WHOLE or type(size) is not int:
             return None
-        offset = offset * size + (item + size if item < 0 else item)
+        at = operator.index(item)
+        if not -size <= at < size:
+            return None
+        offset = offset * size + (at + size if at < 0 else at)
     return offset * product(shape[len(items) :])
 
 
@@ -276,10 +286,16 @@ def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
     buffer = leaf_buffer(table._node)
     if buffer is None or not is_resting() or not is_free(table, views):
         return None
+    move_on(table, views, renew)
+    return buffer.address
+
+
+def move_on(table: Any, views: list[Any], renew: Renew) -> None:
+    """Give a table in memory its next value, in the same leaf where that may stay."""
     table._history = None
     if has_alone(table, views):
         table._node.arg.count_writes()
-        return buffer.address
+        return
     node = table._node
     after = pending.next_leaf(node)
     after.leaf = weakref.ref(table)
@@ -287,7 +303,6 @@ def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
     table._node = after
     if views:
         renew(table)
-    return buffer.address
 
 
 def has_alone(table: Any, views: list[Any]) -> bool:
