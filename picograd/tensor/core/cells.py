@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Storage
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
@@ -59,7 +60,7 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
             return False
         if any(value is view for view in views) and is_part(value, table, list(items)):
-            if not is_resting() or table._node.op != "buffer":
+            if not is_resting() or type(table._node.arg) is not Storage:
                 return False
             table._node.arg.version += 1  # `x[i] += 1` gives it back: see `put_back`
             return True
@@ -307,7 +308,7 @@ def move_on(table: Any, views: list[Any], renew: Renew) -> None:
 
 def has_alone(table: Any, views: list[Any]) -> bool:
     """Tell whether a table and its views alone hold its leaf, and what is between: it may stay."""
-    if held(table, "_node") != ALONE + len(views) or table._node.op != "buffer":
+    if held(table, "_node") != ALONE + len(views) or type(table._node.arg) is not Storage:
         return False
     return all(shows_alone(view, table._node) for view in views)
 
