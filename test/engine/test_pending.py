@@ -393,7 +393,7 @@ def test_backward_does_not_walk_what_made_a_leaf(monkeypatch: pytest.MonkeyPatch
         w.grad = None
         (slope,) = picograd.grad((x @ v).sum(), [v])
         v = (v - 0.1 * slope).detach().requires_grad_()
-    assert lengths[-2:] == lengths[2:4] and max(lengths) < 30
+    assert lengths and max(lengths) < 5  # as long as the first, or found without a walk
 
 
 def test_small_scripts_still_get_gradients_of_what_was_carried() -> None:

@@ -11,12 +11,14 @@ import ctypes
 import operator
 import weakref
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Storage
 from picograd.engine import carried, foreign, pending
-from picograd.engine.carried import entries
+from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMBER_KINDS, is_watched
@@ -58,16 +60,15 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
             return False
         if any(value is view for view in views) and is_part(value, table, list(items)):
-            return False  # `x[i] += 1` gives it back
-        if not is_written(table, views, offset, shape[len(items) :], value):
-            return False
-        if views:
-            renew(table)
-    return True
+            if not is_resting() or type(table._node.arg) is not Storage:
+                return False
+            table._node.arg.version += 1  # `x[i] += 1` gives it back: see `put_back`
+            return True
+        return is_written(table, views, offset, shape[len(items) :], value, renew)
 
 
-def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
-    """Find the table of which a view shows a row or a cell, where it begins, and all views.
+def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
+    """Find the table of which a view shows a row or a cell, where it begins, views and readers.
 
     None where a write through it may be part of a way, or be seen by others.
     """
@@ -80,9 +81,10 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
     if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
         return None
     offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
-    if offset is None or not all(map(is_seen, views)) or few_readers(table, views) is None:
+    readers = few_readers(table, views)
+    if offset is None or readers is None or not all(map(is_seen, views)):
         return None
-    return table, offset, views
+    return table, offset, views, readers
 
 
 def write_view(view: Any, node: Node, renew: Renew) -> bool:
@@ -90,15 +92,14 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
     found = shown_by(view)
     if found is None or not is_cheap(node, found[0]._node):
         return False
-    table, offset, views = found
-    pending.compute([node, *(few_readers(table, views) or ())])  # they see what was before
+    table, offset, views, readers = found
+    pending.compute([node, *readers])  # which see what was before
     source = leaf_buffer(node)
-    address = None if source is None else address_of(table, views)
+    address = None if source is None else address_of(table, views, renew)
     if source is None or address is None:
         return False
     size = node.dtype.itemsize
     ctypes.memmove(address + offset * size, source.address, node.size * size)
-    renew(table)
     return True
 
 
@@ -113,15 +114,17 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
         return False
     if dtype.kind == "bool" or (found := shown_by(view)) is None:
         return False
-    table, offset, views = found
+    table, offset, views, readers = found
+    if readers:
+        return False
     buffer: Any = leaf_buffer(table._node)
     number = kind(other).value
     cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
     values = [step(each, number) for each in cells]
-    if not all(fits(dtype, each) for each in values) or address_of(table, views) is None:
+    if not all(fits(dtype, each) for each in values):
         return False
+    move_on(table, views, renew)
     cells[:] = values
-    renew(table)
     return True
 
 
@@ -135,16 +138,18 @@ def is_seen(view: Any) -> bool:
     return view._views is None and not view._tracks and view._node.realized is None
 
 
-def is_written(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+def is_written(
+    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+) -> bool:
     """Write over the elements of a row, or a cell; False, and nothing, where that cannot be."""
     kind = type(value)
     if kind is type(table):
-        return write_values(table, views, offset, rest, value)
+        return write_values(table, views, offset, rest, value, renew)
     if isinstance(value, np.generic):
         value = value.item()
     elif kind not in (float, int, bool):
         return False
-    return is_resting() and write_number(table, views, offset, product(rest), value)
+    return is_resting() and write_number(table, views, offset, product(rest), value, renew)
 
 
 def is_resting() -> bool:
@@ -159,19 +164,24 @@ def place(shape: Any, items: tuple[Any, ...]) -> int | None:
         return None
     offset = 0
     for item, size in zip(items, shape):
-        if type(item) not in INDICES or type(size) is not int or not -size <= item < size:
+        if type(item) not in INDICES or type(size) is not int:
             return None
-        offset = offset * size + int(item) % size
+        at = operator.index(item)
+        if not -size <= at < size:
+            return None
+        offset = offset * size + (at + size if at < 0 else at)
     return offset * product(shape[len(items) :])
 
 
-def write_number(table: Any, views: list[Any], offset: int, count: int, value: Any) -> bool:
+def write_number(
+    table: Any, views: list[Any], offset: int, count: int, value: Any, renew: Renew
+) -> bool:
     """Write one number over so many elements."""
     dtype = table._node.dtype
     kind = NUMBER_KINDS.get(dtype.name)
     if kind is None or count > MOST or not fits(dtype, value):
         return False
-    address = address_of(table, views)
+    address = address_of(table, views, renew)
     if address is None:
         return False
     at = address + offset * dtype.itemsize
@@ -193,7 +203,9 @@ def fits(dtype: Any, value: Any) -> bool:
     return kind is int and low <= value < low + (1 << dtype.bits)
 
 
-def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+def write_values(
+    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+) -> bool:
     """Write the elements of another tensor, which are as many."""
     dtype, node = table._node.dtype, value._node
     is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
@@ -209,7 +221,7 @@ def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: An
             pending.compute([table._node])
         pending.compute([node])
         source = leaf_buffer(value._node)
-    address = address_of(table, views) if is_resting() else None
+    address = address_of(table, views, renew) if is_resting() else None
     if address is None or (shown is None and source is None):
         return False
     start = shown.ctypes.data if source is None else source.address
@@ -265,19 +277,51 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     return waiting if is_cheaply else None
 
 
-def address_of(table: Any, views: list[Any]) -> int | None:
+def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
     """Move a table on to its next value, which is about to be written, and give its address.
 
     None where others read or write what it is now, or it is in no memory of the host.
     """
     if leaf_buffer(table._node) is None and is_free(table, views):
         pending.compute([table._node])
-    node = table._node
-    buffer = leaf_buffer(node)
+    buffer = leaf_buffer(table._node)
     if buffer is None or not is_resting() or not is_free(table, views):
         return None
+    move_on(table, views, renew)
+    return buffer.address
+
+
+def move_on(table: Any, views: list[Any], renew: Renew) -> None:
+    """Give a table in memory its next value, in the same leaf where that may stay."""
+    table._history = None
+    if has_alone(table, views):
+        table._node.arg.count_writes()
+        return
+    node = table._node
     after = pending.next_leaf(node)
     after.leaf = weakref.ref(table)
     pending.LIVE.move(id(node), id(after), table)
-    table._node, table._history = after, None
-    return buffer.address
+    table._node = after
+    if views:
+        renew(table)
+
+
+def has_alone(table: Any, views: list[Any]) -> bool:
+    """Tell whether a table and its views alone hold its leaf, and what is between: it may stay."""
+    if held(table, "_node") != ALONE + len(views) or type(table._node.arg) is not Storage:
+        return False
+    return all(shows_alone(view, table._node) for view in views)
+
+
+def shows_alone(view: Any, leaf: Node) -> bool:
+    """Tell whether nobody but a view holds what leads from it to a leaf."""
+    if held(view, "_node") != ALONE:
+        return False
+    node = view._node
+    while node.op in carried.FREE and held(node, "inputs") == ALONE:
+        if node.inputs[0] is leaf:
+            return True
+        if getrefcount(node.inputs[0]) != ALONE:
+            return False
+        node = node.inputs[0]
+    return False

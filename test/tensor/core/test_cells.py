@@ -1,5 +1,6 @@
 """Writes of cells and rows: what others see of the table, and that no plan is made for them."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,24 @@ def test_what_reads_the_table_is_computed_before_a_step() -> None:
         assert not len(pending.WRITES)  # it was done at once
         assert change.item() == pytest.approx(change_wanted)
     assert np.allclose(table.numpy(), wanted)
+
+
+def test_a_leaf_stays_where_nobody_else_holds_it() -> None:
+    table = picograd.zeros(3, 4).clone().realize()
+    row = table[1]
+    table[0, 0] = 1.0
+    leaf, shown = weakref.ref(table.node), weakref.ref(row.node)
+    for number in range(3):
+        table[1, 2] = float(number)
+        table[1].add_(1)
+        assert row.tolist()[2] == number + 1 and table._version == 3 + 2 * number
+    assert table.node is leaf() and row.node is shown()
+    weight = Tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True).realize()
+    product = (table[1] * weight).sum().realize()
+    table[1, 0] = 7.0  # the graph of the product holds what was
+    assert table.node is not leaf() and row.tolist() == [7.0, 3.0, 3.0, 3.0]
+    with pytest.raises(GradientError, match="modified"):
+        product.backward()
 
 
 def test_steps_of_cells_and_rows() -> None:
