@@ -62,8 +62,8 @@ def asarray(
             text = f"a {type(obj).__name__} must be copied to become a tensor"
             raise ExportError("asarray", text, "leave out copy=False")
         result = Recorded.kind.of(obj, wanted, place)
-    elif copy and result is obj:
-        result = result.clone()  # a tensor, which keeps its gradients
+    elif copy and isinstance(obj, Recorded):
+        result = Recorded.kind.clone(obj)  # with its gradients
     elif copy:
         now: Any = build.contiguous(result.detach()._node)
         result = Recorded.kind.of(now).realize()  # as it is now
