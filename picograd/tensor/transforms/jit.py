@@ -598,7 +598,8 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
     tracer.find_inputs(capture, found)
     wanted = recorded(capture, roots)
     is_spent = any(each.is_given for each in tracer.trace.gradients.values())
-    is_spent = bool(capture.gradients or is_spent) and not tracer.trace.is_retained
+    is_spent = is_spent or any(each.kind != "none" for _, each in capture.gradients)
+    is_spent = is_spent and not tracer.trace.is_retained
     if wanted and not is_spent:
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
         if capture.graph is not None and capture.graph.is_fixed:
