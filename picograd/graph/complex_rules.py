@@ -388,10 +388,11 @@ def sloped(rule: Rule, slopes: Slopes) -> Rule:
 
 
 def power_slopes(found: Node, z: Node, w: Node) -> tuple[Node, Node]:
-    """w z^(w - 1) and z^w log z, where z is not 0."""
-    is_zero = z.binary("equal", 0)
+    """w z^(w - 1), 0 where w is, and z^w log z, where z is not 0."""
+    is_zero, no_power = z.binary("equal", 0), w.binary("equal", 0)
     grown = found * is_zero.where(1, z).unary("log")
-    return w * z.binary("pow", shifted(w, -1)), is_zero.where(0, grown)
+    slope = w * z.binary("pow", shifted(no_power.where(1, w), -1))
+    return no_power.where(0, slope), is_zero.where(0, grown)
 
 
 OF_COMPLEX: dict[str, Rule] = {

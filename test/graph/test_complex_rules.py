@@ -115,6 +115,12 @@ def test_gradients_are_pytorchs(number: int) -> None:
             check(found.grad, wanted.grad)
 
 
+def test_gradient_of_a_power_of_0_is_0() -> None:
+    z = Tensor([0j, 2 + 1j], requires_grad=True)
+    (z ** Tensor([0j, 0j])).real.sum().backward()
+    assert z.grad is not None and z.grad.tolist() == [0j, 0j]
+
+
 def test_gradient_of_abs_at_0_is_0() -> None:
     z = Tensor([0j, 1j], requires_grad=True)
     z.abs().sum().backward()

@@ -62,6 +62,8 @@ def asarray(
             text = f"a {type(obj).__name__} must be copied to become a tensor"
             raise ExportError("asarray", text, "leave out copy=False")
         result = Recorded.kind.of(obj, wanted, place)
+    elif copy and isinstance(obj, Recorded):
+        result = Recorded.kind.clone(obj)  # with its gradients
     elif copy:
         now: Any = build.contiguous(result.detach()._node)
         result = Recorded.kind.of(now).realize()  # as it is now
@@ -70,7 +72,7 @@ def asarray(
         text = f"the {result.dtype.name} tensor on {result.device} must be converted"
         raise ExportError("asarray", text, "leave out copy=False")
     if requires_grad is not None:
-        moved = result.detach() if moved is obj else moved
+        moved = moved.detach() if moved is obj or not moved.is_leaf else moved
         moved.requires_grad = requires_grad
     return moved
 

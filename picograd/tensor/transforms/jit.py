@@ -80,7 +80,15 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import Guard, Reach, asked_of, name_of, noted_on
+from picograd.tensor.transforms.jit_state import (
+    Copies,
+    Guard,
+    Reach,
+    asked_of,
+    name_of,
+    noted_on,
+    put_back,
+)
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
@@ -122,6 +130,7 @@ class Jitted(Generic[P, R]):
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
         self.asked: set[str] = set()  # of tensors among its arguments, beside their values
         self.count: int = 0  # traces made
+        self.copies: Copies | None = None  # of Python's state, while a trace is made
         self.closure: Closure | None = None  # the short way of the last call
 
     @property
@@ -268,17 +277,21 @@ class Jitted(Generic[P, R]):
             return self.trace(key, call, found, objects, reason, numbers, marked)
         except Exception as raised:  # some code takes nothing but a number of Python's own
             error = raised
-            if isinstance(error, TraceError) and found.opened is not None:
-                return self.without_places(key[3], call, error)
+            is_open = isinstance(error, TraceError) and found.opened is not None
             is_fixed = len(fixed) == len(found.numbers) and not numbers.variables
-            if is_fixed or isinstance(error, TraceError):
+            if not is_open and (is_fixed or isinstance(error, TraceError)):
                 raise
+            if self.copies is not None:
+                put_back(self.copies)
+            if is_open:
+                return self.without_places(key[3], call, error)
             self.count -= 1
         finally:
             numbers.close()
+            self.copies = None
         return self.fixed_all(key, call, found, objects, reason, str(error), marked)
 
-    def without_places(self, objects: Any, call: Any, error: TraceError) -> Any:
+    def without_places(self, objects: Any, call: Any, error: Exception) -> Any:
         """Call the function once more, and follow no tensors of Python's state."""
         self.count -= 1
         places, (bound, args, kwargs) = self.places[objects], call
@@ -352,7 +365,7 @@ class Jitted(Generic[P, R]):
         sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), bool(self.dynamic))
         arguments, opened = found.tensors, found.opened
         reach = Reach(self.function, objects, () if opened is None else opened.identities())
-        opened = with_lists(opened, reach)
+        self.copies, opened = reach.copies(), with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
             key = self.described(key, arguments, marked)
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
@@ -598,7 +611,8 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
     tracer.find_inputs(capture, found)
     wanted = recorded(capture, roots)
     is_spent = any(each.is_given for each in tracer.trace.gradients.values())
-    is_spent = bool(capture.gradients or is_spent) and not tracer.trace.is_retained
+    is_spent = is_spent or any(each.kind != "none" for _, each in capture.gradients)
+    is_spent = is_spent and not tracer.trace.is_retained
     if wanted and not is_spent:
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
         if capture.graph is not None and capture.graph.is_fixed:

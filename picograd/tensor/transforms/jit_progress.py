@@ -11,8 +11,8 @@ import operator
 import random
 import types
 import warnings
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from itertools import count, cycle
 from typing import Any
 
@@ -46,6 +46,8 @@ def progress_of(value: Any, depth: int = DEPTH) -> Any:
         return repr(value.bit_generator.state)
     if isinstance(value, np.random.RandomState):
         return repr(value.get_state())
+    if isinstance(value, random.SystemRandom):
+        return object()  # it has no state, and never gives the same
     if isinstance(value, random.Random):
         return value.getstate()
     if isinstance(value, types.GeneratorType):
@@ -56,6 +58,18 @@ def progress_of(value: Any, depth: int = DEPTH) -> Any:
         return cycle_progress(value)
     left = operator.length_hint(value, UNKNOWN) if isinstance(value, Iterator) else UNKNOWN
     return left, inner_progress(value, depth)
+
+
+def rewinding(value: Any) -> Callable[[], None]:
+    """Make what puts a generator of random numbers back where it is; nothing does an iterator."""
+    if isinstance(value, np.random.Generator):
+        bits = value.bit_generator
+        return partial(setattr, bits, "state", bits.state)
+    if isinstance(value, np.random.RandomState):
+        return partial(value.set_state, value.get_state())
+    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        return partial(value.setstate, value.getstate())
+    return lambda: None
 
 
 def generator_progress(value: Any) -> Any:

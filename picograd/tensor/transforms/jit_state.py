@@ -21,7 +21,7 @@ import random
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -35,8 +35,9 @@ from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
 from picograd.tensor.transforms.jit_places import moves, tensors_of
-from picograd.tensor.transforms.jit_progress import is_moving, progress_of
+from picograd.tensor.transforms.jit_progress import is_moving, progress_of, rewinding
 from picograd.tensor.transforms.jit_variables import (
+    GONE,
     Members,
     Variable,
     as_it_is,
@@ -59,6 +60,8 @@ ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
 REPLACED = FunctionType, staticmethod, property  # members of a class that tests and tools replace
 MISSING = object()
+Pairs = list[tuple[Any, Any]]
+Copies = tuple[Pairs, Pairs, Pairs, list[Callable[[], None]]]  # of Python's state; see `copies`
 FOLLOWED = object()  # a number that the trace follows
 
 
@@ -154,6 +157,34 @@ def inside(member: Any) -> Any:
     return function
 
 
+def copied(container: Any) -> Any:
+    """Copy a container as one of Python's own."""
+    return (dict if isinstance(container, dict) else list)(container)
+
+
+def inside_of(container: Any) -> list[Any]:
+    """List what is in a container, keys of a dict too."""
+    return [*container, *container.values()] if isinstance(container, dict) else list(container)
+
+
+def put_back(copies: Copies) -> None:
+    """Give Python's state what it was before a trace that failed: the function runs once more."""
+    slots, containers, arrays, moving = copies
+    for rewind in moving:
+        rewind()
+    for slot, value in slots:
+        if slot.read() is not value:
+            slot.variable().write(GONE if value is MISSING else value)
+    for held, was in containers:
+        if len(held) != len(was) or not all(map(operator.is_, inside_of(held), inside_of(was))):
+            held.clear()
+            (held.extend if isinstance(held, (list, deque)) else held.update)(was)
+    for array, content in arrays:
+        own = array if isinstance(array, np.ndarray) else np.frombuffer(array, np.uint8)
+        if own.dtype.kind != "O" and bytes_of(array) != content:
+            own[...] = np.frombuffer(content, own.dtype).reshape(own.shape)
+
+
 class Every(set[str]):
     """This class has every name in it: those of attributes that code computes."""
 
@@ -242,6 +273,13 @@ class Reach:
     def names(self) -> set[str]:
         """Give the names of attributes that its code reads of any object."""
         return Every() if self.is_computed else self.loose
+
+    def copies(self) -> "Copies":
+        """Copy what a function may change beside tensors, for `put_back`."""
+        held = [(each, copied(each)) for each, _, _ in self.containers.values()]
+        arrays = [(each, was) for each, was, _ in self.arrays.values()]
+        moving = [rewinding(each) for each, _, _ in self.moving.values()]
+        return [(slot, slot.read()) for slot in self.slots.values()], held, arrays, moving
 
     def forget(self) -> None:
         """Let go what was found."""

@@ -54,3 +54,10 @@ def test_tensors_of_one_element_are_numbers_beside_numbers() -> None:
         assert ours.tolist() == theirs.tolist() and ours.dtype.name == str(theirs.dtype)[6:]
     with pytest.raises(PicogradError, match="ragged list"):
         picograd.tensor([picograd.tensor([1.0, 2.0]), 2.0])
+
+
+def test_a_copy_of_a_tensor_keeps_its_gradients() -> None:
+    x = picograd.ones(2, requires_grad=True)
+    picograd.asarray(x, copy=True).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
+    assert not picograd.asarray(x * 2, copy=True, requires_grad=False).requires_grad

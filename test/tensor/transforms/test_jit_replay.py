@@ -208,6 +208,20 @@ def test_a_detached_view_written_with_gradients_is_refused() -> None:
     assert weight.tolist() == [2.0, 3.0, 4.0]
 
 
+def test_a_loss_has_gradients_though_the_call_took_the_old_ones_away() -> None:
+    model = nn.Linear(2, 1)
+    optimizer = nn.optim.SGD(model.parameters())
+
+    @picograd.jit
+    def loss_of(x: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        return model(x).sum()
+
+    for _ in range(3):
+        loss_of(picograd.ones(3, 2)).backward()
+        assert model.weight.grad is not None and model.weight.grad.tolist() == [[3.0, 3.0]]
+
+
 def test_a_view_is_returned_as_one_where_a_number_is_followed() -> None:
     @picograd.jit
     def scaled(x: Tensor, factor: int) -> tuple[Tensor, Tensor]:

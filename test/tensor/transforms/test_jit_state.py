@@ -3,9 +3,11 @@
 import contextlib
 import functools
 import gc
+import random
 import weakref
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import picograd
@@ -527,3 +529,40 @@ def test_a_view_that_is_one_no_more_is_seen():
     base.data = picograd.zeros(2)
     grow(picograd.ones(1))
     assert base.tolist() == [1.0, 1.0] and view.tolist() == [4.0]
+
+
+def test_a_trace_that_is_made_once_more_finds_the_state_of_before() -> None:
+    """What the first attempt stored, added and drew happened twice."""
+    holder, weight = SimpleNamespace(last=None, name=""), Tensor.ones(2)
+    counts, seen, array, generator = {}, [], np.zeros(1), random.Random(3)
+
+    @picograd.jit
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        w = weight
+        holder.last = w.detach()
+        y = x + holder.last
+        weight.mul_(2)
+        counts["k"] = counts.get("k", 0) + 1
+        holder.name += "a"
+        array[0] += 1
+        seen.append(generator.random())
+        return y, w
+
+    for _ in range(3):
+        step(Tensor.ones(2))
+    other = random.Random(3)
+    assert (counts, holder.name, array.tolist()) == ({"k": 3}, "aaa", [3.0])
+    assert seen == [other.random() for _ in range(3)]
+
+
+def test_a_function_that_raises_has_run_once() -> None:
+    seen, numbers = [], random.SystemRandom()
+
+    @picograd.jit
+    def wrong(x: Tensor, number: int) -> None:
+        seen.append(numbers.random())
+        raise ValueError(f"bad {number}")
+
+    with pytest.raises(ValueError, match="bad 7"):
+        wrong(Tensor.ones(2), 7)
+    assert len(seen) == 1
