@@ -35,11 +35,21 @@ class Parameter(Tensor):
     True
     """
 
-    def __init__(self, data: Data, requires_grad: bool = True, *more: Any, **options: Any) -> None:
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Make the tensor here if a `__new__` of the user's passes data on."""
+        made = super().__new__(cls)
+        if (args or options) and cls.__new__ is not Parameter.__new__:
+            Parameter.__init__(made, *args, **options)
+        return made
+
+    def __init__(
+        self, data: Data | None = None, requires_grad: bool = True, *more: Any, **options: Any
+    ) -> None:
         if hasattr(self, "_node"):  # `__new__` of a class of the user's made it, of its arguments
             return
         if more or options:
             raise TypeError(f"Parameter takes data and requires_grad, not {[*more, *options]}")
+        data = Tensor.zeros(0) if data is None else data
         value = data if isinstance(data, Tensor) else Tensor.of(data)
         if requires_grad and value.dtype.is_integer and value.ndim:
             value = value.float()

@@ -109,3 +109,22 @@ def test_what_is_assigned_from_a_state_is_shared() -> None:
     layer.load_state_dict({"weight": weight}, assign=True)
     weight.fill_(4)
     assert layer.weight.tolist() == [[4.0]] and layer.weight.requires_grad
+
+
+def test_classes_of_users_make_their_parameters() -> None:
+    """Quantised weights of other packages pass data on in `__new__` and keep more beside it."""
+
+    class Tagged(nn.Parameter):
+        def __new__(cls, data=None, requires_grad=True, tag=None):
+            made = super().__new__(cls, data, requires_grad)
+            made.tag = tag
+            return made
+
+    layer = nn.Identity()
+    layer.weight = Tagged(Tensor([1.0, 2.0]), False, tag="here")
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    assert layer.weight.tolist() == [1.0, 2.0] and layer.weight.tag == "here"
+    assert not layer.weight.requires_grad and isinstance(layer.weight, Tagged)
+    assert nn.Parameter().shape == (0,) == Tagged().shape
+    with pytest.raises(TypeError, match="data and requires_grad"):
+        nn.Parameter(Tensor([1.0]), True, 3)
