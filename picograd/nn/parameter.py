@@ -1,5 +1,6 @@
 """Parameter: a tensor that a module trains; and how modules write into the tensors they own."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,17 +11,19 @@ from picograd.tensor.core.copying import copied
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
+UNNAMED = 2  # references to a base: of its view, and of the question
+
 
 def show_each_other(made: Tensor, data: Tensor) -> None:
     """Let a tensor share the memory of the one it was made of, as in PyTorch.
 
-    A copy is made of what shows only a part of some memory: updates would write all of it. What
-    `weight.data` shows is all.
+    What shows memory that no program can name any more, `Parameter(randn(2, 3).T)`, is a copy:
+    nobody sees the difference, and its updates need not write the rest of that memory.
     """
     if is_tracing():
         return
     whole = undetached(data)
-    if not is_view(whole):
+    if not is_view(whole) or sys.getrefcount(whole._view.base) > UNNAMED:
         share(made, whole)
 
 
