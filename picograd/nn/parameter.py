@@ -22,7 +22,7 @@ def show_each_other(made: Tensor, data: Tensor) -> None:
     """
     if is_tracing():
         return
-    whole = undetached(data)
+    whole: Any = undetached(data)
     if not is_view(whole) or sys.getrefcount(whole._view.base) > UNNAMED:
         share(made, whole)
 
