@@ -167,6 +167,85 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     object_list[0] = obj
 
 
+def reduce_scatter(
+    output: Tensor,
+    input_list: Sequence[Tensor],
+    op: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Join the values of all processes, and give each its part: one has them all.
+
+    >>> import picograd.distributed as dist
+    >>> found = picograd.zeros(2)
+    >>> dist.reduce_scatter(found, [picograd.ones(2)])
+    >>> found.tolist()
+    [1.0, 1.0]
+    """
+    return all_gather([output], input_list[0], group, async_op)
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: Sequence[Tensor] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Give each process its part of a list: the first."""
+    return all_gather([tensor], (scatter_list or [tensor])[0], group, async_op)
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: Sequence[Tensor] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Copy the values of each process into a list of one: those of one."""
+    return all_gather(gather_list or [tensor], tensor, group, async_op)
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor],
+    input_tensor_list: Sequence[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Send each process its part of a list: the first."""
+    return all_gather(output_tensor_list, input_tensor_list[0], group, async_op)
+
+
+def gather_object(obj: Any, object_gather_list: list[Any] | None = None, *given: Any) -> None:
+    """Put an object of each process into a list of one."""
+    if object_gather_list:
+        object_gather_list[0] = obj
+
+
+def scatter_object_list(into: list[Any], objects: list[Any] | None = None, *given: Any) -> None:
+    """Give each process its object of a list: the first."""
+    into[0] = (objects or into)[0]
+
+
+def new_group(*given: Any, **options: Any) -> "ProcessGroup":
+    """Make a group of this process."""
+    return ProcessGroup()
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """Number a process of a group among all."""
+    return group_rank
+
+
+get_group_rank = get_global_rank
+
+
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    """List the processes of a group."""
+    return [0]
+
+
 def record(function: T) -> T:
     """Give a function back, whose errors no launcher waits for."""
     return function
@@ -179,7 +258,15 @@ class ReduceOp:
 
 
 class ProcessGroup:
-    """This class stands for groups of processes: there are none."""
+    """This class stands for groups of processes: each is of this one."""
+
+    def rank(self) -> int:
+        """Number this process in the group."""
+        return 0
+
+    def size(self) -> int:
+        """Count the processes of the group."""
+        return 1
 
 
 class group:
@@ -205,9 +292,10 @@ Shard = Replicate = Partial = Placement = DTensor
 
 
 broadcast = broadcast_object_list = reduce = all_reduce
-gather = scatter = reduce_scatter = all_to_all = send = recv = new_group = refused
-get_global_rank = get_group_rank = gather_object = scatter_object_list = isend = irecv = new_group
-batch_isend_irecv = all_to_all_single = P2POp = monitored_barrier = new_group
+reduce_scatter_tensor = all_to_all_single = all_gather_into_tensor
+monitored_barrier = barrier
+get_node_local_rank = get_rank
+send = recv = isend = irecv = batch_isend_irecv = P2POp = refused
 context = get_gradients = rpc_async = rpc_sync = remote = init_rpc = RRef = refused
 fully_shard = implicit_replication = refused
 init_device_mesh = distribute_tensor = distribute_module = refused

@@ -33,6 +33,28 @@ def test_a_group_of_one_process() -> None:
     assert not distributed.is_initialized()
 
 
+def test_parts_of_one_process_are_the_whole() -> None:
+    x, group = picograd.ones(2), distributed.new_group([0])
+    assert group.rank() == 0 == distributed.get_global_rank(group, 0) and group.size() == 1
+    assert distributed.get_process_group_ranks(group) == [0]
+    calls = {
+        "reduce_scatter": lambda out: distributed.reduce_scatter(out, [x]),
+        "reduce_scatter_tensor": lambda out: distributed.reduce_scatter_tensor(out, x),
+        "scatter": lambda out: distributed.scatter(out, [x], src=0),
+        "gather": lambda out: distributed.gather(x, [out], dst=0),
+        "all_to_all": lambda out: distributed.all_to_all([out], [x]),
+        "all_to_all_single": lambda out: distributed.all_to_all_single(out, x),
+    }
+    for name, call in calls.items():
+        found = picograd.zeros(2)
+        assert call(found) is None and found.tolist() == [1.0, 1.0], name
+    assert distributed.gather(x) is None and distributed.scatter(x) is None
+    gathered, scattered = [None], [None]
+    distributed.gather_object("a", gathered)
+    distributed.scatter_object_list(scattered, ["b"])
+    assert gathered == ["a"] and scattered == ["b"]
+
+
 def test_a_store_of_one_process() -> None:
     store = distributed.TCPStore("localhost", 29500, 1, True)
     store.set("epoch", "3")

@@ -83,11 +83,16 @@ def test_pictures_come_and_go() -> None:
 
 
 def test_tensorboard_writes_tensors(tmp_path: Path) -> None:
-    package = pytest.importorskip("tensorboardX")
-    with package.SummaryWriter(str(tmp_path)) as writer:
-        writer.add_scalar("loss", Tensor(0.5).item(), 1)
-        writer.add_histogram("weights", np.asarray(Tensor(X)), 1)
-        writer.add_image("picture", np.asarray(Tensor.ones(3, 4, 4)), 1)
+    pytest.importorskip("tensorboardX")
+    from picograd.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        writer.add_scalar("loss", Tensor(0.5), 1)
+        writer.add_scalars("losses", {"train": Tensor(0.5), "test": 1.0}, 1)
+        writer.add_histogram("weights", Tensor(X).requires_grad_(), 1)
+        writer.add_image("picture", Tensor.ones(3, 4, 4), 1)
+        with pytest.warns(UserWarning, match="no graph is written"):
+            writer.add_graph(picograd.nn.ReLU(), Tensor(X))
     assert any(path.stat().st_size for path in tmp_path.iterdir())
 
 

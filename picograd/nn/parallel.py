@@ -1,5 +1,6 @@
 """Modules on several devices under torch.nn.parallel's names: they run on the one they are on."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from picograd.nn.module import Module
@@ -33,6 +34,15 @@ class DistributedDataParallel(DataParallel):
 
     def __init__(self, module: Module, device_ids: Any = None, *given: Any, **options: Any) -> None:
         super().__init__(module, device_ids)
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """Let gradients add up in a block: one process exchanges none."""
+        return nullcontext()
+
+    join = no_sync
+
+    def register_comm_hook(self, state: Any, hook: Any) -> None:
+        """Take what would exchange gradients: one process exchanges none."""
 
 
 def data_parallel(

@@ -1,5 +1,6 @@
 """Parameter: a tensor that a module trains; and how modules write into the tensors they own."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,17 +11,19 @@ from picograd.tensor.core.copying import copied
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
+UNNAMED = 2  # references to a base: of its view, and of the question
+
 
 def show_each_other(made: Tensor, data: Tensor) -> None:
     """Let a tensor share the memory of the one it was made of, as in PyTorch.
 
-    A copy is made of what shows only a part of some memory: updates would write all of it. What
-    `weight.data` shows is all.
+    What shows memory that no program can name any more, `Parameter(randn(2, 3).T)`, is a copy:
+    nobody sees the difference, and its updates need not write the rest of that memory.
     """
     if is_tracing():
         return
-    whole = undetached(data)
-    if not is_view(whole):
+    whole: Any = undetached(data)
+    if not is_view(whole) or sys.getrefcount(whole._view.base) > UNNAMED:
         share(made, whole)
 
 
@@ -35,11 +38,21 @@ class Parameter(Tensor):
     True
     """
 
-    def __init__(self, data: Data, requires_grad: bool = True, *more: Any, **options: Any) -> None:
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Make the tensor here if a `__new__` of the user's passes data on."""
+        made = super().__new__(cls)
+        if (args or options) and cls.__new__ is not Parameter.__new__:
+            Parameter.__init__(made, *args, **options)
+        return made
+
+    def __init__(
+        self, data: Data | None = None, requires_grad: bool = True, *more: Any, **options: Any
+    ) -> None:
         if hasattr(self, "_node"):  # `__new__` of a class of the user's made it, of its arguments
             return
         if more or options:
             raise TypeError(f"Parameter takes data and requires_grad, not {[*more, *options]}")
+        data = Tensor.zeros(0) if data is None else data
         value = data if isinstance(data, Tensor) else Tensor.of(data)
         if requires_grad and value.dtype.is_integer and value.ndim:
             value = value.float()

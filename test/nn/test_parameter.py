@@ -109,3 +109,54 @@ def test_what_is_assigned_from_a_state_is_shared() -> None:
     layer.load_state_dict({"weight": weight}, assign=True)
     weight.fill_(4)
     assert layer.weight.tolist() == [[4.0]] and layer.weight.requires_grad
+
+
+def test_classes_of_users_make_their_parameters() -> None:
+    """Quantised weights of other packages pass data on in `__new__` and keep more beside it."""
+
+    class Tagged(nn.Parameter):
+        def __new__(cls, data=None, requires_grad=True, tag=None):
+            made = super().__new__(cls, data, requires_grad)
+            made.tag = tag
+            return made
+
+    layer = nn.Identity()
+    layer.weight = Tagged(Tensor([1.0, 2.0]), False, tag="here")
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    assert layer.weight.tolist() == [1.0, 2.0] and layer.weight.tag == "here"
+    assert not layer.weight.requires_grad and isinstance(layer.weight, Tagged)
+    assert nn.Parameter().shape == (0,) == Tagged().shape
+    with pytest.raises(TypeError, match="data and requires_grad"):
+        nn.Parameter(Tensor([1.0]), True, 3)
+
+
+def test_parameters_of_views_share_their_memory() -> None:
+    """Tied weights, and rows of one matrix: what writes one is seen in the others."""
+    first, second = nn.Linear(3, 2), nn.Linear(2, 3)
+    second.weight = nn.Parameter(first.weight.t())
+    with picograd.no_grad():
+        first.weight.fill_(2.0)
+        second.weight[0, 1] = 5.0
+    assert second.weight.tolist() == [[2.0, 5.0], [2.0, 2.0], [2.0, 2.0]]
+    assert first.weight.tolist() == [[2.0, 2.0, 2.0], [5.0, 2.0, 2.0]]
+    alone = nn.Parameter(Tensor([[1.0, 2.0]]).T)
+    assert alone._view is None  # of what nobody can name: a copy
+
+
+@pytest.mark.parametrize("names", ["wt", "qk", "wqk", "qwk"])
+def test_steps_of_parameters_of_one_memory_equal_pytorchs(names: str) -> None:
+    torch = pytest.importorskip("torch")
+    start = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    parts = {"w": lambda w: w, "t": lambda w: w.T, "q": lambda w: w[:2], "k": lambda w: w[2:]}
+    found = []
+    for library in (torch, picograd):
+        memory = library.tensor(start)
+        trained = [library.nn.Parameter(parts[name](memory)) for name in names]
+        optimizer = library.optim.SGD(trained, lr=0.1, momentum=0.5)
+        for _ in range(3):
+            optimizer.zero_grad()
+            sum(((x - at) ** 2).sum() for at, x in enumerate(trained)).backward()
+            optimizer.step()
+        found.append([memory.numpy(), *[x.detach().numpy() for x in trained]])
+    for theirs, ours in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

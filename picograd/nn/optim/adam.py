@@ -341,20 +341,24 @@ class SparseAdam(Averaging):
         """Correct the bias of both averages."""
         step = shared["step"] + 1.0
         root = correction(step, n["log2"]).sqrt()
-        step_size = n["lr"] * root / correction(step, n["log1"])
+        bias = correction(step, n["log1"])
+        step_size = n["lr"] * root / bias
         return {**n, "step_size": step_size}, {"step": step}
 
     def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
         is_read = g != 0
         if g.ndim > 1:
-            is_read = is_read.flatten(1).any(1).reshape(-1, *(1,) * (g.ndim - 1))
+            rows = is_read.flatten(1).any(1)
+            is_read = rows.reshape(-1, *(1,) * (g.ndim - 1))
         mean = average(state["exp_avg"], g, n["rest1"])
         square = average(state["exp_avg_sq"], g * g, n["rest2"])
-        moved = p - n["step_size"] * mean / (square.sqrt() + n["eps"])
-        new = {"exp_avg": mean, "exp_avg_sq": square}
-        kept = {name: is_read.where(new[name], state[name]) for name in new}
-        return is_read.where(moved, p), kept
+        move = mean / (square.sqrt() + n["eps"])
+        kept = {
+            "exp_avg": is_read.where(mean, state["exp_avg"]),
+            "exp_avg_sq": is_read.where(square, state["exp_avg_sq"]),
+        }
+        return is_read.where(p - n["step_size"] * move, p), kept
 
 
 class LAMB(Adam):

@@ -11,7 +11,6 @@ Parameters are numbered through all groups: `{"state": {number: {name: tensor}},
 """
 
 import copy
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
@@ -349,20 +348,22 @@ class Batch:
 
 
 def turns_of(groups: Iterable[ParameterGroup]) -> dict[int, int]:
-    """Number the parameters that show all of one memory, by identity; none where none does.
+    """Number the parameters that show one memory, by identity; none where none does.
 
-    Each adds to what the one before made of it, as in PyTorch: tied weights are such.
+    Each adds to what the one before made of it, as in PyTorch: tied weights are such. Parts of
+    one memory wait for what shows all of it alone.
     """
     members = [each for group in groups for each in group.parameters]
     if all(each._view is None for each in members):
         return {}
-    before: Counter[int] = Counter()
+    last: dict[int, tuple[int, bool]] = {}  # by the memory: a turn, and whether it wrote all of it
     turns = {}
     for each in members:
         root = root_of(each)
-        shown = id(root if root._node.size == each._node.size else each)
-        turns[id(each)] = before[shown]
-        before[shown] += 1
+        is_whole = root._node.size == each._node.size
+        turn, was_whole = last.get(id(root), (-1, True))
+        turns[id(each)] = turn + 1 if is_whole or was_whole else turn
+        last[id(root)] = turns[id(each)], is_whole
     return turns if any(turns.values()) else {}
 
 
