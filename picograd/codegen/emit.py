@@ -224,11 +224,11 @@ class Emitter:
 
     @contextmanager
     def loop(
-        self, start: int, stop: int, step: int = 1, is_unrolled: bool | None = False
+        self, start: int, stop: int, step: int = 1, is_unrolled: int | None = False
     ) -> Iterator[int]:
         """Open a loop and its scope; `start` and `stop` are positions of index values.
 
-        `is_unrolled` None forbids unrolling.
+        `is_unrolled` None forbids unrolling; a number, of rounds, is for GPUs.
         """
         arg = (step, is_unrolled)
         variable = self.add("loop", self.index_dtype, (start, stop), arg)
@@ -237,7 +237,7 @@ class Emitter:
         self.add("end", None)
 
     @contextmanager
-    def axis_loop(self, axis: Axis, is_unrolled: bool | None = False) -> Iterator[None]:
+    def axis_loop(self, axis: Axis, is_unrolled: int | None = False) -> Iterator[None]:
         """Open a loop over the whole of an axis, bound to the loop variable."""
         with self.loop(self.integer(0), self.integer(axis.size), 1, is_unrolled) as variable:
             self.scopes[-1].axes[axis] = variable

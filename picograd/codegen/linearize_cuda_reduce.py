@@ -16,17 +16,21 @@ from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
 from picograd.codegen.layout import walk as walk_layout
 from picograd.codegen.quick import relaxed
+from picograd.codegen.templates.grid import guard, is_static, loads_guarded
+from picograd.codegen.templates.threads import loads_free_of
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
 from picograd.dtype import float32
 from picograd.errors import check, internal
 from picograd.helpers import product, round_up
-from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import rewrite, walk
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
+from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
 WIDEST = 16  # bytes of an element
+MOST_COLUMNS, LOADS = 4, 16  # that a thread reads side by side, and elements under way
+SHORT = 16  # parts of an expression that is written out for several rows
 CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4 cycles
 
 
@@ -142,6 +146,9 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     walks = [walked(block, run) for run in runs]
     found = walks[0][0]
     lanes = found.vector[1] if found.vector and found.vector_dim < count else 1
+    if len(runs) == 1 and len(steps) == len(every) and is_side_by_side(steps, found):
+        reduce_together(block, steps, found, walks[0][1], lanes)
+        return
     with ExitStack() as stack:
         for axis in found.loops_of(0, count):
             stack.enter_context(emitter.axis_loop(axis, True))
@@ -184,6 +191,95 @@ def reduce_elements(
             if isinstance(other, Store):
                 put_element(block, other, found, values)
     return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
+
+
+def is_side_by_side(steps: Sequence[Accumulate], found: Walk) -> bool:
+    """Tell whether a thread reads all of its columns in each row, as several sums are under way.
+
+    Column by column it would wait for one element at a time, and read again what all share.
+    """
+    layout, count = steps[0].layout, len(steps[0].dims)
+    if not isinstance(layout, Blocked) or not layout.is_first_fastest:
+        return False
+    columns = product(axis.size for axis in found.loops_of(0, count))
+    is_whole = columns <= MOST_COLUMNS and all(is_static(each.expr) for each in steps)
+    return product(layout.threads[count:]) > 1 and 1 < columns and is_whole
+
+
+def reduce_together(
+    block: Block, steps: Sequence[Accumulate], found: Walk, values: Mapping[Axis, Index], lanes: int
+) -> None:
+    """Reduce all columns of a thread row by row, then hand them round one after the other."""
+    emitter, count = block.emitter, len(steps[0].dims)
+    columns = found.loops_of(0, count)
+    place = flatten(list(map(axis_index, columns)), [axis.size for axis in columns])
+    total = product(axis.size for axis in columns)
+    partials = [start(block, each, total * lanes) for each in steps]
+    of_columns = [test for test in found.conditions if not axes_of(test[0]).isdisjoint(columns)]
+    of_rows = [test for test in found.conditions if test not in of_columns]
+    exprs = [loads_guarded(rewrite(each.expr, values), set(columns), of_columns) for each in steps]
+    with ExitStack() as inner:
+        *rows, last = [axis for axis, dim in found.loops if dim >= count] or [Axis("once", 1)]
+        for axis in rows:
+            inner.enter_context(emitter.axis_loop(axis))
+        inner.enter_context(emitter.axis_loop(last, rounds_ahead(exprs, total * lanes)))
+        mask = emitter.conditions(of_rows)
+        emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, mask)
+        for load in dict.fromkeys(each for expr in exprs for each in shared_loads(expr, columns)):
+            emitter.value(load)
+        for axis in columns:
+            inner.enter_context(emitter.axis_loop(axis, True))
+        inside(block, inner, found, None)
+        for each, expr, (partial, first) in zip(steps, exprs, partials, strict=True):
+            dtype = emitter.dtype(partial)
+            value = emitter.cast(emitter.value(expr), dtype)
+            if mask is not None:
+                value = emitter.apply("where", mask, value, first, dtype=dtype)
+            for lane in range(lanes):
+                at = emitter.index(place * lanes + lane)
+                old = emitter.add("get", dtype, (partial, at))
+                new = combine(emitter, each.monoid, old, lane_of(emitter, value, lane))
+                emitter.add("set", None, (partial, at, new))
+    sums = [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
+    finish_columns(block, found, lanes, sums)
+
+
+def rounds_ahead(exprs: Sequence[Expr], elements: int) -> int:
+    """Choose how many rows are read at once; 0 leaves it to the compiler, as of long text."""
+    if any(len(list(walk(expr))) > SHORT for expr in exprs):
+        return 0
+    ahead = LOADS // elements
+    return 1 << ahead.bit_length() - 1 if ahead > 1 else 0
+
+
+def finish_columns(
+    block: Block, found: Walk, lanes: int, sums: Sequence[tuple[Accumulate, int]]
+) -> None:
+    """Hand round what a thread has of its columns, one after the other."""
+    emitter, count = block.emitter, len(sums[0][0].dims)
+    columns = found.loops_of(0, count)
+    place = flatten(list(map(axis_index, columns)), [axis.size for axis in columns])
+    with ExitStack() as stack:
+        for axis in columns:
+            stack.enter_context(emitter.axis_loop(axis, True))
+        parts = []
+        for each, partial in sums:
+            own = emitter.add("array", emitter.dtype(partial), arg=lanes)
+            for lane in range(lanes):
+                at = emitter.index(place * lanes + lane)
+                value = emitter.add("get", emitter.dtype(partial), (partial, at))
+                emitter.add("set", None, (own, emitter.integer(lane), value))
+            parts.append((each, own))
+        finish_all(block, found, count, lanes, parts)
+
+
+def shared_loads(expr: Expr, columns: Sequence[Axis]) -> Iterator[Expr]:
+    """Yield the loads, under the guard of a row, that all columns of a thread share."""
+    tests, body = (expr.arg, expr.args[0]) if is_guard(expr) else ((), expr)
+    if any(not axes_of(index).isdisjoint(columns) for index, *_ in tests):
+        return
+    for each in loads_free_of(body, columns):
+        yield guard(each, 0, tests)
 
 
 def finish_all(

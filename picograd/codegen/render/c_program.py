@@ -139,11 +139,13 @@ class Writer:
         return self.dialect.lane.format(text, lane) if source.lanes > 1 else text
 
     def loop(self, name: str, args: list[str], instr: Instr) -> list[str]:
-        """Write a loop head; `is_unrolled` None forbids unrolling."""
+        """Write a loop head; `is_unrolled` None forbids unrolling, a number says how far."""
         (first, last), (step, is_unrolled) = args, instr.arg
         head = f"for ({self.type_of(instr)} {name} = {first}; {name} < {last}; {name} += {step}) {{"
         if is_unrolled is None:
             return ["#pragma unroll 1", head]
+        if is_unrolled > 1:
+            return [f"#pragma unroll {is_unrolled}", head]
         return ["#pragma unroll", head] if is_unrolled else [head]
 
     def array(self, name: str, args: list[str], instr: Instr) -> list[str]:

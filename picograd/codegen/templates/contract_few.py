@@ -19,12 +19,14 @@ from picograd.codegen.operands import (
 from picograd.codegen.templates import reduce
 from picograd.codegen.templates.grid import substitute_part
 from picograd.codegen.tile import TileKernel
+from picograd.dtype import DType
 from picograd.schedule.index import constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, rewrite, walk
 from picograd.target import Target
 
 MOST, FEW = 8, 4  # rows, where operands lie as threads like to read them, and else
 DEEP = 128  # elements of K from which a matrix that runs along N is read for all rows at once
+VECTOR_BYTES, WIDE = 16, 256  # columns from which few rows of K fill a GPU
 SMALL = 1 << 24  # products that are summed before tensor cores have begun
 
 
@@ -60,8 +62,9 @@ def few_rows(c: Contraction, target: Target) -> Contraction | None:
     dtype = operand_dtype(side, target)
     if has_units(dtype, target):
         is_small = rows <= FEW and rows * columns * depth <= SMALL
-        is_few = rows == 1 or is_small
-        is_few &= is_along(side) and dtype.bits == 16
+        is_few = is_along(side) and (rows == 1 or is_small)
+        is_few |= rows <= FEW and columns >= WIDE and is_between(side, dtype)
+        is_few &= dtype.bits == 16
     else:
         suits = depth >= DEEP
         if is_along(side):
@@ -75,6 +78,12 @@ def is_along(side: Contraction) -> bool:
     axes = (*side.columns, *side.depth)
     steps = strides(side.b, axes)
     return runs_along(steps, side.depth)
+
+
+def is_between(side: Contraction, dtype: DType) -> bool:
+    """Tell whether rows of a matrix along N begin between vectors: tiles read single elements."""
+    steps = strides(side.b, side.depth).values()
+    return not is_along(side) and any(step * dtype.itemsize % VECTOR_BYTES for step in steps)
 
 
 def apart(part: Part, side: Contraction) -> Part | None:

@@ -3,11 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from picograd.codegen.cuts import compares_counts
 from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.cost import COSTS, OPERATION_LIMIT
-from picograd.schedule.index import Axis, Div, Index, Mod, axis_index, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Div,
+    Index,
+    Mod,
+    axes_of,
+    axis_index,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import (
     Along,
     Compute,
@@ -118,6 +128,42 @@ def guarded(expr: Expr, space: Cut) -> Expr:
         return expr
     nothing = const(0, expr.dtype)
     return Expr("guard", (expr, nothing), space.conditions, expr.dtype)
+
+
+def guard(expr: Expr, fill: object, tests: Sequence[Condition]) -> Expr:
+    """Guard an expression by tests, if there are any: else it is `fill`."""
+    if not tests:
+        return expr
+    if compares_counts(expr) and expr.args[1] == const(fill, expr.dtype):
+        tests, expr = (*tests, *expr.arg), expr.args[0]
+    return Expr("guard", (expr, const(fill, expr.dtype)), tuple(tests), expr.dtype)
+
+
+def is_static(expr: Expr) -> bool:
+    """Tell whether no index of an expression is read from memory."""
+    return not any(any(dynamics_of(index)) for each in walk(expr) for index in indices_of(each))
+
+
+def loads_guarded(expr: Expr, axes: set[Axis], tests: Sequence[Condition]) -> Expr:
+    """Guard what is loaded along some axes alone: what all their points share is loaded anyway."""
+
+    def alone(each: Expr) -> Expr | None:
+        if each.op not in ("load", "tile"):
+            return None
+        along = set[Axis]()
+        for index in indices_of(each):
+            along |= axes_of(index)
+        return None if along.isdisjoint(axes) else guard(each, 0, tests)
+
+    return rewrite(expr, {}, alone) if tests else expr
+
+
+def loads_apart(expr: Expr, tests: tuple[Condition, ...]) -> tuple[Expr, tuple[Condition, ...]]:
+    """Guard what is loaded along the axes of tests by itself; the tests that are left."""
+    if not is_static(expr):
+        return expr, tests
+    axes = {axis for index, *_ in tests for axis in axes_of(index)}
+    return loads_guarded(expr, axes, tests), ()
 
 
 def balanced(size: int, chunk: int) -> int:

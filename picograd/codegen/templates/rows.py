@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from picograd.codegen.cuts import compares_counts
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates.grid import balanced, in_piece, rebind
+from picograd.codegen.templates.grid import balanced, guard, in_piece, loads_apart, rebind
 from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
 from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
@@ -82,12 +81,17 @@ class Rows:
 
     def guarded(self, expr: Expr, fill: object, more: Sequence[Condition] = ()) -> Expr:
         """Guard an expression by the conditions of the dims and some more."""
-        conditions = (*self.conditions, *more)
-        if not conditions:
-            return expr
-        if compares_counts(expr) and expr.args[1] == const(fill, expr.dtype):
-            conditions, expr = (*conditions, *expr.arg), expr.args[0]
-        return Expr("guard", (expr, const(fill, expr.dtype)), conditions, expr.dtype)
+        return guard(expr, fill, (*self.conditions, *more))
+
+    def guarded_elements(self, expr: Expr, fill: object, more: Sequence[Condition] = ()) -> Expr:
+        """Guard what is reduced; where a thread has several columns, each load by itself.
+
+        What columns outside add up to is stored nowhere.
+        """
+        own, layout = self.conditions, self.layout()
+        if self.is_column and layout and product(layout.steps) > 1:
+            expr, own = loads_apart(expr, own)
+        return guard(expr, fill, (*own, *more))
 
     def tile(self, name: str, inner: Sequence[Axis], dtype: DType, space: str = "register") -> Expr:
         """Make a tile over (*dims, *inner) and the expression that reads it here."""
@@ -172,7 +176,7 @@ class Rows:
         for _, compute in group:
             fill = identity(compute.monoid or "sum", compute.body.dtype)
             body = self.with_fixed(self.body(compute), compute.reduce)
-            exprs.append(self.guarded(body, fill))
+            exprs.append(self.guarded_elements(body, fill))
         over = group[0][1].reduce
         early: list[Store] = []
         if self.threads is None and self.is_column and not elements_follow:
@@ -318,14 +322,11 @@ class Rows:
         names = [f"r{number}" for number, _ in group]
         monoids = [compute.monoid or "sum" for _, compute in group]
         if self.threads or not is_sum or length < 2 * limit or over[0].size == 1:
-            return (
-                before
-                + [
-                    Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
-                    for name, monoid, expr in zip(names, monoids, exprs, strict=True)
-                ]
-                + list(stored)
-            )
+            made = [
+                Accumulate(name, self.dims, over, monoid, expr, True, self.layout(over))
+                for name, monoid, expr in zip(names, monoids, exprs, strict=True)
+            ]
+            return [*before, *made, *stored]
         return self.in_pieces(group, over, exprs, max(1, limit * over[0].size // length), stored)
 
     def in_pieces(
@@ -456,7 +457,7 @@ class Rows:
             if self.level(compute) == "row" and compute.reduce:
                 fill = identity(compute.monoid or "sum", compute.body.dtype)
                 value = self.with_fixed(self.body(compute), over)
-                exprs.append(self.guarded(value, fill, ragged))
+                exprs.append(self.guarded_elements(value, fill, ragged))
                 reductions.append((number, compute))
                 self.values[number] = self.tile(f"r{number}", (), compute.dtype)
             elif self.level(compute) == "row":

@@ -21,6 +21,7 @@ CASES = {  # batch, M, N, K
     "along N": matmul((1, 1, 70, 40)),
     "three rows": matmul((1, 3, 11, 260), order_b=(0, 2, 1), with_bias=True),
     "three rows along N": matmul((1, 3, 66, 40), with_bias=True),
+    "odd rows along N": matmul((1, 3, 139, 37)),
     "columns": matmul((1, 40, 2, 33)),
     "one number": matmul((1, 1, 1, 6000)),
     "batch": matmul((3, 2, 10, 24)),
@@ -63,11 +64,23 @@ def test_what_tensor_cores_multiply_is_of_one_row_or_small() -> None:
     for rows, columns, along_k, is_few in (
         (1, 64, True, True), (1, 64, False, False), (4, 64, True, True), (5, 64, True, False),
         (4, 1 << 17, True, False), (1, 1 << 17, True, True),
+        (1, 257, False, True), (4, 257, False, True), (5, 257, False, False),
     ):  # fmt: skip
         x = Tensor.empty(rows, 64, dtype=bfloat16).realize()
         w = Tensor.empty(*((columns, 64) if along_k else (64, columns)), dtype=bfloat16).realize()
         (step,) = schedule([(x @ (w.T if along_k else w)).node], TARGET).steps
         assert (contract_few.build(step.kernel, TARGET) is not None) is is_few
+
+
+def test_a_thread_reads_its_columns_of_a_row_and_what_they_share_once() -> None:
+    case = CASES["odd rows along N"]
+    program = linearize(contract.build(case.kernel, TARGET), TARGET)
+    depth, read = 0, []
+    for instr in program.instructions:
+        depth += (instr.op == "loop") - (instr.op == "end")
+        if instr.op == "load" and program.instructions[instr.args[0]].op == "param":
+            read.append((program.instructions[instr.args[0]].arg, depth))
+    assert read == [(0, 1), (0, 1), (0, 1), (1, 2)]  # rows of K, in which columns
 
 
 def test_what_is_no_product_with_its_end_is_left() -> None:
