@@ -107,12 +107,10 @@ def write(table: Any, mask: Any, value: Any, renew: cells.Renew) -> bool:
         leave()  # what is computed here ends no way
         truth = truth_of(mask)
         values = values_to_write(table, value, truth, rest)
-        if values is None or cells.address_of(table, views) is None:
+        if values is None or cells.address_of(table, views, renew) is None:
             return False
         buffer: Any = leaf_buffer(table._node)
         flat_view(buffer).reshape(node.shape)[truth] = values
-        if views:
-            renew(table)
     return True
 
 
