@@ -75,7 +75,8 @@ def expand_scatter(node: Node, target: Target) -> Node:
         return masked_sums(node, flat, sizes)
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
-    keys, order = sorted_keys(indices, [base.shape[axis] for axis in axes], outside, *inside)
+    sizes = tuple(base.shape[axis] for axis in axes)
+    keys, order = sorted_keys(indices, sizes, outside, *inside)
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
@@ -156,7 +157,7 @@ def turned(index: Node, axes: tuple[int, ...]) -> Node:
 
 
 def sorted_keys(
-    indices: list[Node], sizes: list[int], outside: int, inside: Node | None = None
+    indices: list[Node], sizes: tuple[int, ...], outside: int, inside: Node | None = None
 ) -> tuple[Node, Node]:
     """Number the destinations and sort them: the ascending keys, and their permutation.
 
@@ -164,7 +165,7 @@ def sorted_keys(
     destination those that are not `inside` come first.
     """
     if inside is not None:
-        twice, order = sorted_keys([*indices, inside], [*sizes, 2], outside)
+        twice, order = sorted_keys([*indices, inside], (*sizes, 2), outside)
         keys = twice.binary("shift_right", 1)
         return keys, order
     count, slices = indices[0].size, product(sizes[outside:])
