@@ -34,7 +34,7 @@ from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Node, constant, toposort
-from picograd.graph.row import ANY, Op, Role, Sizes, table
+from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
@@ -138,7 +138,7 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
     axes, rank = node.arg[0], rest[0].rank
     own: dict[int, int] = {}  # axis of the updates: index that is the position along it
     for number, index in enumerate(rest[: len(axes)]):
-        if index.op == "iota" and len(own) < len(axes) - 1:  # one is left to sort by
+        if index.op in POSITIONS and len(own) < len(axes) - 1:  # one is left to sort by
             own.setdefault(index.arg, number)
     turn = (*own, *(axis for axis in range(rank) if axis not in own))
     order = (*own.values(), *(n for n in range(len(axes)) if n not in own.values()))
@@ -151,7 +151,7 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
 
 def turned(index: Node, axes: tuple[int, ...]) -> Node:
     """Bring an index into the order of axes: in memory, as sorting reads it along them twice."""
-    if index.op == "iota" or index.dtype is bool_ or axes == tuple(range(index.rank)):
+    if index.op in POSITIONS or index.dtype is bool_ or axes == tuple(range(index.rank)):
         return index.permute(axes)
     return index.cast(uint32).permute(axes).stored().cast(int64)
 
