@@ -83,7 +83,9 @@ def expand_scatter(node: Node, target: Target) -> Node:
     is_short = rows.size // count * rows.dtype.bits < SECTOR
     rows = stored_if_dear(rows) if is_short else rows
     in_order = rows.gather((order,), (0,))
-    in_order = in_order.stored() if is_short else in_order
+    if is_short:
+        in_order = rows = in_order.stored()
+        order = order.iota(0)  # levels read neighbours
     inputs = [base, in_order, keys, run_starts(keys)]
     if monoid is not None:
         inputs += levels_of(rows, keys, order, monoid)
