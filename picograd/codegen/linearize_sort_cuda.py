@@ -287,9 +287,9 @@ class RadixSort(RadixTile):
             counts, total = self.counted()
             self.sort(self.first_place(total), counts)
             with emitter.axis_loop(turn, True):
-                at, place = emitter.axis_value(turn), emitter.index(self.within(turn))
+                at, here = emitter.axis_value(turn), emitter.index(self.within(turn))
                 for array, tile in self.moved:
-                    value = emitter.cast(emitter.load(tile, place), emitter.dtype(array))
+                    value = emitter.cast(emitter.load(tile, here), emitter.dtype(array))
                     emitter.add("set", None, (array, at, value))
         with emitter.axis_loop(turn, True):
             position = emitter.add("get", int32, (self.positions, emitter.axis_value(turn)))

@@ -18,6 +18,16 @@ Where one of input and result is real, a complex array has a last axis more, of 
 which axes do not count. A transform is linear: its gradient is the transform back, with the
 normalisation of the other direction.
 
+A GPU computes transforms as products with small matrices, without its host.
+
+n = a * b points are transformed in two steps (Cooley and Tukey, 1965), W_n = exp(-2 pi i / n):
+
+    y[j, k]       W_n^(j k) * sum over i of W_a^(i k) x[b i + j]     products with an (a, a) matrix
+    out[k + a m]  sum over j of W_b^(j m) y[j, k]                    the same again, of b points
+
+Complex numbers are a last axis of (real, imaginary), which the products sum over as well. Matrices
+are computed in float64. Points of a large prime number have no such steps.
+
 Host calls of the incomplete gamma functions of float64, element by element.
 
 Definitions: NIST Digital Library of Mathematical Functions, 8.2. They take as many steps as their
@@ -26,17 +36,20 @@ arguments need. Their gradient is made of other operations (tensor/math/gamma.py
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from picograd.dtype import float64
 from picograd.errors import LinAlgError
 from picograd.graph.batch_rules import same
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant
 from picograd.graph.row import COMPLEX_KIND, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.target import Target
 
 Array = Any
 Gradients = Sequence[Any]
@@ -73,6 +86,7 @@ class HostFunction:
     numpy(*arrays, *options)      the result
     shape(*shapes, *options)      its shape
     vjp(gradient, output, *inputs)    the gradients of the inputs, as nodes; None: there is none
+    kernels(node)                 the result by other ops, for a GPU; None: there are none
 
     Several results are a tuple, which `run` packs, or one array that is packed already.
     `is_kept`: the first plan that computes the call stores it, since several results are cut out of
@@ -88,6 +102,7 @@ class HostFunction:
     is_kept: bool = False
     can_fail: bool = False
     refusal: str = ""
+    kernels: Callable[[Node], Node | None] | None = None
 
 
 FUNCTIONS: dict[str, HostFunction] = {}  # graph/ops.py fills it, from the files that own the rows
@@ -189,6 +204,18 @@ def host_vjp(gradient: Node, output: Node, *inputs: Node) -> tuple[Any, ...]:
     return (None,) * len(inputs) if vjp is None else tuple(vjp(gradient, output, *inputs))
 
 
+def expand_call(node: Node, target: Target) -> Node:
+    """Let a GPU compute what it has kernels for, in float64 where it multiplies in less."""
+    kernels = node.arg.row.kernels
+    if kernels is None or target.language != "cuda" or not node.size:
+        return node
+    (x,) = node.inputs
+    if target.tf32:
+        x = x.cast(float64)
+    made = kernels(Node("host_call", (x,), node.arg, node.shape, x.dtype, x.device))
+    return node if made is None else made.cast(node.dtype)
+
+
 HOST_ROWS = table(
     Op(
         "host_call",
@@ -199,6 +226,7 @@ HOST_ROWS = table(
         host_vjp,
         shape=lambda call, *shapes: call.shape(*shapes),
         batch_arg=same,
+        expand_on=expand_call,
     )
 )
 
@@ -282,10 +310,103 @@ def is_twofold(node: Node, axis: int, size: int) -> Node:
     return is_inner.binary("logical_and", place.binary("not_equal", 0))
 
 
+MOST = 64  # points of a step that has another one behind it
+MOST_PRIME = 512  # points that are no product: each then takes as many operations
+
+
+@lru_cache(maxsize=1024)
+def first_step(size: int) -> int:
+    """Find how many points the first step transforms; 0: there is no way."""
+    if size <= MOST:
+        return size
+    ways = [n for n in range(2, MOST + 1) if size % n == 0 and first_step(size // n)]
+    if ways:
+        return min(ways, key=lambda points: max(points, size // points))
+    return size if size <= MOST_PRIME else 0
+
+
+def rotations(number: Node, size: int, is_inverse: bool) -> Node:
+    """Turn numbers of size-ths of a circle into rotations: two axes more, (part in, part out).
+
+    A rotation is [[cos, sin], [-sin, cos]], and -sin(x) = cos(x + pi / 2).
+    """
+    shape = (*number.shape, 2, 2)
+    turn = number.binary("mod", size).cast(float64) * (2 * math.pi / size)
+    turn = turn.reshape((*number.shape, 1, 1)).expand(shape)
+    sign = math.pi / 2 if is_inverse else -math.pi / 2
+    parts = turn.iota(number.rank).cast(float64) - turn.iota(number.rank + 1).cast(float64)
+    return (turn + parts * sign).unary("cos")
+
+
+def transform(x: Node, is_inverse: bool, parts: int = 2) -> Node:
+    """Transform (..., points, parts): those of real numbers have one part, as results may have."""
+    *lead, size, given = x.shape
+    points = first_step(size)
+    rest, rank = size // points, len(lead)
+    made = parts if rest == 1 else 2
+    i, k = (constant(0, (points, points), x.dtype, x.device).iota(axis) for axis in (0, 1))
+    matrix = rotations(i * k, points, is_inverse).cast(x.dtype)
+    matrix = matrix.slice(((0, points, 1), (0, points, 1), (0, given, 1), (0, made, 1))).stored()
+    outer = tuple(range(rank))
+    at, along, to, part, out = range(rank, rank + 5)
+    labels = (*outer, at, along, part), (at, to, part, out), (*outer, along, to, out)
+    y = x.reshape((*lead, points, rest, given)).contract(matrix, labels)
+    if rest == 1:
+        return y.reshape((*lead, size, made))
+    j, k = (constant(0, (rest, points), x.dtype, x.device).iota(axis) for axis in (0, 1))
+    table = rotations(j * k, size, is_inverse).cast(x.dtype).stored()
+    whole = tuple((0, n, 1) for n in y.shape[:-1])
+    spread = (*(1 for _ in lead), rest, points, 2)
+    terms = []
+    for part in range(2):
+        own = y.slice((*whole, (part, part + 1, 1))).expand(y.shape)
+        factor = table.slice(((0, rest, 1), (0, points, 1), (part, part + 1, 1), (0, 2, 1)))
+        terms.append(own * factor.reshape(spread).expand(y.shape))
+    swap = (*outer, rank + 1, rank, rank + 2)
+    z = transform((terms[0] + terms[1]).permute(swap), is_inverse, parts)
+    return z.permute(swap).reshape((*lead, size, parts))
+
+
+def products(x: Node, axis: int, size: int, is_inverse: bool, norm: str, parts: int) -> Node | None:
+    """Transform an axis of pairs by products, if its points have any."""
+    if not first_step(size):
+        return None
+    turn = (*(n for n in range(x.rank) if n not in (axis, x.rank - 1)), axis, x.rank - 1)
+    found = transform(x.permute(turn), is_inverse, parts)
+    back = tuple([turn.index(n) for n in range(x.rank)])
+    return found.permute(back) * SCALES[FLIPPED[norm] if is_inverse else norm](size)
+
+
+def fft_kernels(node: Node) -> Node | None:
+    """Transform complex numbers, which are pairs."""
+    (x,), (axis, is_inverse, norm) = node.inputs, node.arg.options
+    at = x.rank - 1 + axis
+    return products(x, at, x.shape[at], is_inverse, norm, 2)
+
+
+def rfft_kernels(node: Node) -> Node | None:
+    """Transform real numbers, and leave out the frequencies that are mirror images."""
+    (x,), (axis, norm) = node.inputs, node.arg.options
+    at = x.rank + axis
+    found = products(x.reshape((*x.shape, 1)), at, x.shape[at], False, norm, 2)
+    return None if found is None else found.slice(tuple((0, size, 1) for size in node.shape))
+
+
+def irfft_kernels(node: Node) -> Node | None:
+    """Transform frequencies back: the real parts, where those with a mirror image count double."""
+    (x,), (axis, size, norm) = node.inputs, node.arg.options
+    at = x.rank - 1 + axis
+    whole = is_twofold(x, axis, size).where(x * 2.0, x)
+    pads = [(0, 0)] * x.rank
+    pads[at] = (0, size - x.shape[at])
+    found = products(whole.pad(tuple(pads)), at, size, True, norm, 1)
+    return None if found is None else found.reshape(node.shape)
+
+
 TRANSFORMS = functions(
-    HostFunction("fft", fft, lambda x, *options: x, fft_vjp),
-    HostFunction("rfft", rfft, rfft_shape, rfft_vjp),
-    HostFunction("irfft", irfft, irfft_shape, irfft_vjp),
+    HostFunction("fft", fft, lambda x, *options: x, fft_vjp, kernels=fft_kernels),
+    HostFunction("rfft", rfft, rfft_shape, rfft_vjp, kernels=rfft_kernels),
+    HostFunction("irfft", irfft, irfft_shape, irfft_vjp, kernels=irfft_kernels),
 )
 
 

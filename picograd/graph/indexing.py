@@ -34,7 +34,7 @@ from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Node, constant, toposort
-from picograd.graph.row import ANY, Op, Role, Sizes, table
+from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
@@ -75,13 +75,17 @@ def expand_scatter(node: Node, target: Target) -> Node:
         return masked_sums(node, flat, sizes)
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
-    keys, order = sorted_keys(indices, [base.shape[axis] for axis in axes], outside, *inside)
+    sizes = tuple(base.shape[axis] for axis in axes)
+    keys, order = sorted_keys(indices, sizes, outside, *inside)
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
+    is_short = rows.size // count * rows.dtype.bits < SECTOR
+    rows = stored_if_dear(rows) if is_short else rows
     in_order = rows.gather((order,), (0,))
-    if rows.size // count * rows.dtype.bits < SECTOR:
-        in_order = in_order.stored()
+    if is_short:
+        in_order = rows = in_order.stored()
+        order = order.iota(0)  # levels read neighbours
     inputs = [base, in_order, keys, run_starts(keys)]
     if monoid is not None:
         inputs += levels_of(rows, keys, order, monoid)
@@ -136,7 +140,7 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
     axes, rank = node.arg[0], rest[0].rank
     own: dict[int, int] = {}  # axis of the updates: index that is the position along it
     for number, index in enumerate(rest[: len(axes)]):
-        if index.op == "iota" and len(own) < len(axes) - 1:  # one is left to sort by
+        if index.op in POSITIONS and len(own) < len(axes) - 1:  # one is left to sort by
             own.setdefault(index.arg, number)
     turn = (*own, *(axis for axis in range(rank) if axis not in own))
     order = (*own.values(), *(n for n in range(len(axes)) if n not in own.values()))
@@ -146,7 +150,7 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
 
 
 def sorted_keys(
-    indices: list[Node], sizes: list[int], outside: int, inside: Node | None = None
+    indices: list[Node], sizes: tuple[int, ...], outside: int, inside: Node | None = None
 ) -> tuple[Node, Node]:
     """Number the destinations and sort them: the ascending keys, and their permutation.
 
@@ -154,7 +158,7 @@ def sorted_keys(
     destination those that are not `inside` come first.
     """
     if inside is not None:
-        twice, order = sorted_keys([*indices, inside], [*sizes, 2], outside)
+        twice, order = sorted_keys([*indices, inside], (*sizes, 2), outside)
         keys = twice.binary("shift_right", 1)
         return keys, order
     count, slices = indices[0].size, product(sizes[outside:])

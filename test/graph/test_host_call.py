@@ -1,5 +1,6 @@
 """The table of host functions: shapes, batches, gradients of first and second order, errors."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,13 @@ import pytest
 from graph_support import check_gradients, leaf, value
 
 from picograd.errors import LinAlgError
+from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import (
     FUNCTIONS,
     INCOMPLETE,
     TRANSFORMS,
     HostCall,
+    first_step,
     host_call,
     may_fail,
     packed,
@@ -19,10 +22,14 @@ from picograd.graph.host_call import (
 )
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
-from picograd.graph.node import Node
+from picograd.graph.interpret import interpret
+from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import make_body, placeholder, recur
 from picograd.graph.verify import problem_of
+from picograd.target import cuda_target
 
+CUDA = cuda_target("sm_90a")
+POINTS = (1, 2, 3, 8, 31, 64, 65, 101, 128, 360, 4224)  # of one step, two, and three
 RANDOM = np.random.default_rng(3)
 SQUARE = RANDOM.normal(size=(2, 3, 3)) + 4 * np.eye(3)
 SPD = SQUARE @ np.swapaxes(SQUARE, 1, 2)
@@ -178,3 +185,48 @@ def test_calls_are_found_in_loops() -> None:
     plain, calling = (recur(body, 2, False, [start]) for body in bodies)
     assert not may_fail([start, plain])
     assert may_fail([calling]) and not may_fail([host_call("det", start)])
+
+
+def check_products(node: Node, dtype: Any = "f8") -> Any:
+    """Compute a call by what it becomes on a GPU, and compare with the call."""
+    (root,) = expand_composites([node], target=CUDA)
+    assert "host_call" not in {each.op for each in toposort([root])}
+    found, wanted = (interpret([each])[0] for each in (root, node))
+    assert found.dtype == wanted.dtype == dtype and found.shape == wanted.shape
+    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    assert error < (1e-14 if dtype == "f8" else 4e-7)
+
+
+@pytest.mark.parametrize("size", POINTS)
+def test_a_gpu_multiplies_to_transform(size: int) -> None:
+    random = np.random.default_rng(size)
+    pairs = leaf(random.normal(size=(2, size, 3, 2)))
+    for is_inverse, norm in ((False, "ortho"), (True, "backward"), (False, "forward")):
+        arg = HostCall("fft", (-2, is_inverse, norm), True)
+        check_products(Node("host_call", (pairs,), arg, pairs.shape, pairs.dtype, pairs.device))
+    check_products(host_call("rfft", leaf(random.normal(size=(2, size))), options=(-1, "backward")))
+    half = leaf(random.normal(size=(size // 2 + 1, 2, 2)))
+    check_products(host_call("irfft", half, options=(-2, size, "forward")))
+
+
+def test_float32_keeps_its_digits_beside_narrow_products() -> None:
+    x = leaf(np.random.default_rng(0).normal(size=(4, 1000)).astype("f4"))
+    node = host_call("rfft", x, options=(-1, "backward"))
+    check_products(node, "f4")
+    (root,) = expand_composites([node], target=replace(CUDA, tf32=True))
+    kinds = {each.dtype.name for each in toposort([root]) if each.op == "contract"}
+    assert root.dtype is node.dtype and kinds == {"float64"}
+
+
+def test_points_without_steps_stay_with_the_host() -> None:
+    assert [first_step(size) for size in (64, 509, 1018, 1024, 8192, 521, 1042)] == [
+        64,
+        509,
+        2,
+        32,
+        64,
+        0,
+        0,
+    ]
+    node = host_call("rfft", leaf(np.ones((2, 521))), options=(-1, "backward"))
+    assert expand_composites([node], target=CUDA) == [node]
