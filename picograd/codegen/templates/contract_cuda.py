@@ -30,7 +30,7 @@ from picograd.codegen.operands import (
     size_of,
     stores,
 )
-from picograd.codegen.templates import contract_steps, contract_tma
+from picograd.codegen.templates import contract_direct, contract_steps, contract_tma
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -102,6 +102,7 @@ def build(
         ]
         schedule, part = choose(kernel, each, fitting, target)
         threads = schedule.threads
+        part = contract_direct.build_part(each[0], schedule, target) or part
         parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
 
