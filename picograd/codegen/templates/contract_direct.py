@@ -10,6 +10,7 @@ reads four rows at once.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.mainloop_operands import Schedule
@@ -40,12 +41,13 @@ from picograd.dtype import float32
 from picograd.helpers import ceil_div, divisors, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
-from picograd.schedule.loop import Expr, const, rewrite, walk
+from picograd.schedule.loop import Expr, const, indices_of, rewrite, walk
 from picograd.target import Target
 
 THREADS = 256
 MOST_ROWS = 16  # that a thread computes
-MOST_SUMS, MOST_NEAR = 64, 8  # of a thread, and places of it
+MOST_NEAR = 4  # places of a thread
+SHORTEST = 8  # places that lie side by side in memory
 SHARED = 16384  # bytes of weights that a block has at once
 UNROLLED = 1024  # multiplications without a loop
 LANES = 4  # rows that a thread reads at once
@@ -104,42 +106,54 @@ class Plan:
 
 def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart | None:
     """Write a product directly; None if tiles of a schedule are sooner ready, or it is another."""
-    if not isinstance(schedule, SimtSchedule) or schedule.threads != THREADS:
-        return None
-    plan = plan_of(c, target)
+    plan = plan_of(c, target) if is_plain(c, schedule, target) else None
     if plan is None or 4 * plan.blocks < 3 * target.multiprocessors:
         return None
+    return write_part(plan) if plan.time(target) < time_of_tiles(c, schedule, target) else None
+
+
+def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
+    """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
+    if not isinstance(schedule, SimtSchedule) or schedule.threads != THREADS:
+        return False
+    if c.dtype is not float32 or c.ends or c.windows or not c.depth or c.number:
+        return False
+    is_alone = not any(compute.reduce for compute in c.computes[1:])
+    return is_alone and all(expr.op in PLAIN for each in (c.a, c.b) for expr in walk(each))
+
+
+def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
+    """Estimate the time of a product in tiles."""
+    if not isinstance(schedule, SimtSchedule):
+        return inf
     splits = contract_steps.split_count(c, schedule, target)
-    tiled = contract_steps.cost(c, schedule, splits, target)
-    return write_part(plan) if plan.time(target) < tiled else None
+    return contract_steps.cost(c, schedule, splits, target)
 
 
 def plan_of(c: Contraction, target: Target) -> Plan | None:
-    """Choose how to compute a product directly; None if it is not of this kind."""
-    if c.dtype is not float32 or c.ends or c.windows or not c.depth:
-        return None
+    """Choose how to compute a product directly; None if lines of places are too short for it."""
     side = c if c.sizes[1] <= c.sizes[2] else swap(c)
-    if any(compute.reduce for compute in c.computes[1:]) or c.number:
-        return None
-    if any(expr.op not in PLAIN for each in (c.a, c.b) for expr in walk(each)):
-        return None
-    if len(side.columns) < 2:
+    if len(side.columns) < 2 or side.columns[-1].size < SHORTEST:
         return None
     last = side.columns[-1]
     if not 1 <= strides(side.b, (last,))[last] <= FARTHEST or expr_axes(side.a) & {*side.columns}:
         return None
     count = balanced(side.sizes[1], MOST_ROWS)
-    slide = next(iter(slides_of(side.b, side.columns[:-1], side.depth)), None)
+    slide = next(iter(shared_by(side.b, side.columns[:-1], side.depth)), None)
     near = slide.element if slide else max(side.columns[:-1], key=lambda axis: axis.size)
     serial = tuple(axis for axis in side.depth if slide is None or axis is not slide.tap)
     if not serial:
         return None
-    sizes = [n for n in (8, 4, 2) if n <= MOST_NEAR and n * count <= MOST_SUMS]
-    found = [
-        Plan(side, count, near, balanced(near.size, min(size, near.size)), slide, serial)
-        for size in sizes
-    ]
-    return min(found, key=lambda plan: plan.time(target), default=None)
+    sizes = [balanced(near.size, min(size, near.size)) for size in (MOST_NEAR, MOST_NEAR // 2)]
+    found = [Plan(side, count, near, size, slide, serial) for size in sizes]
+    return min(found, key=lambda plan: plan.time(target))
+
+
+def shared_by(expr: Expr, elements: Sequence[Axis], taps: Sequence[Axis]) -> list[Slide]:
+    """List the windows that slide through an operand, its guards among what they move."""
+    indices = [index for each in walk(expr) for index in indices_of(each)]
+    found = slides_of(expr, elements, taps)
+    return [slide for slide in found if all(map(slide.makes, indices))]
 
 
 def write_part(plan: Plan) -> TilePart:
