@@ -82,25 +82,28 @@ class Plan:
         """Count the elements of a channel that the windows of a patch reach."""
         if self.slide is None:
             return self.patch
-        step, gap = self.slide.step, self.slide.gap
-        return (self.patch - 1) * step + (self.taps - 1) * gap + 1
+        elements = (self.patch - 1) * self.slide.step
+        taps = (self.taps - 1) * self.slide.gap
+        return elements + taps + 1
 
     @property
     def blocks(self) -> int:
         """Count the blocks."""
         batch, rows, *_ = self.c.sizes
-        counts = [ceil_div(a.size, self.patch if a is self.near else 1) for a in self.c.columns]
-        places = 1
-        for count in counts:
-            places *= count
-        return batch * ceil_div(rows, self.rows) * ceil_div(places, THREADS)
+        patches = ceil_div(self.near.size, self.patch)
+        others = [axis for axis in self.c.columns if axis is not self.near]
+        places = patches * size_of(others)
+        chunks = ceil_div(rows, self.rows)
+        return batch * chunks * ceil_div(places, THREADS)
 
     def time(self, target: Target) -> float:
         """Estimate the time in products, as `contract_steps.cost` does."""
         work = self.rows * self.patch * self.taps
-        read = self.reach + self.taps * ceil_div(self.rows, LANES)
+        vectors = ceil_div(self.rows, LANES)
+        read = self.reach + self.taps * vectors
         rate = work / (BUSY * work + READ * read)
-        each = THREADS * self.rows * self.patch * self.c.sizes[3] / rate
+        depth = self.c.sizes[3]
+        each = THREADS * self.rows * self.patch * depth / rate
         return contract_steps.time_of_waves(self.blocks, each, RESIDENT, target)
 
 
@@ -109,17 +112,22 @@ def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart |
     plan = plan_of(c, target) if is_plain(c, schedule, target) else None
     if plan is None or 4 * plan.blocks < 3 * target.multiprocessors:
         return None
-    return write_part(plan) if plan.time(target) < time_of_tiles(c, schedule, target) else None
+    is_sooner = plan.time(target) < time_of_tiles(c, schedule, target)
+    return write_part(plan) if is_sooner else None
 
 
 def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
     """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
     if not isinstance(schedule, SimtSchedule) or schedule.threads != THREADS:
         return False
-    if c.dtype is not float32 or c.ends or c.windows or not c.depth or c.number:
+    if c.dtype is not float32 or not c.depth:
         return False
-    is_alone = not any(compute.reduce for compute in c.computes[1:])
-    return is_alone and all(expr.op in PLAIN for each in (c.a, c.b) for expr in walk(each))
+    if c.ends or c.windows or c.number:
+        return False
+    if any(compute.reduce for compute in c.computes[1:]):
+        return False
+    exprs = *walk(c.a), *walk(c.b)
+    return all(expr.op in PLAIN for expr in exprs)
 
 
 def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
@@ -133,18 +141,22 @@ def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
 def plan_of(c: Contraction, target: Target) -> Plan | None:
     """Choose how to compute a product directly; None if lines of places are too short for it."""
     side = c if c.sizes[1] <= c.sizes[2] else swap(c)
-    if len(side.columns) < 2 or side.columns[-1].size < SHORTEST:
+    *others, last = side.columns
+    if not others or last.size < SHORTEST:
         return None
-    last = side.columns[-1]
-    if not 1 <= strides(side.b, (last,))[last] <= FARTHEST or expr_axes(side.a) & {*side.columns}:
+    step = strides(side.b, (last,))[last]
+    is_near = 1 <= step <= FARTHEST
+    if not is_near or expr_axes(side.a) & {*side.columns}:
         return None
     count = balanced(side.sizes[1], MOST_ROWS)
-    slide = next(iter(shared_by(side.b, side.columns[:-1], side.depth)), None)
-    near = slide.element if slide else max(side.columns[:-1], key=lambda axis: axis.size)
-    serial = tuple(axis for axis in side.depth if slide is None or axis is not slide.tap)
+    slide = next(iter(shared_by(side.b, others, side.depth)), None)
+    near = slide.element if slide else max(others, key=lambda axis: axis.size)
+    tap = slide.tap if slide else None
+    serial = tuple(axis for axis in side.depth if axis is not tap)
     if not serial:
         return None
-    sizes = [balanced(near.size, min(size, near.size)) for size in (MOST_NEAR, MOST_NEAR // 2)]
+    most = min(MOST_NEAR, near.size), min(MOST_NEAR // 2, near.size)
+    sizes = [balanced(near.size, each) for each in most]
     found = [Plan(side, count, near, size, slide, serial) for size in sizes]
     return min(found, key=lambda plan: plan.time(target))
 
@@ -160,8 +172,10 @@ def write_part(plan: Plan) -> TilePart:
     """Write a product."""
     c = plan.c
     space = cut_patches(c.columns, Patches({plan.near: plan.patch}), THREADS, 1)
-    chunk, row = Axis("rows", ceil_div(c.sizes[1], plan.rows)), Axis("row", plan.rows)
-    rows = role(c.rows, axis_index(chunk) * plan.rows + axis_index(row))
+    chunk = Axis("rows", ceil_div(c.sizes[1], plan.rows))
+    row = Axis("row", plan.rows)
+    first = axis_index(chunk) * plan.rows
+    rows = role(c.rows, first + axis_index(row))
     dims = space.dims[0], row, space.dims[1]
     acc = alone("acc", dims)
     tiles = [acc]
@@ -170,8 +184,10 @@ def write_part(plan: Plan) -> TilePart:
     total = element("acc", map(axis_index, dims))
     conditions = (*space.conditions, *rows.conditions)
     values = {**rows.values, **space.axes}
-    for out in stores(c, values, {c.number: total}):
-        steps.append(Store(out.slot, out.index, dims, out.expr, conditions, acc.layout))
+    sums = {c.number: total}
+    for out in stores(c, values, sums):
+        leave = Store(out.slot, out.index, dims, out.expr, conditions, acc.layout)
+        steps.append(leave)
     grid = (*c.batch, chunk, *space.grid)
     return TilePart(grid, tuple(tiles), tuple(steps), together=RESIDENT)
 
@@ -182,39 +198,52 @@ def each_piece(plan: Plan, space: Cut, rows: Role, row: Axis, tiles: list[Tile])
     taps = (plan.slide.tap,) if plan.slide else ()
     wide = round_up(plan.rows, LANES)
     inner = size_of((*others, *taps))
-    most = max(SHARED // (4 * wide * inner), 1)
+    row_bytes = c.dtype.itemsize * wide * inner
+    most = max(SHARED // row_bytes, 1)
     size = divisors(first.size, most)[-1]
-    piece, own = Axis("piece", first.size // size), Axis(f"{first.name}_in", size)
+    piece = Axis("piece", first.size // size)
+    own = Axis(f"{first.name}_in", size)
     place = {first: axis_index(piece) * size + axis_index(own)}
     depth = (own, *others, *taps)
     shape = *(axis.size for axis in depth), wide
     tiles.append(Tile("weights", shape, c.dtype, "shared"))
-    filling = fill(rewrite(c.a, place), rows, (row, *depth))
-    body = multiply(plan, space, rewrite(c.b, place), depth, row, tiles)
+    weights, seen = rewrite(c.a, place), rewrite(c.b, place)
+    filling = fill(weights, rows, (row, *depth))
+    body = multiply(plan, space, seen, depth, row, tiles)
     for axis in reversed((own, *others)):
-        is_unrolled = axis is not own and axis is others[-1] and is_short(plan, axis)
+        is_last = axis is not own and axis is others[-1]
+        is_unrolled = is_last and is_short(plan, axis)
         body = [For(axis, tuple(body), is_unrolled)]
     both = [filling, Barrier(), *body]
-    return [For(piece, (*both, Barrier()))] if piece.size > 1 else both
+    if piece.size == 1:
+        return both
+    again = (*both, Barrier())
+    return [For(piece, again)]
 
 
 def is_short(plan: Plan, axis: Axis) -> bool:
     """Tell whether a loop over taps is better written out."""
-    return axis.size * plan.taps * plan.rows * plan.patch <= UNROLLED
+    count = axis.size * plan.taps
+    return count * plan.rows * plan.patch <= UNROLLED
 
 
 def fill(expr: Expr, rows: Role, axes: Sequence[Axis]) -> Assign:
     """Bring weights to shared memory, in the order in which they lie in memory."""
     sizes = tuple(axis.size for axis in axes)
     flat = Axis("flat", size_of(axes))
-    values = dict(zip(axes, unflatten(axis_index(flat), sizes), strict=True))
+    position = axis_index(flat)
+    places = unflatten(position, sizes)
+    values = dict(zip(axes, places, strict=True))
     row, *depth = axes
     index = *(values[axis] for axis in depth), values[row]
-    inside = tuple([(substitute(index, values), low, high) for index, low, high in rows.conditions])
+    tests = [(substitute(at, values), low, high) for at, low, high in rows.conditions]
     body = rewrite(bind_roles(expr, rows), values)
-    layout = Blocked((flat.size,), (THREADS,), (1,))
-    tail = ((axis_index(flat), 0, flat.size - 1),) if flat.size % THREADS else ()
-    return Assign("weights", (flat,), within(body, inside), index, layout, tail)
+    shape = (flat.size,)
+    layout = Blocked(shape, (THREADS,), (1,))
+    tail = ((position, 0, flat.size - 1),) if flat.size % THREADS else ()
+    inside = tuple(tests)
+    body = within(body, inside)
+    return Assign("weights", (flat,), body, index, layout, tail)
 
 
 def multiply(
@@ -225,32 +254,38 @@ def multiply(
     body = rewrite(expr, space.axes)
     name = "h"
     if plan.slide:
-        slide = replace(plan.slide, element=near, places=Axis("place", plan.reach))
+        place = Axis("place", plan.reach)
+        slide = replace(plan.slide, element=near, places=place)
         places, read = read_places(name, body, space.dims, (slide,), space.conditions)
         taps: tuple[Axis, ...] = (slide.tap,)
     else:
         places = Assign(name, space.dims, within(body, space.conditions))
-        read, taps = element(name, map(axis_index, space.dims)), ()
+        read = element(name, map(axis_index, space.dims))
+        taps = ()
     wide = Axis("wide", round_up(row.size, LANES))
     every = thread, *taps, wide
-    where = *map(axis_index, depth), axis_index(wide)
+    where = map(axis_index, (*depth, wide))
     weights = Assign("w", every, element("weights", where))
     shape = tuple(axis.size for axis in every)
     ones = (1,) * (len(shape) - 1)
     layout = Blocked(shape, (THREADS, *ones), (*ones, LANES))
-    tiles += [alone(name, places.dims), Tile("w", shape, float32, "register", layout)]
-    weight = element("w", map(axis_index, (thread, *taps, row)))
+    tiles.append(alone(name, places.dims))
+    tiles.append(Tile("w", shape, float32, "register", layout))
+    own = map(axis_index, (thread, *taps, row))
+    weight = element("w", own)
     term = Expr("mul", (read, weight), None, float32)
     dims = thread, row, near
     over = alone("acc", (*dims, *taps)).layout
-    return [places, weights, Accumulate("acc", dims, taps, "sum", term, False, over)]
+    add = Accumulate("acc", dims, taps, "sum", term, False, over)
+    return [places, weights, add]
 
 
 def alone(name: str, dims: Sequence[Axis]) -> Tile:
     """Declare registers, of which a thread has all but along the first dimension."""
     shape = tuple(axis.size for axis in dims)
     ones = (1,) * (len(shape) - 1)
-    return Tile(name, shape, float32, "register", Blocked(shape, (THREADS, *ones), (1, *ones)))
+    layout = Blocked(shape, (THREADS, *ones), (1, *ones))
+    return Tile(name, shape, float32, "register", layout)
 
 
 def element(name: str, where: Iterable[Index]) -> Expr:

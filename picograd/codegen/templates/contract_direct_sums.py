@@ -68,14 +68,16 @@ class Plan:
     @property
     def positions(self) -> int:
         """Count the blocks of threads that have a patch each."""
-        depth = self.c.depth
-        counts = [ceil_div(a.size, self.patch if a is self.near else 1) for a in depth]
-        return ceil_div(product(counts), THREADS)
+        patches = ceil_div(self.near.size, self.patch)
+        others = [axis for axis in self.c.depth if axis is not self.near]
+        return ceil_div(patches * size_of(others), THREADS)
 
     @property
     def tiles(self) -> int:
         """Count the results that blocks share."""
-        return self.c.sizes[0] * ceil_div(self.c.sizes[1], self.rows) * size_of(self.channels)
+        batch, rows, *_ = self.c.sizes
+        chunks = ceil_div(rows, self.rows)
+        return batch * chunks * size_of(self.channels)
 
     def splits(self, target: Target) -> int:
         """Choose how many blocks share a result."""
@@ -85,11 +87,14 @@ class Plan:
 
     def time(self, target: Target) -> float:
         """Estimate the time in products, as `contract_steps.cost` does."""
-        work = self.rows * size_of(self.taps) * self.patch
-        read = size_of(self.taps) * self.patch
+        taps = size_of(self.taps)
+        work = self.rows * taps * self.patch
+        read = taps * self.patch
         if self.slide:
-            read = read // self.slide.element.size // self.patch * reach(self.slide, self.patch)
-        rate = work / (BUSY * work + READ * (read + self.rows * self.patch))
+            across = taps // self.slide.element.size
+            read = across * reach(self.slide, self.patch)
+        read += self.rows * self.patch
+        rate = work / (BUSY * work + READ * read)
         splits = self.splits(target)
         each = THREADS * work * ceil_div(self.positions, splits) / rate
         return contract_steps.time_of_waves(self.tiles * splits, each, RESIDENT, target)
@@ -97,13 +102,18 @@ class Plan:
 
 def reach(slide: Slide, patch: int) -> int:
     """Count the elements that the windows of a patch reach along its axis."""
-    return (slide.element.size - 1) * slide.step + (patch - 1) * slide.gap + 1
+    taps = (slide.element.size - 1) * slide.step
+    elements = (patch - 1) * slide.gap
+    return taps + elements + 1
 
 
 def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart | None:
     """Write a gradient; None if tiles of a schedule are sooner ready, or it is another product."""
     plan = plan_of(c) if is_plain(c, schedule, target) else None
-    if plan is None or 4 * plan.tiles * plan.splits(target) < 3 * target.multiprocessors:
+    if plan is None:
+        return None
+    blocks = plan.tiles * plan.splits(target)
+    if 4 * blocks < 3 * target.multiprocessors:
         return None
     is_sooner = plan.time(target) < time_of_tiles(c, schedule, target)
     return write_part(plan, target) if is_sooner else None
@@ -113,29 +123,37 @@ def plan_of(c: Contraction) -> Plan | None:
     """Choose how to sum a gradient; None if it is none of few rows, or of channels last."""
     last = c.depth[-1]
     steps = [strides(each, (last,))[last] for each in (c.a, c.b)]
-    if not all(1 <= step <= FARTHEST for step in steps) or len(c.depth) < 2:
+    is_near = all(1 <= step <= FARTHEST for step in steps)
+    if not is_near or len(c.depth) < 2:
         return None
     slides = shared_by(c.b, c.columns, c.depth)
-    taps = tuple(axis for axis in c.columns if any(each.element is axis for each in slides))
+    moved = [each.element for each in slides]
+    taps = tuple(axis for axis in c.columns if axis in moved)
     if c.sizes[1] > FEW_ROWS or not taps or expr_axes(c.a) & {*c.columns}:
         return None
     if size_of(taps) > MOST_SUMS:
         return None
-    rows = balanced(c.sizes[1], max(MOST_SUMS // size_of(taps), 1))
+    most = max(MOST_SUMS // size_of(taps), 1)
+    rows = balanced(c.sizes[1], most)
     slide = next((each for each in slides if each.tap is not last), None)
     near = slide.tap if slide else max(c.depth[:-1], key=lambda axis: axis.size)
     channels = tuple(axis for axis in c.columns if axis not in taps)
-    return Plan(c, rows, taps, channels, near, balanced(near.size, min(PATCH, near.size)), slide)
+    patch = balanced(near.size, min(PATCH, near.size))
+    return Plan(c, rows, taps, channels, near, patch, slide)
 
 
 def write_part(plan: Plan, target: Target) -> TilePart:
     """Write a gradient."""
     c, splits = plan.c, plan.splits(target)
     space = cut_patches(c.depth, Patches({plan.near: plan.patch}), THREADS, 1)
-    chunk, row = Axis("rows", ceil_div(c.sizes[1], plan.rows)), Axis("row", plan.rows)
-    split, step = Axis("split", splits), Axis("turn", ceil_div(plan.positions, splits))
-    rows = role(c.rows, axis_index(chunk) * plan.rows + axis_index(row))
-    turn = axis_index(split) * step.size + axis_index(step)
+    chunk = Axis("rows", ceil_div(c.sizes[1], plan.rows))
+    row = Axis("row", plan.rows)
+    split = Axis("split", splits)
+    step = Axis("turn", ceil_div(plan.positions, splits))
+    first = axis_index(chunk) * plan.rows
+    rows = role(c.rows, first + axis_index(row))
+    begin = axis_index(split) * step.size
+    turn = begin + axis_index(step)
     space = turned(space, {space.grid[0]: turn}, plan.positions)
     thread = space.dims[0]
     sums = row, *plan.taps
@@ -145,13 +163,13 @@ def write_part(plan: Plan, target: Target) -> TilePart:
     body = multiply(plan, space, values, rows.conditions, row, tiles)
     here = tuple(map(axis_index, sums))
     own = element("acc", (axis_index(thread), *here))
-    added = Accumulate("total", sums, (thread,), "sum", own, True, shared(total, thread.size))
+    layout = shared(total, thread.size)
+    added = Accumulate("total", sums, (thread,), "sum", own, True, layout)
     steps: list[Step] = [Assign("acc", (thread, *sums), const(0, float32))]
     steps += [For(step, tuple(body)), added]
-    known = dict(rows.values)
+    found = stores(c, rows.values, {c.number: element("total", here)})
     ends = [
-        Store(out.slot, out.index, sums, out.expr, rows.conditions, total.layout)
-        for out in stores(c, known, {c.number: element("total", here)})
+        Store(out.slot, out.index, sums, out.expr, rows.conditions, total.layout) for out in found
     ]
     cells = (*c.batch, *plan.channels, chunk)
     if splits == 1:
@@ -176,11 +194,14 @@ def over_blocks(
     place = cell, axis_index(split), *here
     left = Assign("partial", tuple(sums), element("total", here), place, total.layout)
     number = Axis("number", split.size)
-    other = element("partial", (cell, axis_index(number), *here))
+    there = cell, axis_index(number), *here
+    other = element("partial", there)
     layout = shared(total, number.size)
     add = Accumulate("total", tuple(sums), (number,), "sum", other, True, layout)
     last = LastBlock(1, cell, split.size, (add, *ends))
-    spaces = ((product(shape) * float32.itemsize, False), (count * 4, True))
+    size = product(shape) * float32.itemsize
+    tickets = count * 4
+    spaces = ((size, False), (tickets, True))
     grid = (*cells, split)
     every = (*tiles, partial)
     return TilePart(grid, every, (*steps, left, last), spaces, together=RESIDENT)
@@ -211,23 +232,28 @@ def multiply(
     rows = Assign("g", every, within(given, (*space.conditions, *ends)))
     dims = (thread, *plan.taps)
     if plan.slide:
-        slide = replace(plan.slide, tap=near, places=Axis("place", reach(plan.slide, near.size)))
+        place = Axis("place", reach(plan.slide, near.size))
+        slide = replace(plan.slide, tap=near, places=place)
         places, read = read_places("h", seen, dims, (slide,), space.conditions)
     else:
         places = Assign("h", (*dims, near), within(seen, space.conditions))
         read = element("h", map(axis_index, (*dims, near)))
-    tiles += [alone("g", every), alone("h", places.dims)]
-    term = Expr("mul", (element("g", map(axis_index, every)), read), None, float32)
+    tiles.append(alone("g", every))
+    tiles.append(alone("h", places.dims))
+    weight = element("g", map(axis_index, every))
+    term = Expr("mul", (weight, read), None, float32)
     sums = thread, row, *plan.taps
     layout = alone("acc", (*sums, near)).layout
-    return [rows, places, Accumulate("acc", sums, (near,), "sum", term, False, layout)]
+    add = Accumulate("acc", sums, (near,), "sum", term, False, layout)
+    return [rows, places, add]
 
 
 def kept(name: str, dims: Sequence[Axis]) -> Tile:
     """Declare registers of which all threads have the same."""
     shape = tuple(axis.size for axis in dims)
     ones = (1,) * len(shape)
-    return Tile(name, shape, float32, "register", Blocked(shape, ones, ones))
+    layout = Blocked(shape, ones, ones)
+    return Tile(name, shape, float32, "register", layout)
 
 
 def shared(total: Tile, count: int) -> Blocked:
