@@ -30,7 +30,12 @@ from picograd.codegen.operands import (
     size_of,
     stores,
 )
-from picograd.codegen.templates import contract_steps, contract_tma
+from picograd.codegen.templates import (
+    contract_direct,
+    contract_direct_sums,
+    contract_steps,
+    contract_tma,
+)
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -61,6 +66,7 @@ SMALL = 32, 32, 64
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
+DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
 Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
 
@@ -102,7 +108,8 @@ def build(
         ]
         schedule, part = choose(kernel, each, fitting, target)
         threads = schedule.threads
-        parts.append(part)
+        found = (form.build_part(each[0], schedule, target) for form in DIRECT)
+        parts.append(next(filter(None, found), part))
     return TileKernel(kernel, tuple(parts), threads)
 
 

@@ -222,9 +222,13 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
         depth += ADDED
     area = block_m * block_n
     each = area * depth / schedule.rate
-    resident = schedule.resident
-    processors = target.multiprocessors
     blocks = batch * rows * columns * parts
+    return time_of_waves(blocks, each, schedule.resident, target)
+
+
+def time_of_waves(blocks: int, each: float, resident: int, target: Target) -> float:
+    """Estimate the time of so many blocks, some resident in a processor together."""
+    processors = target.multiprocessors
     waves, rest = divmod(blocks, processors * resident)
     time = waves * resident * each
     beside = ceil_div(rest, processors)

@@ -200,7 +200,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
-        splits = min(splits, most_splits(over, is_column, target))
+        splits = min(splits, most_splits(over, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
@@ -220,9 +220,9 @@ def is_short(part: Part, target: Target) -> bool:
     return is_flat and count <= SHORT and places >= 2 * CUDA_THREADS * target.multiprocessors
 
 
-def most_splits(over: tuple[Axis, ...], is_column: bool, target: Target) -> int:
+def most_splits(over: tuple[Axis, ...], target: Target) -> int:
     """Count the pieces that reduced axes fall into: on a GPU two may be cut, images and rows."""
-    cut = over[:2] if target.has_blocks and is_column else over[:1]
+    cut = over[:2] if target.has_blocks else over[:1]
     return product(axis.size for axis in cut)
 
 

@@ -10,6 +10,7 @@ from template_cases import check, check_no_spills, library, names
 
 from picograd.buffer import Buffer, Storage
 from picograd.codegen.interpret_program import interpret
+from picograd.codegen.interpret_tile import interpret as interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.reduce import build
@@ -18,7 +19,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build as build_graph
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import Axis, axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Part
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
@@ -223,3 +224,22 @@ def test_a_row_of_many_threads() -> None:
     powers = np.exp(values.astype(np.float64))
     expected = powers / powers.sum(1, keepdims=True)
     np.testing.assert_allclose(given[1].reshape(values.shape), expected, 3e-6)
+
+
+def test_a_sum_of_few_images_in_two_orders_is_cut_along_two_axes() -> None:
+    image, place, channel = Axis("image", 4), Axis("place", 3136), Axis("channel", 64)
+    count = 4 * 3136 * 64
+    first = axis_index(image) * 3136 * 64
+    last = load(0, float32, first + axis_index(place) * 64 + axis_index(channel))
+    other = load(1, float32, first + axis_index(channel) * 3136 + axis_index(place))
+    body = Expr("mul", (last, other), None, float32)
+    total = Compute((), (image, place, channel), "sum", body, float32, (2, constant(0)))
+    slots = [(float32, count, "in"), (float32, count, "in"), (float32, 1, "out")]
+    tiles = verify(
+        build(kernel("sum", "reduce.all", slots, Part((), (total,))), cuda_target("sm_90a", 132))
+    )
+    assert tiles.parts[0].blocks > 132, "four images alone would be four blocks"
+    a, b = np.random.default_rng(0).random((2, 4, 3136, 64), np.float32)
+    found = [a.ravel(), b.transpose(0, 2, 1).ravel(), np.full(1, np.nan, np.float32)]
+    interpret_tile(tiles, found, [])
+    np.testing.assert_allclose(found[2], np.sum(a * b, dtype=np.float64), 1e-5)

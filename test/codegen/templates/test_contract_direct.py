@@ -1,0 +1,53 @@
+"""Convolutions of few results a place: which are computed directly, and what they are."""
+
+import numpy as np
+import pytest
+from contractions import Case, conv
+
+from picograd.codegen import interpret_tile
+from picograd.codegen.operands import Contraction, analyse
+from picograd.codegen.templates import contract_cuda, contract_direct
+from picograd.codegen.tile import MainLoop, TileKernel, verify
+from picograd.target import cuda_target
+
+TARGET = cuda_target("sm_90a", 132)
+
+
+def contraction(case: Case) -> Contraction:
+    """See a case as the template does."""
+    kernel = case.kernel
+    return contract_cuda.arranged(analyse(kernel, kernel.parts[0]), TARGET)[0]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        conv((1, 20, 30, 4), 3, 3, padding=1, channels_last=False),
+        conv((2, 9, 15, 3), 5, 3, stride=2, padding=1, channels_last=False),  # patches stick out
+        conv((1, 8, 12, 4), 6, 3, dilation=2, channels_last=False),  # too small to share elements
+        conv((2, 11, 8, 2), 18, 5, padding=2, channels_last=False, groups=2),  # chunks of rows
+        conv((3, 6, 8, 8), 8, 1, channels_last=False),  # nothing slides
+        conv((1, 6, 9, 80), 13, 5, padding=2, channels_last=False),  # pieces, rows beyond the end
+    ],
+)
+def test_values(case: Case) -> None:
+    plan = contract_direct.plan_of(contraction(case), TARGET)
+    assert plan is not None
+    part = contract_direct.write_part(plan)
+    tiles = verify(TileKernel(case.kernel, (part,), contract_direct.THREADS))
+    out = np.full(case.kernel.slots[-1].size, np.nan, np.float32)
+    arrays = [*(np.array(each).ravel() for each in case.inputs), out]
+    interpret_tile.interpret(tiles, arrays, [])
+    np.testing.assert_allclose(out, case.expected.ravel(), rtol=2e-5, atol=2e-4)
+
+
+def is_direct(case: Case) -> bool:
+    """Tell whether a kernel has no main loop of a tiled product."""
+    (part,) = contract_cuda.build(case.kernel, TARGET).parts
+    return not any(isinstance(step, MainLoop) for step in part.steps)
+
+
+def test_few_channels_of_large_images_are_direct() -> None:
+    assert is_direct(conv((16, 64, 64, 8), 3, 3, padding=1, channels_last=False))
+    assert not is_direct(conv((16, 64, 64, 8), 3, 3, padding=1))  # channels are nearest
+    assert not is_direct(conv((1, 16, 16, 16), 3, 3, padding=1, channels_last=False))  # few places
