@@ -205,9 +205,9 @@ def host_vjp(gradient: Node, output: Node, *inputs: Node) -> tuple[Any, ...]:
 
 
 def expand_call(node: Node, target: Target) -> Node:
-    """Let a GPU compute what it has kernels for, in float64 where it multiplies in less."""
+    """Let a GPU with tensor cores compute by kernels, in float64 where it multiplies in less."""
     kernels = node.arg.row.kernels
-    if kernels is None or target.language != "cuda" or not node.size:
+    if kernels is None or not target.tensor_cores or not node.size:
         return node
     (x,) = node.inputs
     if target.tf32:
@@ -378,8 +378,10 @@ def products(x: Node, axis: int, size: int, is_inverse: bool, norm: str, parts: 
 
 
 def fft_kernels(node: Node) -> Node | None:
-    """Transform complex numbers, which are pairs."""
+    """Transform complex numbers, once they are pairs: the body of a loop is seen before."""
     (x,), (axis, is_inverse, norm) = node.inputs, node.arg.options
+    if not node.arg.in_pairs:
+        return None
     at = x.rank - 1 + axis
     return products(x, at, x.shape[at], is_inverse, norm, 2)
 
