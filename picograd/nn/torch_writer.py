@@ -111,11 +111,26 @@ class Pickler(pickle._Pickler):
         return (TENSOR, place) if storage.is_known else (OTHER_TENSOR, (*place, tensor.dtype))
 
 
+def with_own_numbers(value: Any, seen: set[int]) -> Any:
+    """Copy what dicts have of one number twice, as the steps of an optimizer's parameters are.
+
+    PyTorch's optimizers, which continue from the file, add to each of them in place.
+    """
+    is_new = id(value) not in seen
+    seen.add(id(value))
+    if isinstance(value, Tensor):
+        return value if is_new or value.shape != () else value.detach().clone()
+    if type(value) is not dict or not is_new:
+        return value
+    found = {key: with_own_numbers(each, seen) for key, each in value.items()}
+    return found if any(found[key] is not each for key, each in value.items()) else value
+
+
 def write_torch(obj: Any, file: IO[bytes]) -> None:
     """Write an object to an open file as torch.save does. PicklingError where Python cannot."""
     content = io.BytesIO()
     pickler = Pickler(content)
-    pickler.dump(obj)
+    pickler.dump(with_own_numbers(obj, set()))
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(f"{FOLDER}/data.pkl", content.getvalue())
         archive.writestr(f"{FOLDER}/byteorder", sys.byteorder)

@@ -420,7 +420,7 @@ def export_state(
     groups: Sequence[ParameterGroup],
     hidden: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Write the state dict; tensors are the optimizer's own, but each parameter has its numbers."""
+    """Write the state dict; tensors are the optimizer's own, not copies."""
     entries: dict[int, dict[str, Tensor]] = {}
     described: list[dict[str, Any]] = []
     number = 0
@@ -433,20 +433,7 @@ def export_state(
             if found:
                 entries[at] = found
         described.append({**copy.deepcopy(group.options), "params": numbers})
-    set_apart(entries.values())
     return {"state": entries, "param_groups": described}
-
-
-def set_apart(entries: Iterable[dict[str, Tensor]]) -> None:
-    """Copy the number that counts steps of several parameters: PyTorch adds to each in place."""
-    places: dict[int, list[tuple[dict[str, Tensor], str]]] = {}
-    for entry in entries:
-        for name, tensor in entry.items():
-            places.setdefault(id(tensor), []).append((entry, name))
-    for (first, name), *others in places.values():
-        copies = first[name].detach().expand(len(others)).clone() if others else Tensor([])
-        for (entry, key), number in zip(others, copies.unbind()):
-            entry[key] = number
 
 
 def import_own(

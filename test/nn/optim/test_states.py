@@ -1,8 +1,11 @@
 """State dicts of optimizers: PyTorch's layout, and what does not fit is said before a change."""
 
+import io
+
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import StateError
 
@@ -23,14 +26,20 @@ def test_layout():
 
 
 def test_each_parameter_has_a_step_of_its_own():
-    """PyTorch's add to each in place: those of a file were one, and counted threefold."""
+    """In a file: PyTorch's add to each in place, and counted threefold what was one."""
     weights = [nn.Parameter(Tensor([float(i)])) for i in range(3)]
     optimizer = nn.optim.Adam(weights)
     for weight in weights:
         weight.grad = Tensor([1.0])
     for _ in range(2):
         optimizer.step()
-        steps = [entry["step"] for entry in optimizer.state_dict()["state"].values()]
+    file = io.BytesIO()
+    saved = {"optimizer": optimizer.state_dict()}
+    saved["itself"] = saved
+    picograd.save(saved, file)
+    file.seek(0)
+    found = picograd.load(file)
+    steps = [entry["step"] for entry in found["optimizer"]["state"].values()]
     for step in steps:
         step.add_(1)
     assert [step.item() for step in steps] == [3.0, 3.0, 3.0]
