@@ -46,6 +46,7 @@ OTHERS = [
     dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
     dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
     dict(m=70, n=50, k=2100, dtype=float64, a="km"),  # and all blocks add
+    dict(m=512, n=10, k=4200, dtype=float32),
     *(
         dict(m=m, n=n, k=4200, dtype=float32, b=b)
         for m, n in ((12, 70), (70, 12))
