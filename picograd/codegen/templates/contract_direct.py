@@ -110,7 +110,7 @@ class Plan:
 def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart | None:
     """Write a product directly; None if tiles of a schedule are sooner ready, or it is another."""
     plan = plan_of(c, target) if is_plain(c, schedule, target) else None
-    if plan is None or 4 * plan.blocks < 3 * target.multiprocessors:
+    if plan is None or 3 * plan.blocks < target.multiprocessors:
         return None
     is_sooner = plan.time(target) < time_of_tiles(c, schedule, target)
     return write_part(plan) if is_sooner else None
