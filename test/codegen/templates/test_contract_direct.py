@@ -27,7 +27,8 @@ def contraction(case: Case) -> Contraction:
         conv((1, 8, 12, 4), 6, 3, dilation=2, channels_last=False),  # too small to share elements
         conv((2, 11, 8, 2), 18, 5, padding=2, channels_last=False, groups=2),  # chunks of rows
         conv((3, 6, 8, 8), 8, 1, channels_last=False),  # nothing slides
-        conv((1, 6, 9, 80), 13, 5, padding=2, channels_last=False),  # pieces, rows beyond the end
+        conv((1, 6, 9, 80), 13, 5, padding=2, channels_last=False),  # pieces
+        conv((1, 6, 9, 3), 17, 3, padding=1, channels_last=False),  # a row beyond the end
     ],
 )
 def test_values(case: Case) -> None:
@@ -51,3 +52,5 @@ def test_few_channels_of_large_images_are_direct() -> None:
     assert is_direct(conv((16, 64, 64, 8), 3, 3, padding=1, channels_last=False))
     assert not is_direct(conv((16, 64, 64, 8), 3, 3, padding=1))  # channels are nearest
     assert not is_direct(conv((1, 16, 16, 16), 3, 3, padding=1, channels_last=False))  # few places
+    assert is_direct(conv((8, 64, 64, 64), 4, 5, padding=2, channels_last=False))  # 64 blocks
+    assert not is_direct(conv((4, 64, 64, 64), 4, 5, padding=2, channels_last=False))
