@@ -366,7 +366,7 @@ def split_part(
 class Piece:
     """What a block adds at once of a tile: elements of `layout` at `place`, over the parts.
 
-    There are `count` pieces, and a block has `turns` of them, one after the other.
+    There are `count` pieces; `turn` counts those of a block, one after the other.
     """
 
     dims: tuple[Axis, Axis]
