@@ -34,6 +34,12 @@ def correction(step: Tensor, log_beta: Tensor) -> Tensor:
     return -((step * log_beta).expm1())
 
 
+def corrected(n: Numbers, step: Tensor) -> tuple[Tensor, Tensor]:
+    """Correct the bias of both averages: the step size, and the root of the second's weight."""
+    root = correction(step, n["log2"]).sqrt()
+    return n["lr"] * root / correction(step, n["log1"]), root
+
+
 def average(old: Tensor, new: Tensor, rest: Tensor) -> Tensor:
     """Move an average towards a new value by `rest`."""
     return old + (new - old) * rest
@@ -98,8 +104,7 @@ class Adam(Averaging):
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Correct the bias of both averages."""
         step = shared["step"] + 1.0
-        root = correction(step, n["log2"]).sqrt()
-        step_size = n["lr"] * root / correction(step, n["log1"])
+        step_size, root = corrected(n, step)
         return {**n, "step_size": step_size, "eps": n["eps"] * root}, {"step": step}
 
     def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
@@ -340,9 +345,7 @@ class SparseAdam(Averaging):
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Correct the bias of both averages."""
         step = shared["step"] + 1.0
-        root = correction(step, n["log2"]).sqrt()
-        bias = correction(step, n["log1"])
-        step_size = n["lr"] * root / bias
+        step_size, _ = corrected(n, step)
         return {**n, "step_size": step_size}, {"step": step}
 
     def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
