@@ -1,0 +1,98 @@
+"""Groups of values that wait: a computation finds those that it may have to do with."""
+
+from collections.abc import Iterator
+from weakref import ref
+
+import numpy as np
+import pytest
+
+from picograd.dtype import float32
+from picograd.engine import waiting
+from picograd.engine.waiting import Group, Groups
+from picograd.graph.node import Node
+
+
+def leaf() -> Node:
+    return Node("const", (), 1.0, (2,), float32, "cpu")
+
+
+def computed_of(*inputs: Node) -> Node:
+    return Node("add", inputs, None, (2,), float32, "cpu")
+
+
+def below(node: Node) -> Iterator[Node]:
+    """List what a node is made of, and is still to be computed."""
+    for each in node.inputs:
+        if each.inputs:
+            yield each
+            yield from below(each)
+
+
+def graph(random: np.random.Generator, count: int) -> list[Node]:
+    """Make nodes of the few before them."""
+    nodes = [leaf(), leaf()]
+    for _ in range(count):
+        first, second = random.integers(max(0, len(nodes) - 6), len(nodes), 2)
+        nodes.append(computed_of(nodes[first], nodes[second]))
+    return nodes[2:]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_made_of_what_is_computed_is_near(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    nodes, groups, waits = graph(random, 60), Groups(), list[Node]()
+    for start in range(0, 60, 6):
+        fresh = [each for each in nodes[start : start + 6] if random.random() < 0.6]
+        groups.add(fresh)
+        waits += fresh
+        computed = {id(node): 0 for node in random.choice(np.array(nodes, object), 2)}
+        made = {each for each in waits if any(id(node) in computed for node in below(each))}
+        near = groups.take_near(computed.keys())
+        assert made <= set(near) <= set(waits) and len(near) == len(set(near))
+        groups.add(near)
+        assert sorted(map(id, members(groups))) == sorted(map(id, waits))
+
+
+def members(groups: Groups) -> list[Node]:
+    """List what waits."""
+    found = [each() for group in groups.all for each in group.members]
+    return [node for node in found if node is not None]
+
+
+def test_few_groups_know_a_long_loop_and_each_node_is_walked_once() -> None:
+    groups, state, kept = Groups(), computed_of(leaf()), []
+    for _ in range(512):
+        state = computed_of(state)
+        kept.append(computed_of(state))
+        groups.add(kept[-1:])
+    assert len(groups.all) <= 10
+    assert sum(len(each.names) for each in groups.all) == 513
+    assert groups.take_near({0: 0}.keys()) == [] and len(groups.all) <= 10
+    first = {id(kept[0].inputs[0]): 0}
+    assert set(groups.take_near(first.keys())) == set(kept) and not groups.all
+
+
+def test_what_was_computed_is_nothing_to_wait_for() -> None:
+    groups, made = Groups(), computed_of(leaf())
+    made.realized = object()  # type: ignore[assignment]
+    last = computed_of(made)
+    groups.add([last])
+    assert groups.take_near({id(made): 0}.keys()) == []
+
+
+def test_what_waits_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "FEW", 4)
+    groups, state = Groups(), computed_of(leaf())
+    table, kept = {}, []
+    for step in range(20):
+        state = computed_of(state)
+        kept.append(computed_of(state))
+        groups.add(kept[-1:])
+        if step == 3:
+            table[ref(kept[-1])] = None
+    groups.shrink(table)
+    assert members(groups) == [kept[3]] and groups.limit == 4 + 4 * 5
+    (group,) = groups.all
+    assert isinstance(group, Group) and id(kept[3].inputs[0]) in group.names
+    groups.shrink({})
+    assert members(groups) == [kept[3]]  # few are no reason to look
