@@ -262,7 +262,7 @@ def read_ahead(
     free = {node: kind for node, kind in passed if kind and id(node) not in stored}
     ahead = sorted(free.items(), key=lambda pair: numbers[id(pair[0])])
     beside = stored.difference(map(id, asked))
-    ahead += [pair for pair in waiting(numbers, live, beside) if pair[1]]
+    ahead += [pair for pair in waiting(order, numbers, live, beside) if pair[1]]
     for node, kind in ahead:
         PASSED.setdefault(node, kind)
     return [node for node, _ in ahead]
@@ -380,7 +380,7 @@ def note(found: GraphKey, live: Any) -> None:
     of a loop), else a number (`cut_past`).
     """
     noted = [each for each in passing(found.order, live) if each[0].realized is None]
-    noted += waiting(found.numbers, live, set())
+    noted += waiting(found.order, found.numbers, live, set())
     line = user_line() if noted else ""
     for node, is_free in noted:
         note_passed(node, is_free, line)
@@ -408,7 +408,9 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     return [each for each in found if is_pending(each[0])]
 
 
-def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
+def waiting(
+    order: Sequence[Node], numbers: Mapping[int, int], live: Any, stored: set[int]
+) -> list[tuple[Node, int]]:
     """List what live tensors hold that reads what a graph computes, but for what is `stored`.
 
     A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
@@ -429,14 +431,14 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
         return []
     forget_unshown()
     GROUPS.add(new)
-    near = [node for node in GROUPS.take_near(numbers.keys()) if ref(node) in table]
+    near = [node for node in GROUPS.take_near(order) if ref(node) in table]
+    near = [node for node in near if id(node) not in numbers and node.realized is None]
     GROUPS.add(near)  # `note` asks again, and some of them are only near
     left = [FARTHEST + len(near)]
     found = []
     for node in near:
         is_free, owner = table[ref(node)]
-        is_apart = id(node) not in numbers and node.realized is None
-        if is_apart and is_shown(node, owner(), bases) and reads(node, numbers, stored, left):
+        if is_shown(node, owner(), bases) and reads(node, numbers, stored, left):
             found.append((node, is_free))
     return found
 

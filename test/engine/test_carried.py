@@ -321,7 +321,7 @@ def test_tables_may_change_while_they_are_walked() -> None:
             carried.NEW[key + 100] = None
 
     carried.NEW.update(dict.fromkeys(range(3)))
-    assert carried.waiting({}, Recording(), set()) == [] and not carried.NEW
+    assert carried.waiting([], {}, Recording(), set()) == [] and not carried.NEW
     nodes = [Tensor([number]).exp().node for number in range(4)]
     table = weakref.WeakKeyDictionary(dict.fromkeys(nodes[:3]))
     for node in carried.nodes_of(table):

@@ -45,9 +45,9 @@ def test_whatever_is_made_of_what_is_computed_is_near(seed: int) -> None:
         fresh = [each for each in nodes[start : start + 6] if random.random() < 0.6]
         groups.add(fresh)
         waits += fresh
-        computed = {id(node): 0 for node in random.choice(np.array(nodes, object), 2)}
-        made = {each for each in waits if any(id(node) in computed for node in below(each))}
-        near = groups.take_near(computed.keys())
+        computed = list(random.choice(np.array(nodes, object), 2))
+        made = {each for each in waits if any(node in computed for node in below(each))}
+        near = groups.take_near(computed)
         assert made <= set(near) <= set(waits) and len(near) == len(set(near))
         groups.add(near)
         assert sorted(map(id, members(groups))) == sorted(map(id, waits))
@@ -55,8 +55,7 @@ def test_whatever_is_made_of_what_is_computed_is_near(seed: int) -> None:
 
 def members(groups: Groups) -> list[Node]:
     """List what waits."""
-    found = [each() for group in groups.all for each in group.members]
-    return [node for node in found if node is not None]
+    return [node for group in groups.all for node in group.nodes()]
 
 
 def test_few_groups_know_a_long_loop_and_each_node_is_walked_once() -> None:
@@ -67,9 +66,33 @@ def test_few_groups_know_a_long_loop_and_each_node_is_walked_once() -> None:
         groups.add(kept[-1:])
     assert len(groups.all) <= 10
     assert sum(len(each.names) for each in groups.all) == 513
-    assert groups.take_near({0: 0}.keys()) == [] and len(groups.all) <= 10
-    first = {id(kept[0].inputs[0]): 0}
-    assert set(groups.take_near(first.keys())) == set(kept) and not groups.all
+    assert groups.take_near([leaf()]) == [] and len(groups.all) <= 10
+    assert set(groups.take_near(kept[0].inputs)) == set(kept) and groups.size() == 0
+
+
+def test_one_of_many_values_is_found_without_a_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, nodes = Groups(), [computed_of(computed_of(leaf())) for _ in range(256)]
+    groups.add(nodes)
+    looked = []
+    real = Group.take_near
+    monkeypatch.setattr(Group, "take_near", lambda *args: looked.append(1) or real(*args))
+    for node in nodes[100:110]:
+        looked.clear()
+        assert groups.take_near(node.inputs) == [node]
+        assert len(looked) < 30
+    assert groups.size() == 246 and len(members(groups)) == 246
+
+
+def test_nodes_that_are_gone_are_like_no_others() -> None:
+    """Where one lay, another may: what waited for it is not near."""
+    groups = Groups()
+    kept = []
+    for _ in range(200):
+        node = computed_of(computed_of(leaf()))
+        groups.add([node])
+        del node
+        kept.append(computed_of(leaf()))
+        assert groups.take_near(kept[-1:]) == []
 
 
 def test_what_was_computed_is_nothing_to_wait_for() -> None:
@@ -77,7 +100,7 @@ def test_what_was_computed_is_nothing_to_wait_for() -> None:
     made.realized = object()  # type: ignore[assignment]
     last = computed_of(made)
     groups.add([last])
-    assert groups.take_near({id(made): 0}.keys()) == []
+    assert groups.take_near([made]) == []
 
 
 def test_what_waits_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +116,6 @@ def test_what_waits_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     groups.shrink(table)
     assert members(groups) == [kept[3]] and groups.limit == 4 + 4 * 5
     (group,) = groups.all
-    assert isinstance(group, Group) and id(kept[3].inputs[0]) in group.names
+    assert ref(kept[3].inputs[0]) in group.names
     groups.shrink({})
     assert members(groups) == [kept[3]]  # few are no reason to look
