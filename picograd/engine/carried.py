@@ -106,14 +106,13 @@ def readers_among(
 
     Which of the nodes that are `told` are is said by `written`: it does not look below them.
     """
-    known = [ENTRIES.get(ref(node)) for node in nodes]
-    if None not in known:  # most often nothing is read: all are asked at once
-        together = Below(
-            tuple(chain.from_iterable(map(INNER, known))),
-            tuple(chain.from_iterable(map(MEMORY, known))),
-        )
-        if together.is_present() and not together.reads(written, buffers):
-            return []
+    known = [ENTRIES.get(ref(node)) or below(node, told) for node in nodes]
+    together = Below(  # most often nothing is read: all are asked at once
+        tuple(chain.from_iterable(map(INNER, known))),
+        tuple(chain.from_iterable(map(MEMORY, known))),
+    )
+    if together.is_present() and not together.reads(written, buffers):
+        return []
     return [node for node in nodes if below(node, told).reads(written, buffers)]
 
 
