@@ -13,6 +13,8 @@ cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by val
       value, which the runtime encodes), launched with `tasks` blocks of `threads`.
 opencl  `__kernel void entry(...)` with the same arguments but tensor maps, launched with `tasks`
       work-groups of `threads`.
+
+Workspaces that are zero between launches are numbered last: the others may lie in a plan's arena.
 """
 
 from picograd.dtype import DType

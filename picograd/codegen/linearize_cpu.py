@@ -7,7 +7,6 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from picograd.codegen import (
     linearize_cpu_dot,
@@ -19,7 +18,7 @@ from picograd.codegen import (
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
-from picograd.codegen.program import Instr, Program
+from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -79,19 +78,6 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
         tasks=first,
         scratch_bytes=builder.scratch_bytes,
     )
-
-
-def zeroed_last(
-    instructions: list[Instr], workspaces: list[tuple[int, bool]]
-) -> tuple[list[Instr], list[tuple[int, bool]]]:
-    """Number workspaces so that those whose content a launch needs come last."""
-    order = sorted(range(len(workspaces)), key=lambda number: workspaces[number][1])
-    numbers = {old: new for new, old in enumerate(order)}
-    moved = [
-        replace(each, arg=numbers[each.arg]) if each.op == "workspace" else each
-        for each in instructions
-    ]
-    return moved, [workspaces[number] for number in order]
 
 
 class CpuBuilder:

@@ -34,7 +34,7 @@ from picograd.codegen.linearize_cuda_roles import CELLS, ahead, first_lane, pers
 from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan import scan_cuda
 from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
-from picograd.codegen.program import Program
+from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.quick import RELAXED, relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes, store_rows
 from picograd.codegen.tile import (
@@ -183,9 +183,10 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
             steps(block, part.steps)
         first += part.blocks
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
+    instructions, workspaces = zeroed_last(emitter.instructions, workspaces)
     return Program(
         kernel.name,
-        tuple(emitter.instructions),
+        tuple(instructions),
         tuple((slot.dtype, slot.role) for slot in kernel.slots),
         tuple(workspaces),
         kernel.scalars,

@@ -101,6 +101,7 @@ read before it arrived, and a box overwritten before it left.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from picograd.code import TensorMap
@@ -277,6 +278,19 @@ class Program:
 
     def __repr__(self) -> str:
         return format_program(self)
+
+
+def zeroed_last(
+    instructions: list[Instr], workspaces: list[tuple[int, bool]]
+) -> tuple[list[Instr], list[tuple[int, bool]]]:
+    """Number workspaces so that those whose content a launch needs come last."""
+    order = sorted(range(len(workspaces)), key=lambda number: workspaces[number][1])
+    numbers = {old: new for new, old in enumerate(order)}
+    moved = [
+        replace(each, arg=numbers[each.arg]) if each.op == "workspace" else each
+        for each in instructions
+    ]
+    return moved, [workspaces[number] for number in order]
 
 
 def verify(program: Program) -> Program:

@@ -39,6 +39,7 @@ from picograd.engine.live import pairs_of
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone
+from picograd.engine.waiting import Groups
 from picograd.graph import build
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node, Standing
@@ -56,7 +57,6 @@ class Below:
     """What is still to be computed below a node, and the memory and writes where that ends."""
 
     inner: tuple[Node, ...]
-    names: frozenset[int]  # of `inner` and of writes
     memory: tuple[Node, ...]
 
     def is_present(self) -> bool:
@@ -85,15 +85,6 @@ def below(node: Node, told: Container[Node] = ()) -> Below:
     return found
 
 
-def may_read(reference: "weakref.ref[Node]", computed: Set[int]) -> bool:
-    """Tell from what is known of a waiting node whether it may be made of nodes, given by id.
-
-    What was computed since only takes nodes away.
-    """
-    known = ENTRIES.get(reference)
-    return known is None or not known.names.isdisjoint(computed)
-
-
 def look_below(node: Node, told: Container[Node] = ()) -> Below:
     """Walk what a node is made of, as far as memory and writes, and what is told elsewhere."""
     inner, memory = [], []  # type: ignore[var-annotated]
@@ -105,8 +96,7 @@ def look_below(node: Node, told: Container[Node] = ()) -> Below:
             stack += each.inputs
         elif each.inputs or leaf_buffer(each) is not None:
             memory.append(each)
-    names = [id(each) for each in (*inner, *memory)]
-    return Below(tuple(inner), frozenset(names), tuple(memory))
+    return Below(tuple(inner), tuple(memory))
 
 
 def readers_among(
@@ -116,15 +106,13 @@ def readers_among(
 
     Which of the nodes that are `told` are is said by `written`: it does not look below them.
     """
-    known = [ENTRIES.get(ref(node)) for node in nodes]
-    if None not in known:  # most often nothing is read: all are asked at once
-        together = Below(
-            tuple(chain.from_iterable(map(INNER, known))),
-            frozenset(),
-            tuple(chain.from_iterable(map(MEMORY, known))),
-        )
-        if together.is_present() and not together.reads(written, buffers):
-            return []
+    known = [ENTRIES.get(ref(node)) or below(node, told) for node in nodes]
+    together = Below(  # most often nothing is read: all are asked at once
+        tuple(chain.from_iterable(map(INNER, known))),
+        tuple(chain.from_iterable(map(MEMORY, known))),
+    )
+    if together.is_present() and not together.reads(written, buffers):
+        return []
     return [node for node in nodes if below(node, told).reads(written, buffers)]
 
 
@@ -161,6 +149,8 @@ def let_go(tensor: Any) -> None:
         tensor._view = None
 
 
+MANY = [NEAR]  # values that wait, where those without a tensor are looked for
+GROUPS = Groups()
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
@@ -271,7 +261,7 @@ def read_ahead(
     free = {node: kind for node, kind in passed if kind and id(node) not in stored}
     ahead = sorted(free.items(), key=lambda pair: numbers[id(pair[0])])
     beside = stored.difference(map(id, asked))
-    ahead += [pair for pair in waiting(numbers, live, beside) if pair[1]]
+    ahead += [pair for pair in waiting(order, numbers, live, beside) if pair[1]]
     for node, kind in ahead:
         PASSED.setdefault(node, kind)
     return [node for node, _ in ahead]
@@ -389,7 +379,7 @@ def note(found: GraphKey, live: Any) -> None:
     of a loop), else a number (`cut_past`).
     """
     noted = [each for each in passing(found.order, live) if each[0].realized is None]
-    noted += waiting(found.numbers, live, set())
+    noted += waiting(found.order, found.numbers, live, set())
     line = user_line() if noted else ""
     for node, is_free in noted:
         note_passed(node, is_free, line)
@@ -417,45 +407,54 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     return [each for each in found if is_pending(each[0])]
 
 
-def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
+def waiting(
+    order: Sequence[Node], numbers: Mapping[int, int], live: Any, stored: set[int]
+) -> list[tuple[Node, int]]:
     """List what live tensors hold that reads what a graph computes, but for what is `stored`.
 
     A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
     """
+    table = entries(WAITING)
     bases: Bases = {}
+    new = []
     for key in list(NEW):
         tensor = None if key in numbers else live.get(key)
         if tensor is not None:
             node, is_free = shown(tensor.node, tensor, bases)
             if is_pending(node) and id(node) not in numbers:
+                if ref(node) not in table:
+                    new.append(node)
                 WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
-    if not entries(WAITING):
+    if not table:
         return []
     forget_unshown()
-    left, computed = [FARTHEST], numbers.keys()
-    near = [
-        (node, is_free)
-        for reference, (is_free, owner) in pairs_of(entries(WAITING))
-        if (node := reference()) is not None
-        and node.realized is None
-        and may_read(reference, computed)
-        and is_shown(node, owner(), bases)
-        and not computed.isdisjoint(below(node).names)
-    ]
-    return [
-        (node, is_free)
-        for node, is_free in near
-        if id(node) not in numbers and reads(node, numbers, stored, left)
-    ]
+    GROUPS.add(new)
+    near = [node for node in GROUPS.take_near(order) if ref(node) in table]
+    near = [node for node in near if id(node) not in numbers and node.realized is None]
+    GROUPS.add(near)  # `note` asks again, and some of them are only near
+    left = [FARTHEST + len(near)]
+    found = []
+    for node in near:
+        is_free, owner = table[ref(node)]
+        if is_shown(node, owner(), bases) and reads(node, numbers, stored, left):
+            found.append((node, is_free))
+    return found
 
 
 def forget_unshown() -> None:
-    """Forget what waits and has no tensor any more: graphs of loops keep all nodes alive."""
+    """Forget what waits and has no tensor any more: graphs of loops keep all nodes alive.
+
+    All are looked at where they are twice as many as were left the last time.
+    """
     table = entries(WAITING)
+    if len(table) < MANY[0]:
+        return
     for reference, (_, owner) in pairs_of(table):
         if owner() is None:
             table.pop(reference, None)
+    MANY[0] = 2 * len(table) + NEAR
+    GROUPS.shrink(table)
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:

@@ -108,11 +108,12 @@ def generate_code(kernel: "Kernel", device: Device) -> Code:
     return code
 
 
-def size_of_code(kernel: "Kernel") -> tuple[int, bool, int]:
-    """Compare kernels by what they will be as code: parts, then sums and products, then maps."""
+def size_of_code(kernel: "Kernel") -> tuple[bool, int, bool, int]:
+    """Compare kernels by what they will be as code: products, then parts, then sums, then maps."""
     computes = [each for part in kernel.parts for each in part.computes]
     is_sum = any(each.monoid is not None for each in computes)
-    return len(kernel.parts), is_sum, sum(len(walk(each.body)) for each in computes)
+    is_product = kernel.hero in ("contract", "conv")
+    return is_product, len(kernel.parts), is_sum, sum(len(walk(each.body)) for each in computes)
 
 
 def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Executable]:

@@ -1,9 +1,11 @@
 """scratch: workspaces of a plan's kernels lie in its arena, as temporaries of one step do.
 
-What a CPU's kernel needs between its tasks, packed operands say, it needs while it runs. Most steps
-of a plan leave room for that in the arena, which is as large as what lives at the fullest one.
+What a kernel needs between its tasks, packed operands or parts of sums say, it needs while it
+runs. Most steps of a plan leave room for that in the arena, which is as large as what lives at the
+fullest one.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,13 +26,16 @@ from picograd.schedule.plan import (
 from picograd.target import is_host
 
 Loaded = Mapping[tuple[str, int], Executable]  # by device and kernel
-LEAST = 1 << 16  # bytes of a launch: where it takes less, all launches share memory outside
+# Bytes of a launch, on the host and elsewhere: where it takes less, all launches share memory
+# outside. In an arena launches wait for those that had the memory before, so a GPU's are longer.
+LEAST, LEAST_APART = 1 << 16, 1 << 20
 
 
 def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
-    """Give launches of a CPU slots for workspaces that need not be zero, behind those they have.
+    """Give launches slots for workspaces that need not be zero, behind those they have.
 
-    Temporaries of its device are placed once more; parts of an array stay where they are in it.
+    Temporaries of their device are placed once more; parts of an array stay where they are in it. A
+    plan without temporaries stays without an arena, unless it is the host's.
     """
     slots = list(plan.slots)
     steps = list(plan.steps)
@@ -38,7 +43,7 @@ def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
     for number, step in enumerate(plan.steps):
         found = workspaces_of(step, loaded)
         nbytes = sum(each.bytes for each in found)
-        if isinstance(step, KernelLaunch) and nbytes >= LEAST:
+        if isinstance(step, KernelLaunch) and nbytes >= least(plan, step.device):
             added = range(len(slots), len(slots) + len(found))
             slots += [space_slot(each.bytes, step.device) for each in found]
             wider = *step.slots, *added
@@ -57,9 +62,16 @@ def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
     return replace(plan, slots=tuple(slots), steps=tuple(steps), arenas=arenas)
 
 
+def least(plan: Plan, device: str) -> float:
+    """Find how many bytes of workspaces are worth slots."""
+    if is_host(device):
+        return LEAST
+    return LEAST_APART if plan.arenas.get(device) else math.inf
+
+
 def workspaces_of(step: Step, loaded: Loaded) -> list[Workspace]:
-    """List the workspaces of a launch on a CPU that need not be zero."""
-    if not isinstance(step, KernelLaunch) or not is_host(step.device):
+    """List the workspaces of a launch that need not be zero."""
+    if not isinstance(step, KernelLaunch):
         return []
     kernel = step.kernel
     executable = loaded[step.device, id(kernel)]

@@ -242,8 +242,7 @@ class CpuDevice(Device):
             problem = f"the object of kernel {code.name} cannot be loaded: {error}"
             raise DeviceError("load", problem, "empty the cache folder") from None
         self.runner.reserve_scratch(code.scratch_bytes)
-        zeroed = tuple(each for each in code.workspaces if each.is_zeroed)
-        workspaces = self.workspaces.bind(zeroed)
+        workspaces = self.workspaces.own(code)
         nbytes = loaded_bytes(binary) + len(code.source)
         return Executable(code, library[code.entry], library, workspaces, nbytes)
 

@@ -216,7 +216,7 @@ class CudaDevice(Device):
             if code.shared_bytes > FREE_SHARED:
                 name = self.driver.module.CUfunction_attribute(MAX_DYNAMIC_SHARED)
                 self.driver.call("cuFuncSetAttribute", function, name, code.shared_bytes)
-            workspaces = self.workspaces.bind(code.workspaces)
+            workspaces = self.workspaces.own(code)
         nbytes = len(binary) + len(code.source) + MODULE_BYTES
         return Executable(code, function, module, workspaces, nbytes)
 
@@ -253,7 +253,8 @@ class CudaDevice(Device):
 
     def prepare(self, tape: Tape) -> Parameters:
         """Build the parameter arrays of the launches."""
-        return Parameters(tape, self.driver)
+        with self.lock:
+            return Parameters(tape, self.driver, self.workspaces)
 
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
@@ -320,7 +321,7 @@ class CudaDevice(Device):
         """
         self.unload()
         words = [state.words_of(each) for each in state.launched]
-        forms = [chain_waits(len(words)), node_waits(state.launches)]
+        forms = [chain_waits(len(words)), node_waits(state.launches, state.blocks)]
         try:
             state.replays = [
                 Replay(self.driver, state.calls, words, waits, self.dropped)

@@ -35,7 +35,7 @@ class Executable:
     code: Code
     function: Any
     library: Any = None  # keeps the machine code loaded
-    workspaces: tuple[Allocation, ...] = ()
+    workspaces: tuple[Allocation, ...] = ()  # that are zero between its launches
     nbytes: int = 0  # of memory the code takes, about
     single: "Tape | None" = None  # the tape `launch` runs it through
     canonical: str = ""  # of its kernel
@@ -46,8 +46,8 @@ class Executable:
 class TapeLaunch:
     """One step of a tape: which entries of the tape's address and scalar tables the kernel gets.
 
-    It waits for the steps that `waits` numbers, those before it; with None for all of them. On a
-    CPU the last `spaces` of its slots are its workspaces that need not be zero, or none is.
+    It waits for the steps that `waits` numbers, those before it; with None for all of them. The
+    last `spaces` of its slots are its workspaces that need not be zero, or none is.
     """
 
     executable: Executable

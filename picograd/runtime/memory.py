@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from picograd.buffer import Buffer
-from picograd.code import Workspace
+from picograd.code import Code, Workspace
 from picograd.config import config
 from picograd.errors import OutOfMemoryError
 from picograd.helpers import round_up
@@ -172,8 +172,9 @@ def out_of_memory(pool: Pool, nbytes: int) -> OutOfMemoryError:
 class Workspaces:
     """Scratch memory that kernels of one device use between launches or share.
 
-    Work runs in one order, so all kernels share the memory of a workspace that need not be zero.
-    A zeroed one belongs to its kernel: each launch leaves it zero for the next.
+    Work runs in one order, so all kernels share the memory of a workspace that need not be zero,
+    where it does not lie in the arena of their plan. A zeroed one belongs to its kernel: each
+    launch leaves it zero for the next. Kernels number zeroed ones last.
     """
 
     def __init__(self, pool: Pool, fill_zero: Callable[[int, int], None]) -> None:
@@ -181,9 +182,17 @@ class Workspaces:
         self.fill_zero: Callable[[int, int], None] = fill_zero
         self.shared: dict[int, Allocation] = {}
 
-    def bind(self, wanted: tuple[Workspace, ...]) -> tuple[Allocation, ...]:
+    def bind(self, wanted: Iterable[Workspace]) -> tuple[Allocation, ...]:
         """Find memory for the workspaces of one kernel."""
         return tuple(self.find(number, workspace) for number, workspace in enumerate(wanted))
+
+    def own(self, code: Code) -> tuple[Allocation, ...]:
+        """Find memory for the zeroed workspaces of a kernel."""
+        return self.bind([each for each in code.workspaces if each.is_zeroed])
+
+    def shared_by(self, code: Code) -> tuple[Allocation, ...]:
+        """Find memory for the other workspaces of a kernel."""
+        return self.bind([each for each in code.workspaces if not each.is_zeroed])
 
     def find(self, number: int, workspace: Workspace) -> Allocation:
         """Find memory for workspace `number` of a kernel."""

@@ -21,7 +21,7 @@ from picograd.runtime.device import (
     Tape,
     check_size,
 )
-from picograd.runtime.memory import Allocation, Pool
+from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import nvrtc_version
 from picograd.target import Target, cuda_target
 
@@ -42,6 +42,7 @@ class NullDevice(Device):
         self.compiler = nvrtc_version() if self.is_compiling else "none"
         self.next_address: int = FIRST_ADDRESS
         self.pool: Pool = Pool(self.name, self.reserve, lambda address: None)
+        self.workspaces: Workspaces = Workspaces(self.pool, lambda address, size: None)
         self.launches = self.copied_bytes = self.compiled = self.host_calls = 0
 
     def reserve(self, size: int) -> int:
@@ -94,8 +95,12 @@ class NullDevice(Device):
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Make an executable that does nothing."""
-        blocks = tuple(self.allocate(workspace.bytes) for workspace in code.workspaces)
-        return Executable(code, None, None, blocks)
+        return Executable(code, None, None, self.workspaces.own(code))
+
+    def prepare(self, tape: Tape) -> list[tuple[Allocation, ...]]:
+        """Find memory for the workspaces of the launches."""
+        launches = [each for each in tape.launches if not each.spaces]
+        return [self.workspaces.shared_by(each.executable.code) for each in launches]
 
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()

@@ -205,7 +205,7 @@ class OpenclDevice(Device):
         self.build(code, program)
         kernel = create("clCreateKernel", program, code.entry.encode())
         with self.lock:
-            workspaces = self.workspaces.bind(code.workspaces)
+            workspaces = self.workspaces.own(code)
         held = Kernel(self.library, kernel, program)
         return Executable(code, kernel, held, workspaces, len(binary) + len(code.source))
 
@@ -255,7 +255,8 @@ class OpenclDevice(Device):
             return
         kernel, library = pointer(executable.function), self.library
         places = [addresses[slot] for slot in launch.slots]
-        places += [block.address for block in executable.workspaces]
+        shared = () if launch.spaces else self.workspaces.shared_by(code)
+        places += [block.address for block in (*shared, *executable.workspaces)]
         for number, place in enumerate(places):
             library.call("clSetKernelArgSVMPointer", kernel, number, pointer(place))
         for number, (at, dtype) in enumerate(zip(launch.scalars, code.scalars), len(places)):

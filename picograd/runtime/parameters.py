@@ -18,6 +18,7 @@ from picograd.dtype import DType
 from picograd.errors import check
 from picograd.runtime.device import Tape, TapeLaunch
 from picograd.runtime.driver import Driver
+from picograd.runtime.memory import Workspaces
 from picograd.runtime.replay import Call, Replay
 
 FORMATS = {
@@ -47,7 +48,7 @@ class Parameters:
     other ran on.
     """
 
-    def __init__(self, tape: Tape, driver: Driver) -> None:
+    def __init__(self, tape: Tape, driver: Driver, workspaces: Workspaces) -> None:
         self.slot_count = tape.slot_count
         words = tape.slot_count + len(tape.scalar_dtypes)
         self.table = (ctypes.c_uint64 * max(words, 1))()
@@ -55,7 +56,7 @@ class Parameters:
         self.pack_scalars = packer(tape.scalar_dtypes)
         self.keep: list[Any] = []
         self.events: list[Any] = []
-        self.driver = driver
+        self.driver, self.workspaces = driver, workspaces
         self.maps: list[EncodedMap] = []
         self.replays: list[Replay] = []  # its graph; two until it is known which is faster
         self.times: list[float] = []  # of their first launches
@@ -66,6 +67,7 @@ class Parameters:
         # A launch of no blocks is an error to the driver.
         self.launches = tape.launches
         self.launched = [step for step in tape.launches if step.executable.code.tasks]
+        self.blocks: list[list[int]] = []  # of workspaces behind their slots, by launch
         self.calls: list[Call] = [self.call(step) for step in self.launched]
 
     def unrolled(self, tape: Tape, length: int) -> tuple["Parameters", int]:
@@ -77,7 +79,7 @@ class Parameters:
         if self.whole is None:
             moved = unrolled_launches(tape, length)
             whole = replace(tape, launches=moved, slot_count=length * tape.slot_count)
-            self.whole = Parameters(whole, self.driver)
+            self.whole = Parameters(whole, self.driver, self.workspaces)
         return self.whole, length
 
     def fill(self, addresses: Sequence[int], scalars: Sequence[int | float] = ()) -> None:
@@ -125,7 +127,9 @@ class Parameters:
         executable = launch.executable
         code = executable.code
         check(code.tasks < 1 << 31, f"kernel {code.name} has {code.tasks} blocks")
-        blocks = [block.address for block in executable.workspaces]
+        shared = () if launch.spaces else self.workspaces.shared_by(code)
+        blocks = [block.address for block in (*shared, *executable.workspaces)]
+        self.blocks.append(blocks)
         own = (ctypes.c_uint64 * max(len(blocks), 1))(*blocks)
         table = ctypes.addressof(self.table)
         tables = (
@@ -138,7 +142,7 @@ class Parameters:
         self.maps += maps
         places += [each.address for each in maps]
         array = (ctypes.c_uint64 * max(len(places), 1))(*places)
-        self.keep += [own, array]
+        self.keep += [own, array, shared]
         params = ctypes.addressof(array)
         return executable.function, code.tasks, code.threads, code.shared_bytes, params
 

@@ -68,8 +68,8 @@ class Records:
         executable = launch.executable
         code = executable.code
         check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
-        shared = () if launch.spaces else [each for each in code.workspaces if not each.is_zeroed]
-        kept = *self.workspaces.bind(tuple(shared)), *executable.workspaces
+        shared = () if launch.spaces else self.workspaces.shared_by(code)
+        kept = *shared, *executable.workspaces
         self.keep.append(kept)
         blocks = [block.address for block in kept]
         pointers = self.array([0] * len(launch.slots) + blocks)

@@ -96,11 +96,13 @@ def chain_waits(count: int) -> list[tuple[int, ...]]:
     return [(number - 1,) if number else () for number in range(count)]
 
 
-def node_waits(launches: Sequence[TapeLaunch]) -> list[tuple[int, ...]]:
+def node_waits(
+    launches: Sequence[TapeLaunch], blocks: Sequence[Sequence[int]]
+) -> list[tuple[int, ...]]:
     """List for each launch that is a node the nodes it waits for.
 
-    Kernels that share a workspace wait for each other too. Those without blocks are no nodes: what
-    waits for them waits for what they wait for.
+    Kernels that share a workspace (`blocks`, by node) wait for each other too. Those without tasks
+    are no nodes: what waits for them waits for what they wait for.
     """
     nodes: dict[int, set[int]] = {}  # by launch: those that stand for it
     users: dict[int, int] = {}  # of a workspace: the last one
@@ -111,9 +113,9 @@ def node_waits(launches: Sequence[TapeLaunch]) -> list[tuple[int, ...]]:
         if not launch.executable.code.tasks:
             nodes[number] = waited
             continue
-        for block in launch.executable.workspaces:
-            waited.update([users[block.address]] if block.address in users else [])
-            users[block.address] = len(found)
+        for block in blocks[len(found)]:
+            waited.update([users[block]] if block in users else [])
+            users[block] = len(found)
         nodes[number] = {len(found)}
         found.append(waited)
     return direct(found)

@@ -108,14 +108,15 @@ class Ties:
         self.above[second] = first
 
 
+LONG_UPDATE = 8 << 20  # bytes of an array whose update is long beside a launch of a GPU
 LONE = ("host", "loop")  # kinds of groups that may fail: nothing is written before
 
 
-def update_early(groups: list[Group]) -> None:
+def update_early(groups: list[Group], least_bytes: int) -> None:
     """Move large updates up to behind what they read, and what reads what they write."""
     if any(group.kind in LONE for group in groups):
         return
-    updates = {group.number: group for group in groups if is_large_update(group)}
+    updates = {group.number: group for group in groups if is_large_update(group, least_bytes)}
     writers: dict[int, list[Group]] = {}  # of each leaf
     for group in updates.values():
         for leaf in overwritten(group):
@@ -145,7 +146,7 @@ def ready(group: Group) -> int:
     return max((maker.depth + 1 for maker in makers), default=0)
 
 
-def is_large_update(group: Group) -> bool:
+def is_large_update(group: Group, least: int) -> bool:
     """Tell whether all that a group of maps does is to write whole arrays in place, long ones."""
     if group.kind != "map" or group.has_readers:
         return False
@@ -153,7 +154,7 @@ def is_large_update(group: Group) -> bool:
         return False
     dtypes = [each.node.dtype for each in group.members]
     itemsize = max((dtype.itemsize for dtype in dtypes), default=0)
-    return product(group.shape) * itemsize >= LEAST
+    return product(group.shape) * itemsize >= least
 
 
 PART_LIMIT = 64  # parts of one kernel
@@ -193,8 +194,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     if target.has_blocks:
         gather(groups, target)
     order_updates(groups)
-    if not target.has_blocks:
-        update_early(groups)
+    update_early(groups, LONG_UPDATE if target.has_blocks else LEAST)
     for group in groups:
         mark_reads(group)
     fill_late(groups)

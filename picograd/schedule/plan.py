@@ -297,7 +297,9 @@ def find_waits(
     found: list[set[int]] = []
     for number, launch in enumerate(launches):
         waited: set[int] = set()
-        roles = [(slot, each.role) for slot, each in zip(launch.slots, launch.kernel.slots)]
+        own = [each.role for each in launch.kernel.slots]
+        spaces = ["out"] * (len(launch.slots) - len(own))  # it writes its workspaces
+        roles = list(zip(launch.slots, own + spaces))
         for slot, role in roles:
             for other in sharing[slot]:
                 waited.update([writer[other]] if other in writer else [])

@@ -12,20 +12,21 @@ from picograd.engine.backends import get_device
 from picograd.engine.scratch import place_workspaces
 from picograd.runtime.device import Executable
 from picograd.schedule.in_place import lives_of
-from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.schedule.plan import KernelLaunch, Plan, find_waits
 from picograd.schedule.schedule import schedule
-from picograd.target import Target
+from picograd.target import Target, cuda_target
 
 SPACES = (Workspace(1000), Workspace(5000), Workspace(4, is_zeroed=True))
 
 
-def planned() -> Plan:
+def planned(device: str = "cpu", count: int = 3) -> Plan:
     """Plan a chain of products."""
-    x = Tensor.zeros(32, 64, device="cpu").realize()
-    weights = [Tensor.zeros(64, 64, device="cpu").realize() for _ in range(3)]
+    x = Tensor.zeros(32, 64, device=device).realize()
+    weights = [Tensor.zeros(64, 64, device=device).realize() for _ in range(count)]
     for weight in weights:
         x = (x @ weight).relu()
-    return schedule([x.node], Target("llvm", "test", 64))
+    is_host = device == "cpu"
+    return schedule([x.node], Target("llvm", "test", 64) if is_host else cuda_target("sm_90a"))
 
 
 def spaces_of(plan: Plan, step: KernelLaunch) -> list[tuple[int, int]]:
@@ -61,6 +62,36 @@ def test_a_launch_with_little_room_shares_it(monkeypatch: pytest.MonkeyPatch) ->
     for least, is_placed in ((6000, True), (6001, False)):
         monkeypatch.setattr(scratch, "LEAST", least)
         assert (len(place_workspaces(plan, loaded).slots) > len(plan.slots)) is is_placed
+
+
+def test_long_workspaces_of_a_gpu_are_in_the_arena_of_a_plan_that_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = Code("k", "cuda", "k", "", 1, workspaces=SPACES)
+    single, chain = planned("null", 1), planned("null")
+    for plan, least, is_placed in ((chain, 6000, True), (chain, 6001, False), (single, 1, False)):
+        monkeypatch.setattr(scratch, "LEAST_APART", least)
+        loaded = {("null", id(kernel)): Executable(code, None) for kernel in plan.kernels}
+        placed = place_workspaces(plan, loaded)
+        assert (len(placed.slots) > len(plan.slots)) is is_placed
+        for step in placed.steps:
+            assert isinstance(step, KernelLaunch)
+            sizes = [stop - start for start, stop in spaces_of(placed, step)]
+            assert sizes == ([1000, 5000] if is_placed else [])
+
+
+def test_launches_wait_for_those_that_had_the_memory_of_their_workspaces() -> None:
+    plan = planned("null", 2)
+    space = scratch.space_slot(5000, "null")
+    first, last = plan.steps
+    assert isinstance(first, KernelLaunch) and isinstance(last, KernelLaunch)
+    alone = replace(first, slots=(*first.slots, len(plan.slots)))
+    other = replace(first, slots=(0, 1, len(plan.slots) + 2, len(plan.slots) + 1))
+    slots = [*plan.slots, replace(space, offset=1 << 20), replace(space, offset=(1 << 20) + 4608)]
+    slots.append(replace(plan.slots[first.slots[2]], offset=1 << 21))
+    assert find_waits(slots, [alone, other]) == [(), (0,)]
+    slots[-2] = replace(space, offset=(1 << 20) + 5120)
+    assert find_waits(slots, [alone, other]) == [(), ()]
 
 
 def test_parts_of_a_joined_array_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:

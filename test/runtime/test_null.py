@@ -10,7 +10,9 @@ from picograd.runtime.device import TapeLaunch
 from picograd.runtime.null import NullDevice
 from picograd.target import Target
 
-CODE = Code("k", "cuda", "k", 'extern "C" __global__ void k() {}', 5, workspaces=(Workspace(64),))
+CODE = Code(
+    "k", "cuda", "k", 'extern "C" __global__ void k() {}', 5, workspaces=(Workspace(64, True),)
+)
 
 
 def test_counts_and_runs_nothing():

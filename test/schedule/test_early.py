@@ -10,6 +10,7 @@ from picograd.schedule import arrange
 from picograd.schedule.in_place import bytes_alive
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan
 from picograd.schedule.schedule import schedule
+from picograd.target import Target, cuda_target
 
 
 def trained(is_read: bool = False) -> list[Node]:
@@ -75,8 +76,13 @@ def test_updates_wait_for_what_may_fail(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(set(updates(check_plan(trained())))) == 1
 
 
-def test_updates_of_a_whole_array_of_few_bytes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"), [("LEAST", TARGET), ("LONG_UPDATE", cuda_target("sm_90a"))]
+)
+def test_updates_of_a_whole_array_of_few_bytes_wait(
+    name: str, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The bound is one of bytes: 6 x 6 elements of 4."""
     for least, places in ((144, 4), (145, 1)):
-        monkeypatch.setattr(arrange, "LEAST", least)
-        assert len(set(updates(schedule(trained(), TARGET)))) == places
+        monkeypatch.setattr(arrange, name, least)
+        assert len(set(updates(schedule(trained(), target)))) == places

@@ -267,8 +267,12 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     node = table._node
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
         return None
-    if (buffer := leaf_buffer(node)) is None:
+    if leaf_buffer(node) is None:
         return [] if table.is_leaf and table._version >= OFTEN else None
+    del node  # counted else
+    if has_memory_alone(table, beside):  # whatever waits
+        return []
+    node, buffer = table._node, leaf_buffer(table._node)
     if waiting := pending.waiting_nodes():
         passed = {id(each._node) for each in beside}
         waiting = [each for each in waiting if id(each) not in passed]
@@ -284,11 +288,12 @@ def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
     """
     if leaf_buffer(table._node) is None and is_free(table, views):
         pending.compute([table._node])
-    buffer = leaf_buffer(table._node)
-    if buffer is None or not is_resting() or not is_free(table, views):
+    is_here = leaf_buffer(table._node) is not None  # who holds it is counted
+    if not is_here or not is_resting() or not is_free(table, views):
         return None
+    buffer = leaf_buffer(table._node)
     move_on(table, views, renew)
-    return buffer.address
+    return None if buffer is None else buffer.address
 
 
 def move_on(table: Any, views: list[Any], renew: Renew) -> None:
@@ -311,6 +316,13 @@ def has_alone(table: Any, views: list[Any]) -> bool:
     if held(table, "_node") != ALONE + len(views) or type(table._node.arg) is not Storage:
         return False
     return all(shows_alone(view, table._node) for view in views)
+
+
+def has_memory_alone(table: Any, views: list[Any]) -> bool:
+    """Tell whether nothing else leads to the memory of a table: no node that waits, either."""
+    if not has_alone(table, views) or held(table._node, "arg") != ALONE:
+        return False
+    return held(table._node.arg, "buffer") == ALONE
 
 
 def shows_alone(view: Any, leaf: Node) -> bool:

@@ -807,12 +807,12 @@ class Follower:
         tensors = (*self.met, *[each() for each in self.made]) if carried.STARTS else ()
         if not carried.are_started([each._node for each in tensors if each is not None]):
             return False
-        waiting = pending.LIVE.pending()
-        if not waiting:
-            return True
         leaves = {tensor._node for tensor in self.way.targets}
         written = {met for each in self.way.events[: self.at] for met, _ in each.writes}
         leaves.update([self.written.get(met, self.record.found[met]) for met in written])
+        waiting = pending.LIVE.pending() if leaves else []
+        if not waiting:
+            return True
         buffers = {id(leaf_buffer(node)) for node in leaves}
         return not readers_among(waiting, leaves, buffers, leaves)
 

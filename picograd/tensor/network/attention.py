@@ -70,7 +70,8 @@ def weights_of(
     """Find how much each row looks at each column."""
     scores = query @ key.transpose(-2, -1) * factor  # ... L S
     rows, columns = scores.shape[-2:]
-    mask = causal_mask(rows, columns, scores.device) if is_causal else mask
+    if is_causal:  # each row sees a column
+        return causal_mask(rows, columns, scores.device).where(scores, -math.inf).softmax(-1)
     return masked_softmax(scores, mask)
 
 
