@@ -287,7 +287,7 @@ def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[SimtSchedule |
     if schedule.block == SMALL:
         return False
     if isinstance(schedule, SimtSchedule):
-        return splits >= contract_steps.MANY
+        return contract_steps.is_long_sum(schedule, splits)
     return isinstance(schedule, Tf32Schedule)
 
 
@@ -381,7 +381,8 @@ class Piece:
 def piece_of_rows(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
     """Add a few rows, each thread all parts of some elements: where parts are few."""
     warps = threads // WARP
-    count = 1 << min(block.size, shape[0] // warps).bit_length() - 1
+    most = shape[0] // warps
+    count = max(n for n in range(1, min(block.size, most) + 1) if most % n == 0)
     m, n = Axis("m", shape[0] // count), Axis("n", shape[1])
     lanes = next(lanes for lanes in (4, 2, 1) if n.size % (lanes * WARP) == 0)
     layout = Blocked((m.size, n.size), (warps, WARP), (1, lanes))
@@ -414,8 +415,8 @@ def apart_part(
     splits, outputs = grid.split.size, (*grid.batch, grid.tile)
     cells, cell = product(axis.size for axis in outputs), position_over(outputs)
     block = Axis("piece", splits)  # as many sum as multiply: all are there at once
-    is_simt = isinstance(schedule, SimtSchedule)
-    sums = piece_of_columns if is_simt else piece_of_rows
+    is_many = isinstance(schedule, SimtSchedule) and splits >= contract_steps.MANY
+    sums = piece_of_columns if is_many else piece_of_rows
     piece = sums((block_m, block_n), block, schedule.threads)
     shape = (cells, splits, block_m, block_n)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)

@@ -158,11 +158,13 @@ FEW_ROWS = (
     SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.68),
 )
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
-FILL = 4  # to begin and to store a tile: as so many positions of K
-ADDED = 80  # to leave a part of a tile in memory, and to add it
+FILL = 7  # to begin and to store a tile: as so many positions of K
+# To wait for the parts of a tile, and to add an element of them: a share of it in each block, or
+# each part in the last block, which is what takes longer of more elements in all.
+WAITED, ADDED, ADDED_LAST, LONG_SUM = 150_000, 46, 7, 1 << 16
 LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
 LEAST_STEPS = 4  # of K, for each block that shares it
-MANY = 32  # blocks that share K: then all of them add their parts (measured)
+MANY = 32  # blocks that share K: then each warp adds some parts of a few elements (measured)
 
 
 def sorted_options(
@@ -217,13 +219,19 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
     steps = ceil_div(k, block_k)
     own = ceil_div(steps, splits)
     parts = ceil_div(steps, own)
-    depth = own * block_k + FILL
-    if parts > 1:
-        depth += ADDED
     area = block_m * block_n
-    each = area * depth / schedule.rate
+    each = area * (own * block_k + FILL) / schedule.rate
+    if parts > 1:
+        is_long = is_long_sum(schedule, parts)
+        each += WAITED + area * (ADDED if is_long else ADDED_LAST * parts)
     blocks = batch * rows * columns * parts
     return time_of_waves(blocks, each, schedule.resident, target)
+
+
+def is_long_sum(schedule: SimtSchedule, parts: int) -> bool:
+    """Tell whether all blocks add the parts of a tile: the last one alone would take longer."""
+    block_m, block_n, _ = schedule.block
+    return parts * block_m * block_n > LONG_SUM
 
 
 def time_of_waves(blocks: int, each: float, resident: int, target: Target) -> float:

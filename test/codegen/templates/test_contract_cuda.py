@@ -46,6 +46,7 @@ OTHERS = [
     dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
     dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
     dict(m=70, n=50, k=2100, dtype=float64, a="km"),  # and all blocks add
+    dict(m=60, n=90, k=1300, dtype=float32, a="km"),  # a few rows each
     dict(m=512, n=10, k=4200, dtype=float32),
     *(
         dict(m=m, n=n, k=4200, dtype=float32, b=b)
@@ -366,6 +367,8 @@ def test_large_problems_use_large_tiles_and_long_ones_split():
     long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)
     (ahead,) = long.parts[0].ahead
     assert ahead.blocks == long.parts[0].blocks > 2 * 132, "who multiplies adds then"
+    wide = contract_cuda.build(matmul_kernel(512, 512, 8192, float32, "km"), H200).parts[0]
+    assert wide.ahead and wide.tiles[0].shape == (16, 128), "a few rows of a large tile each"
     few = contract_cuda.build(matmul_kernel(64, 64, 1024, float32), H200).parts[0]
     assert few.grid[-1].size == 16 and not few.ahead
     assert [is_zeroed for _, is_zeroed in few.workspaces] == [False, True]
@@ -386,6 +389,7 @@ def test_float32_is_multiplied_in_large_tiles_whose_sums_are_split(n, block, spl
     """Products without tensor cores take so long that a few rows of K are worth a block."""
     tiles = contract_cuda.build(matmul_kernel(n, n, n, float32, b="nk"), H200)
     (part,) = tiles.parts
-    assert part.tiles[0].shape == block and part.grid[-1].size == splits
+    (first, *_) = (*part.ahead, part)
+    assert first.tiles[0].shape == block and part.grid[-1].size == splits
     _, log = compile_cuda(source_of(tiles)[0], "sm_90a")
     assert "0 bytes spill stores" in log
