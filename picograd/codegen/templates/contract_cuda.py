@@ -63,6 +63,7 @@ from picograd.target import Target
 MOST_SPLITS = 64
 # The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
 SMALL = 32, 32, 64
+NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
@@ -187,7 +188,7 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
         MmaSchedule((128, 256, 64), (2, 4), 4, *majors),
         MmaSchedule((128, 256, 64), (2, 4), 3, *majors),
         MmaSchedule((128, 128, 64), (2, 2), 3, *majors),
-        MmaSchedule((64, 64, 64), (2, 2), 4, *majors),
+        MmaSchedule(NARROW, (2, 2), 4, *majors),
     ]
 
 
@@ -241,6 +242,8 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
 def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> int:
     """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
     blocks, is_small = target.multiprocessors, schedule.block == SMALL
+    if isinstance(schedule, MmaSchedule) and schedule.block == NARROW:
+        blocks *= max(target.shared_bytes // schedule.shared_bytes, 1)  # loads wait beside others
     if isinstance(schedule, Tf32Schedule) and not is_small:
         least = LEAST_TF32 // schedule.block[2]
         return max(1, min(schedule.resident * blocks // tiles, depth // least, MOST_SPLITS))

@@ -360,6 +360,12 @@ def test_hopper_opcodes(b, tmp_path):
     assert "MEMBAR.ALL.GPU" not in sass, "a fence of the block, not of the GPU"
 
 
+def test_odd_rows_of_16_bits_have_as_many_blocks_as_fit():
+    """Their elements come one by one: three blocks a processor wait less than one (measured)."""
+    (part,) = contract_cuda.build(matmul_kernel(8, 4093, 4097, bfloat16, b="kn"), H200).parts
+    assert part.grid[-1].size == 6 and part.blocks == 384
+
+
 def test_large_problems_use_large_tiles_and_long_ones_split():
     large = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16), H200, uses_no_boxes)
     assert large.parts[0].steps[0].schedule.block == (128, 256, 64)
