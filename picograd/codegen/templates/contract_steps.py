@@ -140,29 +140,36 @@ def choose(number: Index, values: list[int]) -> Index:
 
 
 THREADS = 16, 16
-# Rates, and what is below, fit 16 products in all tiles and splits on an H100
-# (docs/records/0011-products): what is chosen takes 0.1 % longer than the best, on average. Fewer
-# threads, with more registers each, multiply as fast, but bring the patches of images more slowly.
+# Rates, and what is below, fit 14 products in 12 tiles and up to 52 parts of K on an H200
+# (docs/records/0011-products): what is chosen takes 0.2 % longer than the best, on average.
 SCHEDULES = (
-    SimtSchedule((256, 128, 16), THREADS, 4, 2, rate=0.92),
-    SimtSchedule((192, 128, 16), THREADS, 4, 2, rate=0.915),
-    SimtSchedule((128, 64, 16), THREADS, 4, 2, resident=2, rate=0.79),
-    SimtSchedule((64, 128, 16), THREADS, 4, 2, resident=2, rate=0.74),
-    SimtSchedule((64, 64, 16), THREADS, 4, 2, resident=3, rate=0.62),
+    SimtSchedule((256, 128, 16), THREADS, 4, 2, rate=0.78),
+    SimtSchedule((192, 128, 16), THREADS, 4, 2, rate=0.76),
+    SimtSchedule((128, 64, 16), THREADS, 4, 2, resident=2, rate=0.69),
+    SimtSchedule((64, 128, 16), THREADS, 4, 2, resident=2, rate=0.66),
+    SimtSchedule((64, 64, 16), THREADS, 4, 2, resident=3, rate=0.53),
 )
-# Of at most so many rows, or columns, and rates of theirs on an H200: blocks of (rows, others).
+# Fewer threads, with more registers each, bring the patches of images more slowly.
+PLAIN = (
+    SimtSchedule((128, 64, 16), (16, 8), 4, 2, resident=4, rate=0.73),
+    SimtSchedule((64, 128, 16), (8, 16), 4, 2, resident=4, rate=0.735),
+    SimtSchedule((64, 64, 16), (8, 8), 4, 2, resident=8, rate=0.74),
+    SimtSchedule((32, 32, 16), (8, 8), 4, 3, resident=14, rate=0.39),
+)
+# Of at most so many rows, or columns: blocks of (rows, others).
 FEW = 32
 FEW_ROWS = (
-    SimtSchedule((16, 128, 32), (4, 32), 4, 2, resident=5, rate=0.54),
-    SimtSchedule((32, 64, 16), (8, 16), 4, 2, resident=6, rate=0.62),
-    SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.68),
+    SimtSchedule((16, 128, 32), (4, 32), 4, 2, resident=5, rate=0.43),
+    SimtSchedule((32, 64, 16), (8, 16), 4, 2, resident=6, rate=0.5),
+    SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.52),
 )
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
-FILL = 7  # to begin and to store a tile: as so many positions of K
-# To wait for the parts of a tile, and to add an element of them: a share of it in each block, or
-# each part in the last block, which is what takes longer of more elements in all.
-WAITED, ADDED, ADDED_LAST, LONG_SUM = 150_000, 46, 7, 1 << 16
-LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
+FILL = 3  # to begin and to store a tile: as so many positions of K
+WAITED = 120_000  # products, for the parts of a tile
+ADDED = 34  # products, to add an element of all parts, a share of the tile in each block
+ADDED_LAST = 4  # to add an element of one part where the last block adds all of them
+LONG_SUM = 1 << 16  # elements of all parts, of more of which that takes longer
+LONE = 0.2  # exponent: fewer blocks than can be resident keep a processor less busy
 LEAST_STEPS = 4  # of K, for each block that shares it
 MANY = 32  # blocks that share K: then each warp adds some parts of a few elements (measured)
 
@@ -171,9 +178,16 @@ def sorted_options(
     c: Contraction, dtype: DType, majors: tuple[bool, bool], target: Target
 ) -> list[SimtSchedule]:
     """List the schedules of a dtype, 16-byte vectors of each operand, the fastest first."""
-    found = (DOUBLE,) if dtype.itemsize == 8 else (*few_tiles(c), *SCHEDULES)
+    deep = [axis for axis in c.depth if axis.size > 1]
+    is_plain = len(deep) <= 1  # no images
+    found: list[SimtSchedule] = [DOUBLE]
+    if dtype.itemsize < 8:
+        found = [*few_tiles(c), *PLAIN, *SCHEDULES] if is_plain else [*SCHEDULES]
+    has_single = is_plain and target.has_async
     a, b = majors
-    options = [replace(each, a_is_k_major=a, b_is_k_major=b) for each in found]
+    options = [
+        replace(each, a_is_k_major=a, b_is_k_major=b, has_single=has_single) for each in found
+    ]
 
     def best(schedule: SimtSchedule) -> float:
         return cost(c, schedule, split_count(c, schedule, target), target)
@@ -182,15 +196,9 @@ def sorted_options(
 
 
 def few_tiles(c: Contraction) -> list[SimtSchedule]:
-    """List the tiles of few rows, or of few columns, for a product of so few.
-
-    Not of images, whose patches few threads bring more slowly.
-    """
+    """List the tiles of few rows, or of few columns, for a product of so few."""
     _, m, n, _ = c.sizes
-    deep = [axis for axis in c.depth if axis.size > 1]
     if min(m, n) > FEW:
-        return []
-    if len(deep) > 1:
         return []
     if m > n:
         return [each.turned() for each in FEW_ROWS]
@@ -220,10 +228,13 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
     own = ceil_div(steps, splits)
     parts = ceil_div(steps, own)
     area = block_m * block_n
-    each = area * (own * block_k + FILL) / schedule.rate
+    depth = own * block_k + FILL
+    each = area * depth / schedule.rate
     if parts > 1:
-        is_long = is_long_sum(schedule, parts)
-        each += WAITED + area * (ADDED if is_long else ADDED_LAST * parts)
+        added = ADDED_LAST * parts
+        if is_long_sum(schedule, parts):
+            added = ADDED
+        each += WAITED + area * added
     blocks = batch * rows * columns * parts
     return time_of_waves(blocks, each, schedule.resident, target)
 
