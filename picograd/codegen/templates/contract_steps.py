@@ -153,7 +153,11 @@ SCHEDULES = (
 # The same for matrices, of which 14 products were timed in 12 tiles and up to 52 parts of K on an
 # H200: what is chosen takes 0.6 % longer than the best.
 PLAIN = (
-    *(replace(s, rate=r) for s, r in zip(SCHEDULES, (0.78, 0.76, 0.69, 0.66, 0.525), strict=True)),
+    SimtSchedule((256, 128, 16), THREADS, 4, 2, rate=0.78),
+    SimtSchedule((192, 128, 16), THREADS, 4, 2, rate=0.76),
+    SimtSchedule((128, 64, 16), THREADS, 4, 2, resident=2, rate=0.69),
+    SimtSchedule((64, 128, 16), THREADS, 4, 2, resident=2, rate=0.66),
+    SimtSchedule((64, 64, 16), THREADS, 4, 2, resident=3, rate=0.525),
     SimtSchedule((128, 64, 16), (16, 8), 4, 2, resident=4, rate=0.725),
     SimtSchedule((64, 128, 16), (8, 16), 4, 2, resident=4, rate=0.74),
     SimtSchedule((64, 64, 16), (8, 8), 4, 2, resident=8, rate=0.74),
@@ -167,11 +171,12 @@ FEW_ROWS = (
     SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.52),
 )
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
-# To begin and to store a tile: as so many positions of K; to leave a part of one in memory, and to
-# add it. Exponents: fewer blocks than can be resident keep a processor less busy.
-FILL, PLAIN_FILL = 4, 5
-ADDED = 80
-LONE, PLAIN_LONE = 0.35, 0.15
+# To begin and to store a tile: as so many positions of K.
+FILL = 4
+PLAIN_FILL = 5
+ADDED = 80  # the same, to leave a part of one in memory, and to add it
+LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
+PLAIN_LONE = 0.15
 # Of matrices, in products of two elements: to wait for the parts, and to add an element of them.
 WAITED = 135_000
 ADDED_BY_ALL = 30  # of all parts, where each block adds a share of the tile
@@ -241,17 +246,20 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
     parts = ceil_div(steps, own)
     area = block_m * block_n
     blocks = batch * rows * columns * parts
-    depth, lone, unit = own * block_k, LONE, 1
-    if is_plain(c):
-        each = area * (depth + PLAIN_FILL) / schedule.rate
-        lone, unit = PLAIN_LONE, ceil_div(EVEN, schedule.threads)
-    else:
+    depth = own * block_k
+    resident = schedule.resident
+    if not is_plain(c):
         added = ADDED if parts > 1 else 0
         each = area * (depth + FILL + added) / schedule.rate
-    if is_plain(c) and parts > 1:
-        is_long = is_long_sum(schedule, parts)
-        each += WAITED + area * (ADDED_BY_ALL if is_long else ADDED_BY_LAST * parts)
-    return time_of_waves(blocks, each, schedule.resident, target, lone, unit)
+        return time_of_waves(blocks, each, resident, target)
+    each = area * (depth + PLAIN_FILL) / schedule.rate
+    if parts > 1:
+        added = ADDED_BY_LAST * parts
+        if is_long_sum(schedule, parts):
+            added = ADDED_BY_ALL
+        each += WAITED + area * added
+    unit = ceil_div(EVEN, schedule.threads)
+    return time_of_waves(blocks, each, resident, target, PLAIN_LONE, unit)
 
 
 def is_long_sum(schedule: SimtSchedule | MmaSchedule, parts: int) -> bool:
