@@ -59,6 +59,7 @@ OTHERS = [
         for b in ("kn", "nk")
     ),
     dict(m=64, n=64, k=2048, dtype=bfloat16),
+    dict(m=9, n=10, k=4400, dtype=bfloat16, a="km"),  # of tensor cores, and all blocks add
     dict(m=130, n=136, k=72, dtype=bfloat16, out_dtype=float32),
     dict(m=1, n=1, k=1, dtype=float32),
     dict(m=1, n=200, k=5, dtype=bfloat16),
@@ -361,7 +362,7 @@ def test_hopper_opcodes(b, tmp_path):
 
 
 @pytest.mark.parametrize(("sizes", "orders", "threads", "copies"), [
-    ((32, 257, 768), ("mk", "kn"), 64, True),  # rows between vectors
+    ((32, 257, 768), ("mk", "kn"), 128, True),  # rows between vectors
     ((784, 256, 4096), ("km", "kn"), 128, False),
     ((1000, 1000, 1001), ("mk", "kn"), 256, True),
     ((2048, 2048, 2048), ("mk", "nk"), 256, False),  # vectors along K, turned in registers
@@ -376,6 +377,14 @@ def test_small_products_have_small_tiles():
     for sizes, batch, block in (((32, 32, 32), 4096, 32), ((128, 784, 64), 1, 32)):
         tiles = contract_cuda.build(matmul_kernel(*sizes, float32, batch=batch), H200)
         assert tiles.parts[0].tiles[0].shape == (block, block) and tiles.threads == 64
+
+
+def test_products_of_one_kernel_share_the_processors():
+    """Four products of 512 x 512 x 512 fill them with fewer parts of K each than one would."""
+    alone = matmul_kernel(512, 512, 512, float32)
+    four = dataclasses.replace(alone, parts=alone.parts * 4)
+    counts = [contract_cuda.build(each, H200).parts[0].grid[-1].size for each in (alone, four)]
+    assert counts[0] > counts[1]
 
 
 def test_odd_rows_of_16_bits_have_as_many_blocks_as_fit():
