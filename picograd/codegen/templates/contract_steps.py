@@ -176,7 +176,7 @@ FILL = 4
 PLAIN_FILL = 5
 ADDED = 80  # the same, to leave a part of one in memory, and to add it
 LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
-PLAIN_LONE = 0.15
+PLAIN_LONE = 0.25
 # Of matrices, in products of two elements: to wait for the parts, and to add an element of them.
 WAITED = 135_000
 ADDED_BY_ALL = 30  # of all parts, where each block adds a share of the tile
