@@ -24,7 +24,7 @@ from picograd.schedule.loop import Condition, Expr, Kernel
 
 Schedule = Union[MmaSchedule, SimtSchedule, Tf32Schedule, WgmmaSchedule]
 ELEMENTS = 4, 8  # bytes of one that cp.async copies alone
-FEW_THREADS = 128
+FEW_THREADS, MANY_RESULTS = 128, 64  # of a block, and of each of them
 Place = Callable[[Emitter, Index, Index], int]  # (row, chunk) -> position of the chunk
 
 
@@ -74,11 +74,13 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
 def forms_of(kernel: Kernel, operand: Operand, schedule: Schedule) -> list[Operand]:
     """List what chunks may be if cp.async copies them: 16 bytes, or else one element.
 
-    Vectors along K are turned on their way through registers, which few threads have too few of.
+    Vectors along K are turned on their way through registers, if threads have any left for them.
     """
     if not isinstance(schedule, SimtSchedule) or not schedule.has_single:
         return [operand]
-    is_turned = operand.is_k_major and schedule.threads > FEW_THREADS
+    results = schedule.per_thread(0) * schedule.per_thread(1)
+    is_full = schedule.threads <= FEW_THREADS and results >= MANY_RESULTS
+    is_turned = operand.is_k_major and not is_full
     if is_turned and plain_load(kernel, replace(operand, spread=1)) is not None:
         return [operand]
     place = pitched(schedule.pitch(operand.outer.size), operand.is_k_major, 1)
