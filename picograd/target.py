@@ -40,6 +40,11 @@ class Target:
         return not self.has_blocks
 
     @property
+    def has_async(self) -> bool:
+        """Tell whether threads copy to shared memory without waiting, elements of 4 bytes too."""
+        return self.arch.startswith("sm_")
+
+    @property
     def has_clusters(self) -> bool:
         """Tell whether some blocks run side by side and read the shared memory of one another."""
         return self.copies_boxes

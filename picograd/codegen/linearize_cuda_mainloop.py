@@ -20,7 +20,7 @@ from picograd.codegen import tensor_core
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import compute_dtype, is_unit
 from picograd.codegen.layout import Blocked
-from picograd.codegen.mainloop_operands import Operand, Schedule, operands_of, plain_load
+from picograd.codegen.mainloop_operands import Operand, Schedule, forms_of, operands_of, plain_load
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
 from picograd.codegen.tile import Dot, MainLoop
 from picograd.dtype import DType, bool_
@@ -48,7 +48,7 @@ def main_loop(block: Block, step: MainLoop) -> None:
         at, zero = (emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc)))
         emitter.add("set", None, (acc, at, zero))
     operands = operands_of(step)
-    copiers = [copier(block, operand, schedule.stages) for operand in operands]
+    copiers = [copier(block, operand, schedule) for operand in operands]
     k = step.dims[2]
     tiles = Axis("k_tile", k.size // schedule.block[2])
     check(tiles.size * schedule.block[2] == k.size, "K is not a multiple of the tile depth", step)
@@ -75,13 +75,14 @@ def tile_count(block: Block, step: MainLoop, tiles: Axis) -> int:
     return found
 
 
-def copier(block: Block, operand: Operand, stages: int) -> Copier:
+def copier(block: Block, operand: Operand, schedule: Schedule) -> Copier:
     """Reserve the shared stages of an operand, and staging registers if it is not plain."""
     emitter, dtype = block.emitter, operand.expr.dtype
-    offset = block.reserve(stages * operand.size * dtype.itemsize)
+    offset = block.reserve(schedule.stages * operand.size * dtype.itemsize)
     shared = emitter.add("shared", dtype, arg=offset)
-    if plain_load(block.kernel, operand) is not None:
-        return Copier(operand, shared, None)
+    for form in forms_of(block.kernel, operand, schedule):
+        if plain_load(block.kernel, form) is not None:
+            return Copier(form, shared, None)
     count = chunk_count(block, operand)
     staging = emitter.add("array", dtype, arg=count, lanes=operand.lanes)
     return Copier(operand, shared, staging)
@@ -177,7 +178,8 @@ def fetch_async(
     target = stage_place(block, item, step, stages, row, chunk)
     source = emitter.index(substitute(index, values))
     args = (item.shared, target, emitter.slots[slot], source, mask)
-    emitter.add("mma", None, args, tensor_core.primitive("copy_async"))
+    function = "copy_async_element" if operand.lanes == 1 else "copy_async"
+    emitter.add("mma", None, args, tensor_core.primitive(function))
 
 
 def fetch_registers(

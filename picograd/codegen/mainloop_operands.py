@@ -4,6 +4,7 @@ A chunk is what one thread copies at once: 16 bytes, `lanes` neighbours in memor
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Union
 
 from picograd.codegen.block_cuda import is_multiple, is_uniform
@@ -22,6 +23,8 @@ from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel
 
 Schedule = Union[MmaSchedule, SimtSchedule, Tf32Schedule, WgmmaSchedule]
+ELEMENTS = 4, 8  # bytes of one that cp.async copies alone
+FEW_THREADS, MANY_RESULTS = 128, 64  # of a block, and of each of them
 Place = Callable[[Emitter, Index, Index], int]  # (row, chunk) -> position of the chunk
 
 
@@ -68,6 +71,22 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
     return found[0], found[1]
 
 
+def forms_of(kernel: Kernel, operand: Operand, schedule: Schedule) -> list[Operand]:
+    """List what chunks may be if cp.async copies them: 16 bytes, or else one element.
+
+    Vectors along K are turned on their way through registers, if threads have any left for them.
+    """
+    if not isinstance(schedule, SimtSchedule) or not schedule.has_single:
+        return [operand]
+    results = schedule.per_thread(0) * schedule.per_thread(1)
+    is_full = schedule.threads <= FEW_THREADS and results >= MANY_RESULTS
+    is_turned = operand.is_k_major and not is_full
+    if is_turned and plain_load(kernel, replace(operand, spread=1)) is not None:
+        return [operand]
+    place = pitched(schedule.pitch(operand.outer.size), operand.is_k_major, 1)
+    return [operand, replace(operand, lanes=1, spread=1, place=place)]
+
+
 def swizzled(tile: SharedOperand) -> Place:
     """Make the place function of a swizzled tile."""
 
@@ -103,9 +122,11 @@ def plain_load(kernel: Kernel, operand: Operand) -> tuple[int, Index, tuple[Cond
     slot_dtype = kernel.slots[expr.arg[0]].dtype if expr.op == "load" else None
     if slot_dtype is not operand.expr.dtype or operand.spread != 1:
         return None
+    slot, index = expr.arg
+    if operand.lanes == 1:
+        return (slot, index, conditions) if slot_dtype.itemsize in ELEMENTS else None
     if operand.lanes * slot_dtype.itemsize != 16:
         return None
-    slot, index = expr.arg
     lane, chunk, row = (Axis("lane", operand.lanes), Axis("chunk", 1 << 20), Axis("row", 1 << 20))
     column = axis_index(chunk) * operand.lanes + axis_index(lane)
     values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)

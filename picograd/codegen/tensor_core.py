@@ -139,7 +139,8 @@ class SimtSchedule:
     """How a block multiplies without tensor cores: `vector` x `vector` patches of each thread.
 
     Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
-    `resident` blocks share a processor; `rate`: how fast they multiply, of what it can.
+    `resident` blocks share a processor; `rate`: how fast they multiply, of what it can. With
+    `has_single`, what cannot be copied in vectors is copied element by element.
     """
 
     block: tuple[int, int, int]  # m, n, k
@@ -150,6 +151,7 @@ class SimtSchedule:
     b_is_k_major: bool = True
     resident: int = 1
     rate: float = 1.0
+    has_single: bool = False
 
     @property
     def layout(self) -> Blocked:
@@ -190,6 +192,12 @@ DEVICE void copy_async(T* to, int at, const S* from, long long index, bool is_in
   const int bytes = is_inside ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
     :: "r"(shared_address(to + at)), "l"(from + index), "r"(bytes) : "memory");
+}
+template <typename T, typename S>
+DEVICE void copy_async_element(T* to, int at, const S* from, long long index, bool is_inside) {
+  const int bytes = is_inside ? sizeof(T) : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+    :: "r"(shared_address(to + at)), "l"(from + index), "n"(sizeof(T)), "r"(bytes) : "memory");
 }
 DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int pending> DEVICE void copy_async_wait() {

@@ -340,7 +340,8 @@ class Node:
     def contract(self, other: "Node", labels: tuple[Shape, Shape, Shape]) -> "Node":
         """Multiply and sum out the labels that are not in `labels[2]` (einsum)."""
         if self.dtype.kind == "complex":
-            return product_of_parts(self, other, "contract", labels)
+            whole = OPS["contract"].of_complex(self, other, labels)  # type: ignore[misc]
+            return product_of_parts(self, other, "contract", labels) if whole is None else whole
         shape = contract_shape(self.shape, other.shape, labels)
         return Node("contract", (self, other), labels, shape, self.dtype, self.device)
 

@@ -50,6 +50,54 @@ def contract_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     return tuple(results)
 
 
+REUSED = 128  # times that an element is multiplied, from which it may be written four times
+
+
+def complex_contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape]) -> Node | None:
+    """Multiply complex operands as real ones of twice the depth and twice the width.
+
+        (re, im) of a[m, k]  times  ((re, im), (-im, re)) of b[k, n]
+
+    One product, which is stored as complex numbers lie in memory. None if elements are read too
+    seldom, or parts of neither operand lie along what is summed.
+    """
+    *names, out = labels
+    summed = {*names[0]} & {*names[1]} - {*out}
+    sizes = dict(zip((*names[0], *names[1]), (*a.shape, *b.shape), strict=True))
+    multiplied = product([*sizes.values()])
+    depth = max(sizes, default=0) + 1
+    width, found = depth + 1, []
+    sides = (a, names[0]), (b, names[1])
+    for (x, own), (other, rest) in (sides, sides[::-1]):
+        if {*own[-1:]} <= summed and 0 < REUSED * other.size <= multiplied and own:
+            found.append((other.size, x, own, other, rest))
+    if not found:
+        return None
+    _, x, own, other, rest = min(found, key=lambda each: each[0])
+    matrix, rest = turning(other, rest, summed, (depth, width))
+    pairs = Node("view_as_real", (x,), x.dtype.real, (*x.shape, 2), x.dtype.real, x.device)
+    result = pairs.contract(matrix, ((*own, depth), rest, (*out, width)))
+    dtype = x.dtype
+    return Node("view_as_complex", (result,), dtype, result.shape[:-1], dtype, x.device)
+
+
+def turning(z: Node, names: Shape, summed: set[int], parts: Shape) -> tuple[Node, Shape]:
+    """Write numbers as what they do to pairs: axes beside what is summed and beside the rest."""
+    kept = [place + 1 for place, name in enumerate(names) if name not in summed]
+    deep = [place + 1 for place, name in enumerate(names) if name in summed]
+    places = sorted([(max(deep, default=0), 0), (max(kept, default=0), 1)], reverse=True)
+    shape, order = [*z.shape], [*names]
+    for place, number in places:
+        shape.insert(place, 1)
+        order.insert(place, parts[number])
+    row, column = map(order.index, parts)
+    whole = tuple([2 if at in (row, column) else size for at, size in enumerate(shape)])
+    real, imag = (part.reshape(tuple(shape)).expand(whole) for part in z.parts())
+    left, right = real.iota(row), real.iota(column)
+    beside = left.binary("less", right).where(imag, -imag)
+    return left.binary("equal", right).where(real, beside), tuple(order)
+
+
 WORTH_A_LAUNCH = 1 << 15  # multiply-adds
 
 
@@ -181,6 +229,7 @@ PRODUCT_ROWS = table(
         contract,
         contract_vjp,
         hero="contract",
+        of_complex=complex_contract,
         expand_on=expand_contract,
         shape=lambda labels, a, b: contract_shape(a, b, labels),
         check=check_labels,

@@ -51,6 +51,7 @@ FEW_PRODUCTS = 8  # that a loop over the results has in registers
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
 LINE_BYTES = 128  # of a GPU's cache
+SHORT_RUNS = 2 / 3  # exponent: 16 bytes of each row stream at a quarter of the rate (an H200)
 # Of products whose operands come in boxes, measured on an H200 (docs/records/0011-products): 16-bit
 # floats that a multiprocessor multiplies in a nanosecond; and, in the time of one, what it takes to
 # bring an element of a row that begins at a line of the cache, and elsewhere.
@@ -124,6 +125,7 @@ def row_work(
     rows = product(n for d, n in enumerate(shape) if d not in reduced)
     total = rows * length
     tile, points = length, BLOCK_POINTS if target.shared_bytes else TASK_POINTS
+    run = LINE_BYTES
     if inner in reduced or shape[inner] < SHORT_RUN:
         tasks = rows if target.shared_bytes else min(rows, ceil_div(total, TASK_POINTS))
     else:
@@ -131,12 +133,14 @@ def row_work(
         columns = column_tile(shape[inner], outer, length, target)
         tasks = count_tiles(shape[inner], outer, columns, target)
         tile = length * (columns if target.shared_bytes else min(columns, shape[inner]))
+        run = columns * itemsize if target.shared_bytes else LINE_BYTES
     tasks = max(tasks, 1)
     busy = min(made.workers, tasks) / made.workers
     reads = 1 if tile * itemsize <= made.cache else PASSES
     streamed = total * itemsize / made.bandwidth
     passed = PASSES * total / made.rate / made.workers
-    together = max(passed, reads * streamed) / busy
+    again = max(1.0, LINE_BYTES / run) ** SHORT_RUNS if reads > 1 else 1.0
+    together = max(passed, reads * streamed * again) / busy
     spread = max(min(made.workers, total // points), 1) / made.workers
     apart = max(passed, PASSES * streamed) / spread + made.launch
     return RowWork(rows, length, tasks, tile, together, apart)

@@ -29,7 +29,7 @@ static void** given;  // the arguments of the kernel that runs
 void run_grid(void (*body)(), int blocks, int threads, size_t shared, bool is_reversed);
 void __syncthreads();
 void warp_meet();
-void copy_later(void* to, const void* from, bool is_inside);
+void copy_later(void* to, const void* from, bool is_inside, int size);
 void copy_async_commit();
 void wait_copies(int pending);
 void load_rows(unsigned* r, const void* p, bool is_transposed);
@@ -103,7 +103,11 @@ template <> inline bfloat16 round_to(float a) {
 
 template <typename T, typename S>
 static inline void copy_async(T* to, int at, const S* from, long long index, bool is_inside) {
-  copy_later(to + at, from + index, is_inside);
+  copy_later(to + at, from + index, is_inside, 16);
+}
+template <typename T, typename S>
+static inline void copy_async_element(T* to, int at, const S* from, long long index, bool is_inside) {
+  copy_later(to + at, from + index, is_inside, sizeof(T));
 }
 template <int pending> static inline void copy_async_wait() { wait_copies(pending); }
 static inline void load_matrices(unsigned* r, const void* p) { load_rows(r, p, false); }
@@ -183,7 +187,7 @@ static inline void warpgroup_multiply(float* d, unsigned long long a, unsigned l
 }
 
 #ifdef CUDA_SHIM_RUNTIME
-struct Copy { void* to; const void* from; bool is_inside; };
+struct Copy { void* to; const void* from; bool is_inside; int size; };
 using Multiplies = std::vector<std::function<void()>>;
 struct Lane {
   ucontext_t context;
@@ -258,15 +262,15 @@ void run_grid(void (*body)(), int blocks, int threads, size_t shared, bool is_re
     run_block(is_reversed ? blocks - 1 - i : i, threads, shared, is_reversed);
   free(shared_bytes);
 }
-void copy_later(void* to, const void* from, bool is_inside) {
-  lanes[threadIdx.x].groups.back().push_back(Copy{to, from, is_inside});
+void copy_later(void* to, const void* from, bool is_inside, int size) {
+  lanes[threadIdx.x].groups.back().push_back(Copy{to, from, is_inside, size});
 }
 void copy_async_commit() { lanes[threadIdx.x].groups.emplace_back(); }
 void wait_copies(int pending) {
   auto& groups = lanes[threadIdx.x].groups;  // the last group is still open
   while ((int)groups.size() - 1 > pending) {
     for (Copy& copy : groups.front()) {
-      if (copy.is_inside) memcpy(copy.to, copy.from, 16); else memset(copy.to, 0, 16);
+      if (copy.is_inside) memcpy(copy.to, copy.from, copy.size); else memset(copy.to, 0, copy.size);
     }
     groups.erase(groups.begin());
   }

@@ -9,7 +9,7 @@ from graph_support import check_both_orders, check_gradients, gradients_of, leaf
 from picograd.buffer import Storage
 from picograd.conversion import convert
 from picograd.dtype import ALL, DType, float32
-from picograd.graph import build
+from picograd.graph import build, product_ops
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, toposort
@@ -40,6 +40,33 @@ def test_contract(name: str) -> None:
     expected = np.einsum(f"{left},{right}->{result}", x, y)
     np.testing.assert_allclose(value(build.contract(leaf(x), leaf(y), (a, b, out))), expected)
     check_both_orders(lambda m, n: build.contract(m, n, (a, b, out)), x, y)
+
+
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_complex_contractions_are_one_real_one(name: str, monkeypatch: Any) -> None:
+    """Twice as deep and twice as wide, where parts of an operand lie along what is summed."""
+    monkeypatch.setattr(product_ops, "REUSED", 1)
+    a, b, out, *shapes = CONTRACTIONS[name]
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=(2, *shape)).T @ (1, 1j) for shape in shapes)
+    node = build.contract(leaf(x.T), leaf(y.T), (a, b, out))
+    letters = {label: chr(97 + k) for k, label in enumerate(dict.fromkeys(a + b))}
+    left, right, result = ("".join(letters[label] for label in part) for part in (a, b, out))
+    expected = np.einsum(f"{left},{right}->{result}", x.T, y.T)
+    np.testing.assert_allclose(value(node), expected, atol=1e-12)
+    found = [each.inputs[0].shape for each in toposort([node]) if each.op == "contract"]
+    deep = {"matmul": 1, "transposed out": 1, "batched": 1, "dot": 1, "two inner": 1}
+    assert len(found) == deep.get(name, 4)
+
+
+def test_complex_rows_of_a_matrix_are_read_as_they_lie() -> None:
+    """One row times a matrix: writing the matrix four times would take longer."""
+    row, matrix = (leaf(np.ones(shape, np.complex64)) for shape in ((1, 300), (300, 200)))
+    labels = ((0, 1), (1, 2), (0, 2))
+    node = build.contract(row, matrix, labels)
+    assert sum(each.op == "contract" for each in toposort([node])) == 4
+    node = build.contract(matrix, leaf(np.ones(200, np.complex64)), ((1, 2), (2,), (1,)))
+    assert sum(each.op == "contract" for each in toposort([node])) == 1
 
 
 @pytest.mark.parametrize("dtype", [d for d in ALL if d.kind != "bool"], ids=str)

@@ -44,6 +44,13 @@ def test_a_row_that_is_read_again_from_memory_takes_longer() -> None:
     assert large.together > 3 * small.together
 
 
+def test_short_runs_of_long_columns_stream_slowly() -> None:
+    """Blocks of 8 columns of 16 bits: read twice from memory they take longer than two kernels."""
+    assert not row_work((12544, 2048), (0,), 1, 2, GPU).is_together
+    assert row_work((3136, 2048), (0,), 1, 2, GPU).is_together, "read again from a cache"
+    assert row_work((12544, 2048), (0,), 1, 2, cores(8)).is_together
+
+
 def test_estimates_grow_with_the_elements() -> None:
     for target in (cores(1), cores(8), GPU):
         found = [row_work((rows, 1000), (1,), 1, 4, target) for rows in (1000, 4000, 16000)]

@@ -12,7 +12,7 @@ blocks do, a few rows each, when all are done.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, Union
 
 from picograd.codegen.cuts import below, depth_ends, single_axis
 from picograd.codegen.layout import Blocked, Layout
@@ -63,11 +63,13 @@ from picograd.target import Target
 MOST_SPLITS = 64
 # The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
 SMALL = 32, 32, 64
+NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
+Apart = Union[SimtSchedule, MmaSchedule, Tf32Schedule]  # whose parts all blocks may add
 Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
 
 
@@ -97,20 +99,30 @@ def build(
     products = [
         (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
     ]
-    options = [choices(*each, target, select) for each in products]
+    shares = shared_among([c for c, *_ in products], target)
+    options = [choices(*each, s, select) for each, s in zip(products, shares, strict=True)]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
     check(common, "products of one kernel have as many threads", kernel)
     threads, parts = 0, []
-    for each, schedules in zip(products, options, strict=True):
+    for each, schedules, share in zip(products, options, shares, strict=True):
         fitting = [
             s for s in schedules if s.threads == threads or (not threads and s.threads in common)
         ]
-        schedule, part = choose(kernel, each, fitting, target)
+        schedule, part = choose(kernel, each, fitting, share)
         threads = schedule.threads
         found = (form.build_part(each[0], schedule, target) for form in DIRECT)
         parts.append(next(filter(None, found), part))
     return TileKernel(kernel, tuple(parts), threads)
+
+
+def shared_among(products: list[Contraction], target: Target) -> list[Target]:
+    """Give each product of matrices as many processors as it has work, of all."""
+    if not all(map(contract_steps.is_plain, products)):
+        return [target] * len(products)
+    works = [product(c.sizes) for c in products]
+    counts = [target.multiprocessors * work // max(sum(works), 1) for work in works]
+    return [replace(target, multiprocessors=max(count, 1)) for count in counts]
 
 
 def arranged(c: Contraction, target: Target) -> Arranged:
@@ -187,7 +199,7 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
         MmaSchedule((128, 256, 64), (2, 4), 4, *majors),
         MmaSchedule((128, 256, 64), (2, 4), 3, *majors),
         MmaSchedule((128, 128, 64), (2, 2), 3, *majors),
-        MmaSchedule((64, 64, 64), (2, 2), 4, *majors),
+        MmaSchedule(NARROW, (2, 2), 4, *majors),
     ]
 
 
@@ -241,6 +253,8 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
 def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> int:
     """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
     blocks, is_small = target.multiprocessors, schedule.block == SMALL
+    if isinstance(schedule, MmaSchedule) and schedule.block == NARROW:
+        blocks *= max(target.shared_bytes // schedule.shared_bytes, 1)  # loads wait beside others
     if isinstance(schedule, Tf32Schedule) and not is_small:
         least = LEAST_TF32 // schedule.block[2]
         return max(1, min(schedule.resident * blocks // tiles, depth // least, MOST_SPLITS))
@@ -282,12 +296,12 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
 
 
-def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[SimtSchedule | Tf32Schedule]:
+def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[Apart]:
     """Tell whether all blocks add the parts of a tile, not the last one alone."""
     if schedule.block == SMALL:
         return False
-    if isinstance(schedule, SimtSchedule):
-        return splits >= contract_steps.MANY
+    if isinstance(schedule, SimtSchedule | MmaSchedule):
+        return contract_steps.is_long_sum(schedule, splits)
     return isinstance(schedule, Tf32Schedule)
 
 
@@ -381,7 +395,8 @@ class Piece:
 def piece_of_rows(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
     """Add a few rows, each thread all parts of some elements: where parts are few."""
     warps = threads // WARP
-    count = 1 << min(block.size, shape[0] // warps).bit_length() - 1
+    most = shape[0] // warps
+    count = max(n for n in range(1, min(block.size, most) + 1) if most % n == 0)
     m, n = Axis("m", shape[0] // count), Axis("n", shape[1])
     lanes = next(lanes for lanes in (4, 2, 1) if n.size % (lanes * WARP) == 0)
     layout = Blocked((m.size, n.size), (warps, WARP), (1, lanes))
@@ -406,16 +421,14 @@ def piece_of_columns(shape: tuple[int, int], block: Axis, threads: int) -> Piece
     return Piece((n, m), layout, every, place, number, count, turn)
 
 
-def apart_part(
-    c: Contraction, grid: Grid, acc: Tile, schedule: SimtSchedule | Tf32Schedule, main: MainLoop
-) -> TilePart:
+def apart_part(c: Contraction, grid: Grid, acc: Tile, schedule: Apart, main: MainLoop) -> TilePart:
     """Write the sum over splits, of pieces by each block, after all blocks left their tiles."""
     block_m, block_n = acc.shape
     splits, outputs = grid.split.size, (*grid.batch, grid.tile)
     cells, cell = product(axis.size for axis in outputs), position_over(outputs)
     block = Axis("piece", splits)  # as many sum as multiply: all are there at once
-    is_simt = isinstance(schedule, SimtSchedule)
-    sums = piece_of_columns if is_simt else piece_of_rows
+    is_many = not isinstance(schedule, Tf32Schedule) and splits >= contract_steps.MANY
+    sums = piece_of_columns if is_many else piece_of_rows
     piece = sums((block_m, block_n), block, schedule.threads)
     shape = (cells, splits, block_m, block_n)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
@@ -439,4 +452,6 @@ def apart_part(
     body = (For(piece.turn, steps),) if piece.turn.size > 1 else steps
     spaces = ((product(shape) * c.dtype.itemsize, False),)
     found = TilePart((*outputs, block), (total, partial), body, spaces, ahead=(ahead,))
-    return replace(found, together=schedule.resident)
+    return (
+        found if isinstance(schedule, MmaSchedule) else replace(found, together=schedule.resident)
+    )

@@ -46,6 +46,7 @@ OTHERS = [
     dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
     dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
     dict(m=70, n=50, k=2100, dtype=float64, a="km"),  # and all blocks add
+    dict(m=60, n=90, k=1300, dtype=float32, a="km"),  # a few rows each
     dict(m=512, n=10, k=4200, dtype=float32),
     *(
         dict(m=m, n=n, k=4200, dtype=float32, b=b)
@@ -58,6 +59,7 @@ OTHERS = [
         for b in ("kn", "nk")
     ),
     dict(m=64, n=64, k=2048, dtype=bfloat16),
+    dict(m=9, n=10, k=4400, dtype=bfloat16, a="km"),  # of tensor cores, and all blocks add
     dict(m=130, n=136, k=72, dtype=bfloat16, out_dtype=float32),
     dict(m=1, n=1, k=1, dtype=float32),
     dict(m=1, n=200, k=5, dtype=bfloat16),
@@ -359,13 +361,47 @@ def test_hopper_opcodes(b, tmp_path):
     assert "MEMBAR.ALL.GPU" not in sass, "a fence of the block, not of the GPU"
 
 
+@pytest.mark.parametrize(("sizes", "orders", "threads", "copies"), [
+    ((32, 257, 768), ("mk", "kn"), 128, True),  # rows between vectors
+    ((784, 256, 4096), ("km", "kn"), 128, False),
+    ((1000, 1000, 1001), ("mk", "kn"), 256, True),
+    ((2048, 2048, 2048), ("mk", "nk"), 256, False),  # vectors along K, turned in registers
+])  # fmt: skip
+def test_elements_are_copied_one_by_one_where_vectors_cannot_be(sizes, orders, threads, copies):
+    tiles = contract_cuda.build(matmul_kernel(*sizes, float32, *orders), H200)
+    assert tiles.threads == threads
+    assert ("copy_async_element(v" in source_of(tiles)[0]) == copies
+
+
+def test_small_products_have_small_tiles():
+    for sizes, batch, block in (((32, 32, 32), 4096, 32), ((128, 784, 64), 1, 32)):
+        tiles = contract_cuda.build(matmul_kernel(*sizes, float32, batch=batch), H200)
+        assert tiles.parts[0].tiles[0].shape == (block, block) and tiles.threads == 64
+
+
+def test_products_of_one_kernel_share_the_processors():
+    """Four products of 512 x 512 x 512 fill them with fewer parts of K each than one would."""
+    alone = matmul_kernel(512, 512, 512, float32)
+    four = dataclasses.replace(alone, parts=alone.parts * 4)
+    counts = [contract_cuda.build(each, H200).parts[0].grid[-1].size for each in (alone, four)]
+    assert counts[0] > counts[1]
+
+
+def test_odd_rows_of_16_bits_have_as_many_blocks_as_fit():
+    """Their elements come one by one: three blocks a processor wait less than one (measured)."""
+    (part,) = contract_cuda.build(matmul_kernel(8, 4093, 4097, bfloat16, b="kn"), H200).parts
+    assert part.grid[-1].size == 6 and part.blocks == 384
+
+
 def test_large_problems_use_large_tiles_and_long_ones_split():
     large = contract_cuda.build(matmul_kernel(4096, 4096, 4096, bfloat16), H200, uses_no_boxes)
     assert large.parts[0].steps[0].schedule.block == (128, 256, 64)
     assert large.threads == 256
     long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)
     (ahead,) = long.parts[0].ahead
-    assert ahead.blocks == long.parts[0].blocks > 2 * 132, "who multiplies adds then"
+    assert ahead.blocks == long.parts[0].blocks > 132, "who multiplies adds then"
+    wide = contract_cuda.build(matmul_kernel(512, 512, 8192, float32, "km"), H200).parts[0]
+    assert wide.ahead and wide.tiles[0].shape == (16, 128), "a few rows of a large tile each"
     few = contract_cuda.build(matmul_kernel(64, 64, 1024, float32), H200).parts[0]
     assert few.grid[-1].size == 16 and not few.ahead
     assert [is_zeroed for _, is_zeroed in few.workspaces] == [False, True]
@@ -386,6 +422,7 @@ def test_float32_is_multiplied_in_large_tiles_whose_sums_are_split(n, block, spl
     """Products without tensor cores take so long that a few rows of K are worth a block."""
     tiles = contract_cuda.build(matmul_kernel(n, n, n, float32, b="nk"), H200)
     (part,) = tiles.parts
-    assert part.tiles[0].shape == block and part.grid[-1].size == splits
+    (first, *_) = (*part.ahead, part)
+    assert first.tiles[0].shape == block and part.grid[-1].size == splits
     _, log = compile_cuda(source_of(tiles)[0], "sm_90a")
     assert "0 bytes spill stores" in log
