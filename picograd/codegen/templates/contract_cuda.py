@@ -108,8 +108,9 @@ def build(
         ]
         schedule, part = choose(kernel, each, fitting, target)
         threads = schedule.threads
-        found = (form.build_part(each[0], schedule, target) for form in DIRECT)
-        parts.append(next(filter(None, found), part))
+        if len(products) > 1 and isinstance(schedule, SimtSchedule):
+            part = replace(part, together=part.together or schedule.resident)
+        parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
 
 
@@ -122,11 +123,17 @@ def arranged(c: Contraction, target: Target) -> Arranged:
 def choose(
     kernel: Kernel, arranged: Arranged, schedules: Iterable[Schedule], target: Target
 ) -> tuple[Schedule, TilePart]:
-    """Write a product with the first schedule that can run well, or else the last."""
+    """Write a product with the first schedule that can run well, or else the last.
+
+    A direct form takes the place of a schedule whose tiles would take longer.
+    """
     contraction, dtype, _ = arranged
     for schedule in schedules:
-        grid = make_grid(contraction, schedule, target)
-        part = write_part(contraction, schedule, grid, dtype)
+        direct = (form.build_part(contraction, schedule, target) for form in DIRECT)
+        part = next(filter(None, direct), None)
+        if part is None:
+            grid = make_grid(contraction, schedule, target)
+            part = write_part(contraction, schedule, grid, dtype)
         if suits(kernel, schedule, part):
             break
     return schedule, part
