@@ -123,20 +123,23 @@ def arranged(c: Contraction, target: Target) -> Arranged:
 def choose(
     kernel: Kernel, arranged: Arranged, schedules: Iterable[Schedule], target: Target
 ) -> tuple[Schedule, TilePart]:
-    """Write a product with the first schedule that can run well, or else the last.
-
-    A direct form takes the place of a schedule whose tiles would take longer.
-    """
-    contraction, dtype, _ = arranged
+    """Write a product with the first schedule that can run well, or else the last."""
     for schedule in schedules:
-        direct = (form.build_part(contraction, schedule, target) for form in DIRECT)
-        part = next(filter(None, direct), None)
-        if part is None:
-            grid = make_grid(contraction, schedule, target)
-            part = write_part(contraction, schedule, grid, dtype)
+        part = write(arranged, schedule, target)
         if suits(kernel, schedule, part):
             break
     return schedule, part
+
+
+def write(arranged: Arranged, schedule: Schedule, target: Target) -> TilePart:
+    """Write a product directly if tiles of a schedule would take longer, else in these."""
+    contraction, dtype, _ = arranged
+    for form in DIRECT:
+        part = form.build_part(contraction, schedule, target)
+        if part is not None:
+            return part
+    grid = make_grid(contraction, schedule, target)
+    return write_part(contraction, schedule, grid, dtype)
 
 
 def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:
