@@ -164,8 +164,11 @@ def plan_of(c: Contraction, target: Target) -> Plan | None:
 def shared_by(expr: Expr, elements: Sequence[Axis], taps: Sequence[Axis]) -> list[Slide]:
     """List the windows that slide through an operand, its guards among what they move."""
     indices = [index for each in walk(expr) for index in indices_of(each)]
-    found = slides_of(expr, elements, taps)
-    return [slide for slide in found if all(map(slide.makes, indices))]
+    # by itself each tap, lest one that guards leave out is in the way of another
+    found = [slide for tap in taps for slide in slides_of(expr, elements, (tap,))]
+    moving = [slide for slide in found if all(map(slide.makes, indices))]
+    distinct = {slide.element for slide in moving}
+    return moving if len(distinct) == len(moving) else []
 
 
 def write_part(plan: Plan) -> TilePart:
@@ -175,8 +178,10 @@ def write_part(plan: Plan) -> TilePart:
     chunk = Axis("rows", ceil_div(c.sizes[1], plan.rows))
     row = Axis("row", plan.rows)
     first = axis_index(chunk) * plan.rows
-    rows = role(c.rows, first + axis_index(row))
-    dims = space.dims[0], row, space.dims[1]
+    number = first + axis_index(row)
+    rows = role(c.rows, number)
+    thread, near = space.dims
+    dims = thread, row, near
     acc = alone("acc", dims)
     tiles = [acc]
     steps: list[Step] = [Assign("acc", dims, const(0, c.dtype))]
