@@ -35,9 +35,15 @@ CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
-    """Combine two values of a monoid: which of two zeros or NaNs is the extreme may differ."""
-    if monoid in ("max", "min") and emitter.dtype(a) is float32:
+    """Combine two values of a monoid: which of two zeros or NaNs is the extreme may differ.
+
+    A product is added by the instruction that multiplies, as on a CPU: the compiler joins none.
+    """
+    dtype, made = emitter.dtype(a), emitter.instructions[b]
+    if monoid in ("max", "min") and dtype is float32:
         return emitter.add(COMBINE[monoid], float32, (a, b), "reduce", emitter.lanes(a))
+    if monoid == "sum" and dtype is float32 and made.op == COMBINE["prod"] and made.lanes == 1:
+        return emitter.raw("fma", dtype, *made.args, a)
     return emitter.apply(COMBINE[monoid], a, b)
 
 
