@@ -139,7 +139,8 @@ class SimtSchedule:
     """How a block multiplies without tensor cores: `vector` x `vector` patches of each thread.
 
     Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
-    `resident` blocks share a processor; `rate`: how fast they multiply, of what it can.
+    `resident` blocks share a processor, which registers are only kept for if it `is_bound`;
+    `rate`: how fast they multiply, of what it can.
     """
 
     block: tuple[int, int, int]  # m, n, k
@@ -150,6 +151,7 @@ class SimtSchedule:
     b_is_k_major: bool = True
     resident: int = 1
     rate: float = 1.0
+    is_bound: bool = False
 
     @property
     def layout(self) -> Blocked:

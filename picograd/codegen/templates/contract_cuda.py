@@ -10,7 +10,7 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 blocks do, a few rows each, when all are done.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -97,21 +97,29 @@ def build(
     products = [
         (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
     ]
-    options = [choices(*each, target, select) for each in products]
+    if len(products) > 1:  # blocks beside others have not the registers of few threads
+        options = [
+            choices(*each, target, lambda s: select(s) and not is_bound(s)) for each in products
+        ]
+    else:
+        options = [choices(*each, target, select) for each in products]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
     check(common, "products of one kernel have as many threads", kernel)
-    threads, parts = 0, []
+    parts = []
     for each, schedules in zip(products, options, strict=True):
-        fitting = [
-            s for s in schedules if s.threads == threads or (not threads and s.threads in common)
-        ]
-        schedule, part = choose(kernel, each, fitting, target)
-        threads = schedule.threads
-        if len(products) > 1 and isinstance(schedule, SimtSchedule):
+        fitting = [schedule for schedule in schedules if schedule.threads in common]
+        schedule, threads, part = choose(kernel, each, fitting, target)
+        common = {threads}
+        if isinstance(schedule, SimtSchedule) and (schedule.is_bound or len(products) > 1):
             part = replace(part, together=part.together or schedule.resident)
         parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
+
+
+def is_bound(schedule: Schedule) -> bool:
+    """Tell whether a schedule needs the compiler to keep registers for its resident blocks."""
+    return isinstance(schedule, SimtSchedule) and schedule.is_bound
 
 
 def arranged(c: Contraction, target: Target) -> Arranged:
@@ -121,25 +129,24 @@ def arranged(c: Contraction, target: Target) -> Arranged:
 
 
 def choose(
-    kernel: Kernel, arranged: Arranged, schedules: Iterable[Schedule], target: Target
-) -> tuple[Schedule, TilePart]:
-    """Write a product with the first schedule that can run well, or else the last."""
+    kernel: Kernel, arranged: Arranged, schedules: Sequence[Schedule], target: Target
+) -> tuple[Schedule, int, TilePart]:
+    """Write a product with the first schedule that can run well, or else the last; its threads.
+
+    A direct form takes the place of tiles that would take longer, if a schedule has its threads.
+    """
+    contraction, dtype, _ = arranged
+    direct = DIRECT if contract_direct.THREADS in {s.threads for s in schedules} else ()
     for schedule in schedules:
-        part = write(arranged, schedule, target)
+        for form in direct:
+            part = form.build_part(contraction, schedule, target)
+            if part is not None:
+                return schedule, contract_direct.THREADS, part
+        grid = make_grid(contraction, schedule, target)
+        part = write_part(contraction, schedule, grid, dtype)
         if suits(kernel, schedule, part):
             break
-    return schedule, part
-
-
-def write(arranged: Arranged, schedule: Schedule, target: Target) -> TilePart:
-    """Write a product directly if tiles of a schedule would take longer, else in these."""
-    contraction, dtype, _ = arranged
-    for form in DIRECT:
-        part = form.build_part(contraction, schedule, target)
-        if part is not None:
-            return part
-    grid = make_grid(contraction, schedule, target)
-    return write_part(contraction, schedule, grid, dtype)
+    return schedule, schedule.threads, part
 
 
 def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:

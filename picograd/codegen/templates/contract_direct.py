@@ -118,11 +118,9 @@ def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart |
 
 def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
     """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
-    if not isinstance(schedule, SimtSchedule) or schedule.threads != THREADS:
+    if not isinstance(schedule, SimtSchedule) or c.dtype is not float32:
         return False
-    if c.dtype is not float32 or not c.depth:
-        return False
-    if c.ends or c.windows or c.number:
+    if c.ends or c.windows or c.number or not c.depth:
         return False
     if any(compute.reduce for compute in c.computes[1:]):
         return False
@@ -141,8 +139,10 @@ def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
 def plan_of(c: Contraction, target: Target) -> Plan | None:
     """Choose how to compute a product directly; None if lines of places are too short for it."""
     side = c if c.sizes[1] <= c.sizes[2] else swap(c)
+    if len(side.columns) < 2:
+        return None
     *others, last = side.columns
-    if not others or last.size < SHORTEST:
+    if last.size < SHORTEST:
         return None
     step = strides(side.b, (last,))[last]
     is_near = 1 <= step <= FARTHEST
@@ -186,7 +186,8 @@ def write_part(plan: Plan) -> TilePart:
     tiles = [acc]
     steps: list[Step] = [Assign("acc", dims, const(0, c.dtype))]
     steps += each_piece(plan, space, rows, row, tiles)
-    total = element("acc", map(axis_index, dims))
+    here = map(axis_index, dims)
+    total = element("acc", here)
     conditions = (*space.conditions, *rows.conditions)
     values = {**rows.values, **space.axes}
     sums = {c.number: total}

@@ -12,6 +12,7 @@ A row of `SCHEDULES` is a tile; the estimate says how many times processors mult
 the last wave is, and what it takes to add the parts where K is split over blocks.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
@@ -19,7 +20,7 @@ from picograd.codegen.boxes import Depth
 from picograd.codegen.operands import Contraction, narrow, role, size_of
 from picograd.codegen.tensor_core import SimtSchedule
 from picograd.codegen.windows import unguarded
-from picograd.dtype import DType, int64
+from picograd.dtype import DType, float32, int64
 from picograd.helpers import ceil_div
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
@@ -157,6 +158,12 @@ FEW_ROWS = (
     SimtSchedule((32, 64, 16), (8, 16), 4, 2, resident=6, rate=0.62),
     SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.68),
 )
+# Of patches of images, and rates beside the others' on an H200 (docs/records/0014-convolutions).
+IMAGES = (
+    SimtSchedule((64, 96, 16), (16, 8), 4, resident=4, rate=0.72, is_bound=True),
+    SimtSchedule((64, 128, 16), (16, 8), 4, resident=4, rate=0.77, is_bound=True),
+    SimtSchedule((64, 256, 16), (8, 32), 4, resident=2, rate=0.88, is_bound=True),
+)
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
 FILL = 4  # to begin and to store a tile: as so many positions of K
 ADDED = 80  # to leave a part of a tile in memory, and to add it
@@ -171,6 +178,9 @@ def sorted_options(
     """List the schedules of a dtype, 16-byte vectors of each operand, the fastest first."""
     found = (DOUBLE,) if dtype.itemsize == 8 else (*few_tiles(c), *SCHEDULES)
     a, b = majors
+    if dtype is float32 and len(wide(c.depth)) > 1:
+        is_slow = b and c.depth[-1].size < SCHEDULES[0].block[2]  # short runs along K
+        found += () if is_slow else IMAGES
     options = [replace(each, a_is_k_major=a, b_is_k_major=b) for each in found]
 
     def best(schedule: SimtSchedule) -> float:
@@ -185,14 +195,16 @@ def few_tiles(c: Contraction) -> list[SimtSchedule]:
     Not of images, whose patches few threads bring more slowly.
     """
     _, m, n, _ = c.sizes
-    deep = [axis for axis in c.depth if axis.size > 1]
-    if min(m, n) > FEW:
-        return []
-    if len(deep) > 1:
+    if min(m, n) > FEW or len(wide(c.depth)) > 1:
         return []
     if m > n:
         return [each.turned() for each in FEW_ROWS]
     return [*FEW_ROWS]
+
+
+def wide(axes: Iterable[Axis]) -> list[Axis]:
+    """List the axes of several positions."""
+    return [axis for axis in axes if axis.size > 1]
 
 
 def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
