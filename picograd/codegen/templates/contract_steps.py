@@ -95,14 +95,17 @@ def ranges_of(
 
 def bound(axes: tuple[Axis, ...], position: tuple[int, ...]) -> dict[Axis, Index]:
     """Give axes their positions."""
-    return dict(zip(axes, map(constant, position), strict=True))
+    places = map(constant, position)
+    return dict(zip(axes, places, strict=True))
 
 
 def axes_of_tiles(axes: tuple[Axis, ...], size: int) -> tuple[Axis, ...]:
     """Find the axes that have one position in each tile of `size` flat positions."""
-    wide = tuple(axis for axis in axes if axis.size > 1)
-    whole = [place for place in range(len(wide)) if size_of(wide[place:]) % size == 0]
-    return wide[: max(whole, default=0)]
+    real = tuple(wide(axes))
+    places = range(len(real))
+    whole = [place for place in places if size_of(real[place:]) % size == 0]
+    count = max(whole, default=0)
+    return real[:count]
 
 
 def range_at(tests: list[Condition], fixed: dict[Axis, Index], depth: Depth) -> Range:
@@ -159,10 +162,11 @@ FEW_ROWS = (
     SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.68),
 )
 # Of patches of images, and rates beside the others' on an H200 (docs/records/0014-convolutions).
+IMAGE = SimtSchedule((64, 128, 16), (16, 8), 4, resident=4, rate=0.77, is_bound=True)
 IMAGES = (
-    SimtSchedule((64, 96, 16), (16, 8), 4, resident=4, rate=0.72, is_bound=True),
-    SimtSchedule((64, 128, 16), (16, 8), 4, resident=4, rate=0.77, is_bound=True),
-    SimtSchedule((64, 256, 16), (8, 32), 4, resident=2, rate=0.88, is_bound=True),
+    replace(IMAGE, block=(64, 96, 16), rate=0.72),
+    IMAGE,
+    replace(IMAGE, block=(64, 256, 16), threads_mn=(8, 32), resident=2, rate=0.88),
 )
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
 FILL = 4  # to begin and to store a tile: as so many positions of K
@@ -179,12 +183,14 @@ def sorted_options(
     found = (DOUBLE,) if dtype.itemsize == 8 else (*few_tiles(c), *SCHEDULES)
     a, b = majors
     if dtype is float32 and len(wide(c.depth)) > 1:
-        is_slow = b and c.depth[-1].size < SCHEDULES[0].block[2]  # short runs along K
-        found += () if is_slow else IMAGES
+        run = c.depth[-1].size if b else IMAGE.block[1]
+        if run >= IMAGE.block[2]:  # else what a thread reads lies apart
+            found += IMAGES
     options = [replace(each, a_is_k_major=a, b_is_k_major=b) for each in found]
 
     def best(schedule: SimtSchedule) -> float:
-        return cost(c, schedule, split_count(c, schedule, target), target)
+        splits = split_count(c, schedule, target)
+        return cost(c, schedule, splits, target)
 
     return sorted(options, key=best)
 
@@ -197,8 +203,9 @@ def few_tiles(c: Contraction) -> list[SimtSchedule]:
     _, m, n, _ = c.sizes
     if min(m, n) > FEW or len(wide(c.depth)) > 1:
         return []
+    turned = [each.turned() for each in FEW_ROWS]
     if m > n:
-        return [each.turned() for each in FEW_ROWS]
+        return turned
     return [*FEW_ROWS]
 
 
@@ -218,7 +225,12 @@ def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     steps = ceil_div(k, block_k)
     most = min(steps // LEAST_STEPS, max(wave, MANY))
     most = max(most, 1)
-    return min(range(1, most + 1), key=lambda splits: cost(c, schedule, splits, target))
+    counts = range(1, most + 1)
+
+    def taken(splits: int) -> float:
+        return cost(c, schedule, splits, target)
+
+    return min(counts, key=taken)
 
 
 def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) -> float:
