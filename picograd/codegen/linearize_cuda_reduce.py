@@ -35,9 +35,15 @@ CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
-    """Combine two values of a monoid: which of two zeros or NaNs is the extreme may differ."""
-    if monoid in ("max", "min") and emitter.dtype(a) is float32:
+    """Combine two values of a monoid: which of two zeros or NaNs is the extreme may differ.
+
+    A product is added by the instruction that multiplies, as on a CPU: the compiler joins none.
+    """
+    dtype, made = emitter.dtype(a), emitter.instructions[b]
+    if monoid in ("max", "min") and dtype is float32:
         return emitter.add(COMBINE[monoid], float32, (a, b), "reduce", emitter.lanes(a))
+    if monoid == "sum" and dtype is float32 and made.op == COMBINE["prod"] and made.lanes == 1:
+        return emitter.raw("fma", dtype, *made.args, a)
     return emitter.apply(COMBINE[monoid], a, b)
 
 
@@ -134,8 +140,7 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     else:  # what is summed is stored too, and computed once
         every = tuple([replace(each, expr=relaxed(each.expr, ())) for each in every])
         steps = [each for each in every if isinstance(each, Accumulate)]
-    step, emitter = steps[0], block.emitter
-    layout = step.layout
+    step, layout, emitter = steps[0], steps[0].layout, block.emitter
     if isinstance(layout, WgmmaAccumulator):
         accumulate_fragment(block, step)
         return
@@ -171,8 +176,7 @@ def reduce_elements(
 ) -> list[tuple[Accumulate, int]]:
     """Reduce what a thread has of the same elements; each reduction, and its partial results."""
     steps = [each for each in every if isinstance(each, Accumulate)]
-    emitter, step = block.emitter, steps[0]
-    count = len(step.dims)
+    emitter, step, count = block.emitter, steps[0], len(steps[0].dims)
     is_alone = product(step.layout.threads[count:]) == 1  # type: ignore[union-attr]
     partials = [start(block, each, lanes, found if is_alone else None) for each in steps]
     with ExitStack() as inner:
@@ -182,8 +186,7 @@ def reduce_elements(
         inside(block, inner, found, mask)
         for each, (partial, first) in zip(steps, partials, strict=True):
             dtype = emitter.dtype(partial)
-            value = emitter.value(rewrite(each.expr, values))
-            value = emitter.cast(value, dtype)
+            value = emitter.cast(emitter.value(rewrite(each.expr, values)), dtype)
             if mask is not None:
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
             add_lanes(block, each.monoid, found, partial, lanes, value)

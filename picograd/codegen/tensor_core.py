@@ -139,8 +139,9 @@ class SimtSchedule:
     """How a block multiplies without tensor cores: `vector` x `vector` patches of each thread.
 
     Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
-    `resident` blocks share a processor; `rate`: how fast they multiply, of what it can. With
-    `has_single`, what cannot be copied in vectors is copied element by element.
+    `resident` blocks share a processor, which registers are only kept for if it `is_bound`;
+    `rate`: how fast they multiply, of what it can. With `has_single`, what cannot be copied in
+    vectors is copied element by element.
     """
 
     block: tuple[int, int, int]  # m, n, k
@@ -152,6 +153,7 @@ class SimtSchedule:
     resident: int = 1
     rate: float = 1.0
     has_single: bool = False
+    is_bound: bool = False
 
     @property
     def layout(self) -> Blocked:

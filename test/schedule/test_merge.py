@@ -7,6 +7,7 @@ from plan_support import TARGET, check_plan, copies, leaf, spread
 from picograd.dtype import float16
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.graph.shape import ConvSpec
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -30,6 +31,20 @@ def test_products_that_do_not_wait_for_each_other_are_one_launch() -> None:
     assert shape_of(check_plan([*roots, after])) == [("contract", 2), ("contract", 1)]
     outer = build.matmul(leaf(20, 1), leaf(1, 5))  # no sum: a map
     assert sorted(shape_of(check_plan([roots[0], outer]))) == [("contract", 1), ("map", 1)]
+
+
+def test_convolutions_of_few_channels_share_no_launch_on_a_gpu() -> None:
+    """They may have no tiles: blocks of tiles beside them would be few, or sums in local memory."""
+    spec = ConvSpec((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1))
+
+    def parts(images: int, channels: int) -> list[int]:
+        x = leaf(images, 1, 8, 32, 32)
+        both = [build.conv(x, leaf(1, n, 8, 3, 3), spec) for n in (channels, channels + 64)]
+        return [count for _, count in shape_of(schedule(both, GPU))]
+
+    assert parts(64, 32) == [1, 1]
+    assert parts(64, 64) == [2], "tiles beside tiles"
+    assert parts(4, 32) == [2], "too few places for anything but tiles"
 
 
 def test_small_reductions_of_any_domain_are_one_launch() -> None:

@@ -10,7 +10,7 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 blocks do, a few rows each, when all are done.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
@@ -100,20 +100,29 @@ def build(
         (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
     ]
     shares = shared_among([c for c, *_ in products], target)
-    options = [choices(*each, s, select) for each, s in zip(products, shares, strict=True)]
+    is_alone = len(products) == 1
+
+    def may_be(schedule: Schedule) -> bool:  # blocks beside others have not all registers
+        return select(schedule) and (is_alone or not is_bound(schedule))
+
+    options = [choices(*each, s, may_be) for each, s in zip(products, shares, strict=True)]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
     check(common, "products of one kernel have as many threads", kernel)
-    threads, parts = 0, []
+    parts = []
     for each, schedules, share in zip(products, options, shares, strict=True):
-        fitting = [
-            s for s in schedules if s.threads == threads or (not threads and s.threads in common)
-        ]
-        schedule, part = choose(kernel, each, fitting, share)
-        threads = schedule.threads
-        found = (form.build_part(each[0], schedule, target) for form in DIRECT)
-        parts.append(next(filter(None, found), part))
+        fitting = [schedule for schedule in schedules if schedule.threads in common]
+        schedule, threads, part = choose(kernel, each, fitting, share)
+        common = {threads}
+        if isinstance(schedule, SimtSchedule) and (schedule.is_bound or not is_alone):
+            part = replace(part, together=part.together or schedule.resident)
+        parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
+
+
+def is_bound(schedule: Schedule) -> bool:
+    """Tell whether a schedule needs the compiler to keep registers for its resident blocks."""
+    return isinstance(schedule, SimtSchedule) and schedule.is_bound
 
 
 def shared_among(products: list[Contraction], target: Target) -> list[Target]:
@@ -132,16 +141,24 @@ def arranged(c: Contraction, target: Target) -> Arranged:
 
 
 def choose(
-    kernel: Kernel, arranged: Arranged, schedules: Iterable[Schedule], target: Target
-) -> tuple[Schedule, TilePart]:
-    """Write a product with the first schedule that can run well, or else the last."""
+    kernel: Kernel, arranged: Arranged, schedules: Sequence[Schedule], target: Target
+) -> tuple[Schedule, int, TilePart]:
+    """Write a product with the first schedule that can run well, or else the last; its threads.
+
+    A direct form takes the place of tiles that would take longer, if a schedule has its threads.
+    """
     contraction, dtype, _ = arranged
+    direct = DIRECT if contract_direct.THREADS in {s.threads for s in schedules} else ()
     for schedule in schedules:
+        for form in direct:
+            part = form.build_part(contraction, schedule, target)
+            if part is not None:
+                return schedule, contract_direct.THREADS, part
         grid = make_grid(contraction, schedule, target)
         part = write_part(contraction, schedule, grid, dtype)
         if suits(kernel, schedule, part):
             break
-    return schedule, part
+    return schedule, schedule.threads, part
 
 
 def suits(kernel: Kernel, schedule: Schedule, part: TilePart) -> bool:

@@ -118,11 +118,9 @@ def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart |
 
 def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
     """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
-    if not isinstance(schedule, SimtSchedule) or schedule.threads != THREADS:
+    if not isinstance(schedule, SimtSchedule) or c.dtype is not float32:
         return False
-    if c.dtype is not float32 or not c.depth:
-        return False
-    if c.ends or c.windows or c.number:
+    if c.ends or c.windows or c.number or not c.depth:
         return False
     if any(compute.reduce for compute in c.computes[1:]):
         return False
@@ -141,8 +139,10 @@ def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
 def plan_of(c: Contraction, target: Target) -> Plan | None:
     """Choose how to compute a product directly; None if lines of places are too short for it."""
     side = c if c.sizes[1] <= c.sizes[2] else swap(c)
+    if len(side.columns) < 2:
+        return None
     *others, last = side.columns
-    if not others or last.size < SHORTEST:
+    if last.size < SHORTEST:
         return None
     step = strides(side.b, (last,))[last]
     is_near = 1 <= step <= FARTHEST
@@ -164,8 +164,11 @@ def plan_of(c: Contraction, target: Target) -> Plan | None:
 def shared_by(expr: Expr, elements: Sequence[Axis], taps: Sequence[Axis]) -> list[Slide]:
     """List the windows that slide through an operand, its guards among what they move."""
     indices = [index for each in walk(expr) for index in indices_of(each)]
-    found = slides_of(expr, elements, taps)
-    return [slide for slide in found if all(map(slide.makes, indices))]
+    # by itself each tap, lest one that guards leave out is in the way of another
+    found = [slide for tap in taps for slide in slides_of(expr, elements, (tap,))]
+    moving = [slide for slide in found if all(map(slide.makes, indices))]
+    distinct = {slide.element for slide in moving}
+    return moving if len(distinct) == len(moving) else []
 
 
 def write_part(plan: Plan) -> TilePart:
@@ -175,13 +178,16 @@ def write_part(plan: Plan) -> TilePart:
     chunk = Axis("rows", ceil_div(c.sizes[1], plan.rows))
     row = Axis("row", plan.rows)
     first = axis_index(chunk) * plan.rows
-    rows = role(c.rows, first + axis_index(row))
-    dims = space.dims[0], row, space.dims[1]
+    number = first + axis_index(row)
+    rows = role(c.rows, number)
+    thread, near = space.dims
+    dims = thread, row, near
     acc = alone("acc", dims)
     tiles = [acc]
     steps: list[Step] = [Assign("acc", dims, const(0, c.dtype))]
     steps += each_piece(plan, space, rows, row, tiles)
-    total = element("acc", map(axis_index, dims))
+    here = map(axis_index, dims)
+    total = element("acc", here)
     conditions = (*space.conditions, *rows.conditions)
     values = {**rows.values, **space.axes}
     sums = {c.number: total}

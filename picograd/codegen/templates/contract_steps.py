@@ -12,6 +12,7 @@ A row of `SCHEDULES` is a tile; the estimate says how many times processors mult
 the last wave is, and what it takes to add the parts where K is split over blocks.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
@@ -19,7 +20,7 @@ from picograd.codegen.boxes import Depth
 from picograd.codegen.operands import Contraction, narrow, role, size_of
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.windows import unguarded
-from picograd.dtype import DType, int64
+from picograd.dtype import DType, float32, int64
 from picograd.helpers import ceil_div, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
@@ -94,14 +95,17 @@ def ranges_of(
 
 def bound(axes: tuple[Axis, ...], position: tuple[int, ...]) -> dict[Axis, Index]:
     """Give axes their positions."""
-    return dict(zip(axes, map(constant, position), strict=True))
+    places = map(constant, position)
+    return dict(zip(axes, places, strict=True))
 
 
 def axes_of_tiles(axes: tuple[Axis, ...], size: int) -> tuple[Axis, ...]:
     """Find the axes that have one position in each tile of `size` flat positions."""
-    wide = tuple(axis for axis in axes if axis.size > 1)
-    whole = [place for place in range(len(wide)) if size_of(wide[place:]) % size == 0]
-    return wide[: max(whole, default=0)]
+    real = tuple(wide(axes))
+    places = range(len(real))
+    whole = [place for place in places if size_of(real[place:]) % size == 0]
+    count = max(whole, default=0)
+    return real[:count]
 
 
 def range_at(tests: list[Condition], fixed: dict[Axis, Index], depth: Depth) -> Range:
@@ -170,6 +174,13 @@ FEW_ROWS = (
     SimtSchedule((32, 64, 16), (8, 16), 4, 2, resident=6, rate=0.5),
     SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.52),
 )
+# Of patches of images, and rates beside the others' on an H200 (docs/records/0014-convolutions).
+IMAGE = SimtSchedule((64, 128, 16), (16, 8), 4, resident=4, rate=0.77, is_bound=True)
+IMAGES = (
+    replace(IMAGE, block=(64, 96, 16), rate=0.72),
+    IMAGE,
+    replace(IMAGE, block=(64, 256, 16), threads_mn=(8, 32), resident=2, rate=0.88),
+)
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
 # To begin and to store a tile: as so many positions of K.
 FILL = 4
@@ -189,8 +200,7 @@ EVEN = 128  # threads that keep all parts of a processor busy: smaller blocks co
 
 def is_plain(c: Contraction) -> bool:
     """Tell whether operands are matrices, not the patches of images."""
-    deep = [axis for axis in c.depth if axis.size > 1]
-    return len(deep) <= 1
+    return len(wide(c.depth)) <= 1
 
 
 def sorted_options(
@@ -202,12 +212,17 @@ def sorted_options(
         found = [*few_tiles(c), *PLAIN] if is_plain(c) else [*SCHEDULES]
     has_single = is_plain(c) and target.has_async
     a, b = majors
+    if dtype is float32 and not is_plain(c):
+        run = c.depth[-1].size if b else IMAGE.block[1]
+        if run >= IMAGE.block[2]:  # else what a thread reads lies apart
+            found += IMAGES
     options = [
         replace(each, a_is_k_major=a, b_is_k_major=b, has_single=has_single) for each in found
     ]
 
     def best(schedule: SimtSchedule) -> float:
-        return cost(c, schedule, split_count(c, schedule, target), target)
+        splits = split_count(c, schedule, target)
+        return cost(c, schedule, splits, target)
 
     return sorted(options, key=best)
 
@@ -217,9 +232,15 @@ def few_tiles(c: Contraction) -> list[SimtSchedule]:
     _, m, n, _ = c.sizes
     if min(m, n) > FEW:
         return []
+    turned = [each.turned() for each in FEW_ROWS]
     if m > n:
-        return [each.turned() for each in FEW_ROWS]
+        return turned
     return [*FEW_ROWS]
+
+
+def wide(axes: Iterable[Axis]) -> list[Axis]:
+    """List the axes of several positions."""
+    return [axis for axis in axes if axis.size > 1]
 
 
 def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
@@ -233,7 +254,12 @@ def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     steps = ceil_div(k, block_k)
     most = min(steps // LEAST_STEPS, max(wave, MANY))
     most = max(most, 1)
-    return min(range(1, most + 1), key=lambda splits: cost(c, schedule, splits, target))
+    counts = range(1, most + 1)
+
+    def taken(splits: int) -> float:
+        return cost(c, schedule, splits, target)
+
+    return min(counts, key=taken)
 
 
 def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) -> float:

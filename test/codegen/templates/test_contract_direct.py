@@ -5,6 +5,7 @@ import pytest
 from contractions import Case, conv
 
 from picograd.codegen import interpret_tile
+from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.operands import Contraction, analyse
 from picograd.codegen.templates import contract_cuda, contract_direct
 from picograd.codegen.tile import MainLoop, TileKernel, verify
@@ -29,6 +30,7 @@ def contraction(case: Case) -> Contraction:
         conv((3, 6, 8, 8), 8, 1, channels_last=False),  # nothing slides
         conv((1, 6, 9, 80), 13, 5, padding=2, channels_last=False),  # pieces
         conv((1, 6, 9, 3), 17, 3, padding=1, channels_last=False),  # a row beyond the end
+        conv((2, 8, 8, 9), 5, 3, padding=2, channels_last=False),  # channels look like rows
     ],
 )
 def test_values(case: Case) -> None:
@@ -40,6 +42,20 @@ def test_values(case: Case) -> None:
     arrays = [*(np.array(each).ravel() for each in case.inputs), out]
     interpret_tile.interpret(tiles, arrays, [])
     np.testing.assert_allclose(out, case.expected.ravel(), rtol=2e-5, atol=2e-4)
+
+
+def test_channels_are_not_in_the_way_of_taps() -> None:
+    """Results larger than images: what a guard leaves out looks as if channels slid along rows."""
+    case = conv((2, 8, 8, 9), 5, 3, padding=2, channels_last=False)
+    plan = contract_direct.plan_of(contraction(case), TARGET)
+    assert plan is not None and plan.slide is not None and plan.slide.tap.size == 3
+
+
+def test_one_instruction_multiplies_and_adds() -> None:
+    """The compiler is told to join none: apart they took one and a half times as long."""
+    case = conv((16, 64, 64, 8), 3, 3, padding=1, channels_last=False)
+    program = linearize(contract_cuda.build(case.kernel, TARGET), TARGET)
+    assert any(each.op == "fma" for each in program.instructions)
 
 
 def is_direct(case: Case) -> bool:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from box_convolutions import TWO, both_gradients, leaf, plan_of, read_leaf, run
 from box_products import only
-from cuda_tools import H200, compile_cuda, source_of
+from contractions import conv
+from cuda_tools import H200, compile_cuda, matmul_kernel, source_of
 
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_steps import axes_of_tiles, choose
+from picograd.dtype import float32
 from picograd.graph.gradient import gradient
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.index import Axis, axis_index, evaluate
@@ -114,3 +116,12 @@ def test_a_chosen_number(values):
     axis = Axis("number", len(values))
     index = choose(axis_index(axis), values)
     assert [read_index(index, {axis: n}) for n in range(len(values))] == values
+
+
+def test_patches_of_images_have_tiles_of_their_own():
+    """Of few threads that have the most registers, which the compiler keeps to."""
+    case = conv((16, 56, 56, 64), 64, 3, padding=2, dilation=2, channels_last=False)
+    tiles = contract_cuda.build(case.kernel, H200)
+    assert (tiles.threads, tiles.together) == (128, 4)
+    product = matmul_kernel(64, 50176, 576, float32)
+    assert contract_cuda.build(product, H200).threads == 256
