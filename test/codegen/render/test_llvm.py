@@ -44,4 +44,6 @@ def test_a_truncated_value_alone_behind_whole_vectors_is_stored_no_wider() -> No
     values = np.random.default_rng(0).standard_normal((16, 33)).astype(np.float32)
     x = Tensor(values).realize()
     found = (x - x.amax(1, keepdims=True)).bfloat16().realize()
-    np.testing.assert_allclose(found.float().numpy(), values - values.max(1, keepdims=True), rtol=2**-8)
+    np.testing.assert_allclose(
+        found.float().numpy(), values - values.max(1, keepdims=True), rtol=2**-8
+    )
