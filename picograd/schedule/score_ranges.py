@@ -49,8 +49,7 @@ from picograd.schedule.score_masks import (
 )
 from picograd.target import Target
 
-ADDED = 32  # products of streams that have added numbers in common, at least, to look at them whole
-FORWARD = 2  # products of a stream alone
+ADDED = 16  # streams that have added numbers in common, at least, which are looked at whole
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
 COMPUTED = ("ref", "element")  # by the same kernel
@@ -66,11 +65,11 @@ def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) ->
     """
     made = Made(slots)
     done: list[Step] = []
-    work = work_of(steps)
+    shared = shared_rows(steps)
     for step in steps:
         written = set(written_by(step))
         if isinstance(step, KernelLaunch):
-            step = made.ranged(step, work)
+            step = made.ranged(step, shared)
             before, made.launches = made.launches, []
             if target.has_blocks and before:
                 step = finding(step, before)
@@ -111,9 +110,9 @@ class Made:
         self.launches: list[KernelLaunch] = []  # for the next stream
         self.known: dict[Key, tuple[int, ...]] = {}
 
-    def ranged(self, stream: KernelLaunch, work: Mapping[Added, int]) -> KernelLaunch:
+    def ranged(self, stream: KernelLaunch, shared: Mapping[Added, int]) -> KernelLaunch:
         """Let a stream leave out what its mask hides, if that is worth finding."""
-        mask = mask_of(stream, work)
+        mask = mask_of(stream, shared)
         ranges = None if mask is None else Finder(stream.kernel, mask).ranges()
         if mask is None or ranges is None:
             return stream
@@ -150,25 +149,19 @@ class Made:
                 del self.known[key]
 
 
-def work_of(steps: Sequence[Step]) -> Counter[Added]:
-    """Count rows, once for each product, of all streams that have added numbers in common.
+def shared_rows(steps: Sequence[Step]) -> Counter[Added]:
+    """Count the rows of all streams that have added numbers in common.
 
     Layers have, and gradients: one look serves them all.
     """
-    work: Counter[Added] = Counter()
+    found: Counter[Added] = Counter()
     for step in steps:
-        if not isinstance(step, KernelLaunch):
-            continue
-        seen = conditions_of(step)
-        if seen is None:
-            continue
-        part = step.kernel.parts[0]
-        sides = len(part.rows) + 2  # with places, and what is summed over or a column
-        each = sum(len(x.axes) + len(x.reduce) >= sides for x in part.computes)
-        rows = product(axis.size for axis in part.rows)
-        for numbers in {added_by(x, step) for x in seen.conditions if is_of_numbers(x)}:
-            work[numbers] += each * rows
-    return work
+        seen = conditions_of(step) if isinstance(step, KernelLaunch) else None
+        if seen is not None and isinstance(step, KernelLaunch):
+            rows = product(axis.size for axis in step.kernel.parts[0].rows)
+            for numbers in {added_by(x, step) for x in seen.conditions if is_of_numbers(x)}:
+                found[numbers] += rows
+    return found
 
 
 def added_by(condition: Expr, step: KernelLaunch) -> Added:
@@ -199,7 +192,7 @@ def conditions_of(step: KernelLaunch) -> Mask | None:
     return Mask(tuple(known), (), row, place)
 
 
-def mask_of(step: KernelLaunch, work: Mapping[Added, int]) -> Mask | None:
+def mask_of(step: KernelLaunch, shared: Mapping[Added, int]) -> Mask | None:
     """Find the conditions of a stream that compare numbers in memory; None if there are none."""
     seen = conditions_of(step)
     if seen is None:
@@ -211,8 +204,7 @@ def mask_of(step: KernelLaunch, work: Mapping[Added, int]) -> Mask | None:
     for each in seen.conditions:
         axes = axes_in(each)
         is_common = is_of_numbers(each) and axes <= moving
-        products = work[added_by(each, step)] if is_common else FORWARD * rows
-        if may_hide(each, seen, products):
+        if may_hide(each, seen, shared[added_by(each, step)] if is_common else rows):
             conditions.append(each)
     if all(is_by_position(each, moving) for each in conditions):
         return None
@@ -223,11 +215,11 @@ def mask_of(step: KernelLaunch, work: Mapping[Added, int]) -> Mask | None:
     return replace(seen, conditions=tuple(conditions), batch=batch)
 
 
-def may_hide(condition: Expr, seen: Mask, products: int) -> bool:
+def may_hide(condition: Expr, seen: Mask, rows: int) -> bool:
     """Tell whether to look at a condition: biases, which hide nothing, differ between streams."""
     axes = axes_in(condition)
     own = product(axis.size for axis in axes if axis is not seen.place)
-    is_worth = own * ADDED <= products or not {seen.row, seen.place} <= axes
+    is_worth = own * ADDED <= rows or not {seen.row, seen.place} <= axes
     return is_worth or not is_of_numbers(condition)
 
 
