@@ -174,7 +174,7 @@ def conditions_of(step: KernelLaunch) -> Mask | None:
     """Find the conditions of a stream that are known before its scores are."""
     if step.kernel.hero != "attention":
         return None
-    (part,) = step.kernel.parts
+    part = step.kernel.parts[0]
     found = [compute for compute in part.computes if compute.reduce]
     over = found[-1].reduce
     sinks = [compute for compute in found if compute.reduce == over]
