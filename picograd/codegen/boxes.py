@@ -22,9 +22,8 @@ as far ahead as the ring has stages, and teams of warpgroups run the rest. The t
 writes are rings of `Tile.stages`; only `consume` of the same pipeline may read them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -444,25 +443,30 @@ def places_of(
         found.append(Place(at, high - low + 1, abs(stride), at * abs(stride)))
     used: set[Axis] = set().union(*(axes_of(each.at) for each in found))
     rest = [axis for axis in single if axis not in used and axis.size > 1]
-    steps = {axis: step_of(index, axis) or 0 for axis in rest}
-    near = [axis for axis in rest if steps[axis]]
-    while 2 + len(found) + len(near) > MOST_DIMENSIONS:
-        pair = next(filter(partial(is_in_turn, steps), permutations(near, 2)), None)
-        if pair is None:
-            break
-        first, other = pair
-        stride = abs(steps[first])
-        at = forward(first, steps[first])
-        at += forward(other, steps[other]) * first.size
-        found.append(Place(at, first.size * other.size, stride, at * stride))
-        near = [axis for axis in near if axis not in pair]
+    dims = []
+    for axis in rest:
+        step = step_of(index, axis) or 0
+        if step:
+            at = forward(axis, step)
+            dims.append(Place(at, axis.size, abs(step), at * abs(step)))
+    most = MOST_DIMENSIONS - 2 - len(found) - len(starts_in(index))
+    found += [each for each in joined(dims, most) if each not in dims]
     return tuple(found)
 
 
-def is_in_turn(steps: Mapping[Axis, int], pair: tuple[Axis, Axis]) -> bool:
-    """Tell whether one axis goes on where the other ends."""
-    first, other = pair
-    return abs(steps[other]) == abs(steps[first]) * first.size
+def joined(dims: Sequence[Place], most: int) -> list[Place]:
+    """Make dimensions one, where one goes on where another ends, until there are few."""
+    left = list(dims)
+    while len(left) > most:
+        pairs = permutations(left, 2)
+        pair = next(((a, b) for a, b in pairs if b.stride == a.stride * a.size), None)
+        if pair is None:
+            break
+        first, other = pair
+        at = first.at + other.at * first.size
+        one = Place(at, first.size * other.size, first.stride, at * first.stride)
+        left = [each for each in left if each not in pair] + [one]
+    return left
 
 
 def place_terms(place: Index) -> list[tuple[Axis, int]]:

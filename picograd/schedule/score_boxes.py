@@ -22,6 +22,7 @@ from functools import partial
 from itertools import pairwise
 from operator import is_
 
+from picograd.dtype import int64
 from picograd.graph.axes import NoRule
 from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
@@ -29,8 +30,19 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.number import GivenInt
 from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    Indices,
+    atom_index,
+    axis_index,
+    constant,
+    flatten,
+)
+from picograd.schedule.loop import Expr
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
@@ -292,9 +304,17 @@ def memory_index(facts: Facts, indices: Indices) -> Index | None:
         if node.row.view is None or not node.row.is_showing:
             return None
         if node.row.role is Role.VIEW:  # else it gives another name
-            indices = view_source(node, indices)
+            indices = view_source(node, indices, position)
         facts = facts.inputs[0]
     return flatten(indices, base.node.shape)
+
+
+def position(start: int, room: int) -> Index:
+    """Where a slice begins: a number that is code, or one of the plan, whatever it is now."""
+    if type(start) is not GivenInt:
+        return constant(start)
+    number = Expr("scalar", (), id(start), int64)
+    return atom_index(Dynamic(number, 0, room))
 
 
 CONTRACTIONS = ops_of(Role.CONTRACT)

@@ -13,11 +13,11 @@ comparison of what rows have with what places have, it is looked at whole, and e
 known: whether it shows anything, and whether all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from picograd.dtype import bool_, int32, int64
-from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.in_place import renumbered
@@ -54,6 +54,7 @@ LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
 COMPUTED = ("ref", "element")  # by the same kernel
 Key = tuple[str, tuple[int, ...], tuple[int, ...]]  # a kernel, and the slots and scalars it reads
+Added = frozenset[tuple[int, int]]  # numbers that are added: slots of a plan, and where they begin
 
 
 def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
@@ -64,12 +65,11 @@ def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) ->
     """
     made = Made(slots)
     done: list[Step] = []
+    shared = shared_rows(steps)
     for step in steps:
-        ranges, written = ranges_of(step), set(written_by(step))
-        if ranges is not None and isinstance(step, KernelLaunch):
-            added = made.find(ranges, step)
-            kernel = guarded(step.kernel, ranges)
-            step = replace(step, kernel=kernel, slots=(*step.slots, *added))
+        written = set(written_by(step))
+        if isinstance(step, KernelLaunch):
+            step = made.ranged(step, shared)
             before, made.launches = made.launches, []
             if target.has_blocks and before:
                 step = finding(step, before)
@@ -110,6 +110,16 @@ class Made:
         self.launches: list[KernelLaunch] = []  # for the next stream
         self.known: dict[Key, tuple[int, ...]] = {}
 
+    def ranged(self, stream: KernelLaunch, shared: Mapping[Added, int]) -> KernelLaunch:
+        """Let a stream leave out what its mask hides, if that is worth finding."""
+        mask = mask_of(stream, shared)
+        ranges = None if mask is None else Finder(stream.kernel, mask).ranges()
+        if mask is None or ranges is None:
+            return stream
+        added = self.find(ranges, stream)
+        kernel = guarded(stream.kernel, mask, ranges)
+        return replace(stream, kernel=kernel, slots=(*stream.slots, *added))
+
     def find(self, ranges: Ranges, stream: KernelLaunch) -> tuple[int, ...]:
         """Launch a kernel before a stream, unless what it finds is there; tells in which slots."""
         reads = tuple([stream.slots[number] for number in ranges.reads])
@@ -139,16 +149,32 @@ class Made:
                 del self.known[key]
 
 
-def ranges_of(step: Step) -> Ranges | None:
-    """Write the kernel that finds the ranges of a stream; None if nobody needs it."""
-    if not isinstance(step, KernelLaunch) or step.kernel.hero != "attention":
+def shared_rows(steps: Sequence[Step]) -> Counter[Added]:
+    """Count the rows of all streams that have added numbers in common.
+
+    Layers have, and gradients: one look serves them all.
+    """
+    found: Counter[Added] = Counter()
+    for step in steps:
+        seen = conditions_of(step) if isinstance(step, KernelLaunch) else None
+        if seen is not None and isinstance(step, KernelLaunch):
+            rows = product(axis.size for axis in step.kernel.parts[0].rows)
+            for numbers in {added_by(x, step) for x in seen.conditions if is_of_numbers(x)}:
+                found[numbers] += rows
+    return found
+
+
+def added_by(condition: Expr, step: KernelLaunch) -> Added:
+    """Tell which numbers a condition reads."""
+    loads = [expr.arg for expr in walk(condition) if expr.op == "load"]
+    return frozenset([(step.slots[slot], index.const) for slot, index in loads])
+
+
+def conditions_of(step: KernelLaunch) -> Mask | None:
+    """Find the conditions of a stream that are known before its scores are."""
+    if step.kernel.hero != "attention":
         return None
-    mask = mask_of(step.kernel.parts[0])
-    return None if mask is None else Finder(step.kernel, mask).ranges()
-
-
-def mask_of(part: Part) -> Mask | None:
-    """Find the conditions of a stream that compare numbers in memory; None if there are none."""
+    part = step.kernel.parts[0]
     found = [compute for compute in part.computes if compute.reduce]
     over = found[-1].reduce
     sinks = [compute for compute in found if compute.reduce == over]
@@ -161,27 +187,40 @@ def mask_of(part: Part) -> Mask | None:
     row, place = rows[-1], over[0]
     if min(row.size, place.size) < LEAST:
         return None
-    moving = {row, place}
     kept = [each for each in part.computes if place in each.axes and not each.reduce]
     known = filter(is_known, common_conditions([*sinks, *kept]))
-    rows_seen = product(axis.size for axis in part.rows)
-    conditions = tuple([each for each in known if may_hide(each, row, place, rows_seen)])
-    is_plain = [is_by_position(each, moving) for each in conditions]
-    if all(is_plain):
+    return Mask(tuple(known), (), row, place)
+
+
+def mask_of(step: KernelLaunch, shared: Mapping[Added, int]) -> Mask | None:
+    """Find the conditions of a stream that compare numbers in memory; None if there are none."""
+    seen = conditions_of(step)
+    if seen is None:
+        return None
+    moving = {seen.row, seen.place}
+    around = step.kernel.parts[0].rows
+    rows = product(axis.size for axis in around)
+    conditions = []
+    for each in seen.conditions:
+        axes = axes_in(each)
+        is_common = is_of_numbers(each) and axes <= moving
+        if may_hide(each, seen, shared[added_by(each, step)] if is_common else rows):
+            conditions.append(each)
+    if all(is_by_position(each, moving) for each in conditions):
         return None
     axes = set().union(*map(axes_in, conditions)) - moving
-    if not axes <= set(part.rows):
+    if not axes <= set(around):
         return None
-    batch = tuple([axis for axis in part.rows if axis in axes])
-    return Mask(conditions, batch, row, place)
+    batch = tuple([axis for axis in around if axis in axes])
+    return replace(seen, conditions=tuple(conditions), batch=batch)
 
 
-def may_hide(condition: Expr, row: Axis, place: Axis, rows: int) -> bool:
+def may_hide(condition: Expr, seen: Mask, rows: int) -> bool:
     """Tell whether to look at a condition: biases, which hide nothing, differ between streams."""
     axes = axes_in(condition)
-    own = product(axis.size for axis in axes if axis is not place)
-    is_shared = own * ADDED <= rows or not {row, place} <= axes
-    return is_shared or not is_of_numbers(condition)
+    own = product(axis.size for axis in axes if axis is not seen.place)
+    is_worth = own * ADDED <= rows or not {seen.row, seen.place} <= axes
+    return is_worth or not is_of_numbers(condition)
 
 
 def common_conditions(sinks: Sequence[Compute]) -> list[Expr]:
@@ -219,14 +258,13 @@ def is_by_position(condition: Expr, moving: set[Axis]) -> bool:
     return all(moving.isdisjoint(axes) for axes in map(axes_in, values))
 
 
-def guarded(kernel: Kernel, ranges: Ranges) -> Kernel:
+def guarded(kernel: Kernel, mask: Mask, ranges: Ranges) -> Kernel:
     """Let the sums of a stream leave out what more slots say that rows do not see.
 
     Where they see all of it, masks hold without a look at their numbers. Of a mask that was looked
     at whole, each block is known.
     """
     (part,) = kernel.parts
-    mask = mask_of(part) or internal("a stream has no mask", kernel)
     reach, is_whole, found = seen_of(mask, len(kernel.slots), ranges)
     known = set(mask.conditions)
 

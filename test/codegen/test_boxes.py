@@ -10,12 +10,12 @@ from interpreted_cuda import interpreted_cuda
 
 from picograd import Tensor, nn
 from picograd.codegen import boxes, interpret_program, interpret_tile
-from picograd.codegen.boxes import Persistent
+from picograd.codegen.boxes import Persistent, places_of, view_of
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract_cuda
-from picograd.dtype import bfloat16, float32
+from picograd.dtype import bfloat16, float32, int64
 from picograd.helpers import product
-from picograd.schedule.index import Axis, axis_index, constant
+from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
 
 
@@ -101,6 +101,23 @@ def test_rows_may_be_of_several_arrays(rows, is_turned):
     interpret_program.interpret(program_of(tiles), arrays)
     for found in (values[2], arrays[2]):
         np.testing.assert_allclose(found.reshape(want.shape), want, atol=1e-5 * np.abs(want).max())
+
+
+def test_axes_that_number_elements_in_turn_are_one_dimension_where_there_are_many():
+    """Batch, heads and those that share keys, beside two numbers of the plan: seven dimensions."""
+    single = [Axis(name, size) for name, size in (("b", 2), ("h", 3), ("c", 4))]
+    near, far = Axis("k", 64), Axis("p", 40)
+    moved = [atom_index(Dynamic(Expr("scalar", (), n, int64), 0, 8)) for n in range(2)]
+    steps = dict(zip(single, (12 * 3072, 4 * 3072, 3072), strict=True))
+    index = axis_index(near) + axis_index(far) * 64 + moved[0] * 64 + moved[1] * 24 * 3072
+    for axis, step in steps.items():
+        index += axis_index(axis) * step
+    places = places_of(index, (), tuple(single))
+    view = view_of(index, (near,), (far,), tuple(single), 2, places)
+    assert view.sizes == (64, 40, 24, 9, 9) and view.strides[0] == 64
+    at = dict(zip(single, map(constant, (1, 2, 3)), strict=True))
+    place = view.places_of(at)[0]
+    assert place.const * view.strides[1] == sum(at[x].const * step for x, step in steps.items())
 
 
 def test_boxes_do_not_reach_from_one_array_into_the_next():

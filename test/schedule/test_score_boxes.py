@@ -6,6 +6,7 @@ from plan_support import TARGET, leaf
 
 from picograd.dtype import bfloat16, float16, float32, float64
 from picograd.graph import build
+from picograd.number import GivenInt
 from picograd.schedule import score_boxes
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -54,6 +55,22 @@ def test_others_are_in_memory_and_the_plan_says_why(shape, dtype, target):
     found, reasons = heroes([plain(*operands(shape, dtype))], target)
     assert "attention" not in found
     assert any("kept scores" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    "begin, copies", [((0, 0, 8, 0), 0), ((0, 0, 0, 8), 1), ((0, 0, 8, 8), 1), ((1, 2, 3, 0), 1)]
+)
+def test_slices_that_begin_at_numbers_of_the_plan(begin, copies):
+    """They begin anywhere: columns at no multiple of 16 bytes, and each is a dimension of boxes."""
+    q, k, v = operands()
+    sizes = [size + 8 for size in SHAPE]
+    starts = [GivenInt(start) if start else 0 for start in begin]
+    ranges = tuple((s, s + n, 1) for s, n in zip(starts, SHAPE, strict=True))
+    for place in range(2):
+        own = [q, k, v]
+        own[place + 1] = leaf(*sizes, dtype=bfloat16).slice(ranges)
+        plan = schedule([plain(*own)], HOPPER)
+        assert [kernel.hero for kernel in plan.kernels] == ["map"] * copies + ["attention"]
 
 
 def test_values_of_more_columns_than_registers_hold_are_in_memory():

@@ -156,9 +156,22 @@ def test_numbers_that_are_added_hide_where_they_are_lowest(dims, shape):
     assert sum("ranges" in each for each in names) == 2, names
 
 
-def test_biases_of_a_head_are_not_looked_at():
-    _, output = lowered((1, 2, 3), (8, ROWS, PLACES))
+def test_few_heads_look_at_added_numbers_where_gradients_do_too():
+    """One look serves all streams of a plan that add the same numbers."""
+    np.random.seed(0)
+    leaves, output = lowered((2, 3), (ROWS, PLACES), heads=4)
     names = [kernel.name for kernel in schedule([output], TARGET).kernels]
+    assert not any("ranges" in each for each in names), names
+    plan = check_plan([output, *gradient([(output, leaf(*output.shape))], leaves)])
+    names = [kernel.name for kernel in plan.kernels]
+    assert sum("blocks" in each for each in names) == 1, names
+    assert sum("ranges" in each for each in names) == 2, names
+
+
+def test_biases_of_a_head_are_not_looked_at():
+    leaves, output = lowered((1, 2, 3), (8, ROWS, PLACES))
+    roots = [output, *gradient([(output, leaf(*output.shape))], leaves)]
+    names = [kernel.name for kernel in schedule(roots, TARGET).kernels]
     assert not any("ranges" in each for each in names), names
 
 

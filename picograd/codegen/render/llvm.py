@@ -298,7 +298,11 @@ class Renderer:
             self.emit(f"%b{number} = zext {stored} to {memory_type(dtype, lanes)}")
             stored = f"{memory_type(dtype, lanes)} %b{number}"
         address = self.address(number, pointer, index, dtype)
-        if mask and not is_branch:
+        if mask and self.is_first_alone(mask[0]):
+            memory = memory_type(dtype)
+            self.emit(f"%e{number} = extractelement {stored}, i32 0")
+            self.emit(f"store {memory} %e{number}, ptr {address}, align {dtype.itemsize}")
+        elif mask and not is_branch:
             function, declared = masked("store", dtype, lanes)
             self.declares[declared] = None
             place = f"ptr {address}, i32 {dtype.itemsize}"
@@ -309,6 +313,15 @@ class Renderer:
             self.emit(f"br label %join{number}")
             self.start(f"join{number}")
         return ""
+
+    def is_first_alone(self, mask: int) -> bool:
+        """Tell whether a mask is known to show the first lane alone.
+
+        With AVX-512, LLVM 22 stores what was truncated as wide as it was, where a mask is so.
+        """
+        instr = self.instructions[mask]
+        shown = [self.instructions[lane].arg for lane in instr.args]
+        return instr.op == "pack" and shown == [True] + [False] * (instr.lanes - 1)
 
     def array(self, number: int, instr: Instr) -> str:
         """Reserve a register array; LLVM turns those of constant indices into registers."""

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from picograd.codegen import streams
-from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline, Teams, View, view_of
+from picograd.codegen.boxes import (
+    BoxStore,
+    CopyBox,
+    Persistent,
+    Pipeline,
+    Teams,
+    View,
+    places_of,
+    view_of,
+)
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -289,7 +298,9 @@ class Frame:
             internal("an operand in boxes lies in memory", plain)
         slot, index = plain.arg
         itemsize = self.half.itemsize
-        view = view_of(index, near, far, self.stream.batch, itemsize)
+        batch = self.stream.batch
+        places = places_of(index, (), batch) or ()
+        view = view_of(index, near, far, batch, itemsize, places)
         if view is None:
             internal("an operand has other strides than boxes", plain)
         zeros = dict.fromkeys(near, constant(0))

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from cases import BINARY, INTEGER, UNARY, Case, binary, unary
 from compare import check_arrays
 from harness import run
 
+from picograd import Tensor
 from picograd.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8
 from picograd.schedule.verify import verify
 
@@ -35,3 +37,13 @@ def test_binary(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.name)
 def test_integer(name: str, dtype: Any) -> None:
     compare(binary(name, dtype))
+
+
+def test_a_truncated_value_alone_behind_whole_vectors_is_stored_no_wider() -> None:
+    """LLVM wrote the first element of the next row with it, and behind the last row."""
+    values = np.random.default_rng(0).standard_normal((16, 33)).astype(np.float32)
+    x = Tensor(values).realize()
+    found = (x - x.amax(1, keepdims=True)).bfloat16().realize()
+    np.testing.assert_allclose(
+        found.float().numpy(), values - values.max(1, keepdims=True), rtol=2**-8
+    )
