@@ -28,6 +28,8 @@ from picograd.target import Target
 
 Place = tuple[Group, str, Labels]
 NOTHING: frozenset[int] = frozenset()
+LEAST_TURNED = 16384  # elements: fewer stay in the first-level cache, or nearly
+SHORTEST_TURNED = 16  # elements on both sides of a square, to use lines of memory whole
 LONG_ARRAY = 64 << 20  # bytes that are worth one more reading, where memory is most wanted
 
 
@@ -52,7 +54,22 @@ def find_place(facts: Facts) -> Place | None:
     is_kept = home.is_row or (home.is_streamed and not facts.is_rowed)
     if placed[0] == "elem" and (not is_kept or is_over_logits(home, facts)):
         return None
+    if home.kind == "map" and crosses(home, placed[1]):
+        return None
     return home, *placed
+
+
+def crosses(home: Group, labels: Labels) -> bool:
+    """Tell whether a value runs in memory across what maps of its kernel read and write.
+
+    A kernel walks in one order, so one of both would be an element of each line it meets. A kernel
+    of its own reads squares and turns them.
+    """
+    near = [d for d in labels if d == FREE or home.shape[d] > 1][-1:]
+    last = [d for d, size in enumerate(home.shape) if size > 1][-1:]
+    if not near or near[0] == FREE or near == last or prod(home.shape) < LEAST_TURNED:
+        return False
+    return min(home.shape[near[0]], home.shape[last[0]]) >= SHORTEST_TURNED
 
 
 def is_over_logits(home: Group, facts: Facts) -> bool:

@@ -115,3 +115,18 @@ def test_halves_of_an_array_are_stored_by_one_kernel_that_multiplies_them() -> N
     made = (value * gate).contract(leaf(128, 32), ((0, 2), (2, 1), (0, 1)))
     plan = schedule([value, gate, made], cuda_target("sm_90a"))
     assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]
+
+
+def test_what_is_stored_across_the_order_of_a_kernel_has_one_of_its_own() -> None:
+    def is_together(x: Node, *order: int) -> bool:
+        y = x * 2.0
+        turned = build.contiguous(y.permute(order) + 1.0)
+        roots = [y, turned]
+        here = check_plan(roots).kernels
+        assert len(here) == len(schedule(roots, cuda_target("sm_90a")).kernels)
+        return len(here) == 1
+
+    assert not is_together(leaf(160, 130), 1, 0)
+    assert is_together(leaf(90, 130, 2), 1, 0, 2), "memory runs along the last dimension of both"
+    assert is_together(leaf(20000, 3), 1, 0), "three columns"
+    assert is_together(leaf(40, 30), 1, 0), "few elements"
