@@ -144,9 +144,18 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
             own.setdefault(index.arg, number)
     turn = (*own, *(axis for axis in range(rank) if axis not in own))
     order = (*own.values(), *(n for n in range(len(axes)) if n not in own.values()))
-    rest = [rest[n].permute(turn) for n in (*order, *range(len(axes), len(rest)))]
+    rest = [turned(rest[n], turn) for n in (*order, *range(len(axes), len(rest)))]
     values = values.permute((*turn, *range(rank, values.rank)))
+    if rank == values.rank and turn != tuple(range(rank)):
+        values = values.stored()
     return values, rest, tuple([axes[n] for n in order]), len(own)
+
+
+def turned(index: Node, axes: tuple[int, ...]) -> Node:
+    """Bring an index into the order of axes: in memory, as sorting reads it along them twice."""
+    if index.op in POSITIONS or index.dtype is bool_ or axes == tuple(range(index.rank)):
+        return index.permute(axes)
+    return index.cast(uint32).permute(axes).stored().cast(int64)
 
 
 def sorted_keys(

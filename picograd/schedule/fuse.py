@@ -141,7 +141,7 @@ class Fuser:
         base = views.strip_views(source)
         if base.is_loaded or not base.node.inputs:
             return
-        if joining.find_place(base) is not None:
+        if joining.find_place(base, self.target) is not None:
             self.store(base)
         elif base.cost > OPERATION_LIMIT or base.has_window:
             self.store(base, "it is expensive and repeated")
@@ -266,7 +266,7 @@ class Fuser:
             self.summarize(facts)
             views.merge_labels(facts)
             return
-        if facts.has_window or joining.find_place(facts) is not None:
+        if facts.has_window or joining.find_place(facts, self.target) is not None:
             made = self.at_hand
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
         work = shared_work(*known, made)
@@ -277,7 +277,7 @@ class Fuser:
         """Make a floating node a member: of its home group if it fits, else of a group of maps."""
         if facts.is_loaded:
             return
-        if (found := joining.find_place(facts)) is not None:
+        if (found := joining.find_place(facts, self.target)) is not None:
             return self.join(facts, *found)
         if reason:
             self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)

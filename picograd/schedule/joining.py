@@ -28,10 +28,12 @@ from picograd.target import Target
 
 Place = tuple[Group, str, Labels]
 NOTHING: frozenset[int] = frozenset()
+LEAST_TURNED = 16384  # elements: fewer stay in the first-level cache, or nearly
+SHORTEST_TURNED = 16  # elements on both sides of a square, to use lines of memory whole
 LONG_ARRAY = 64 << 20  # bytes that are worth one more reading, where memory is most wanted
 
 
-def find_place(facts: Facts) -> Place | None:
+def find_place(facts: Facts, target: Target) -> Place | None:
     """Find the home group, level and labels with which a floating node could be its member."""
     home, labels = facts.home, facts.labels
     if home is None or labels is None or not has_room(home, facts):
@@ -52,7 +54,23 @@ def find_place(facts: Facts) -> Place | None:
     is_kept = home.is_row or (home.is_streamed and not facts.is_rowed)
     if placed[0] == "elem" and (not is_kept or is_over_logits(home, facts)):
         return None
+    if home.kind == "map" and crosses(home, placed[1], target):
+        return None
     return home, *placed
+
+
+def crosses(home: Group, labels: Labels, target: Target) -> bool:
+    """Tell whether a value runs in memory across what maps of its kernel read and write.
+
+    A kernel walks in one order, so one of both would be an element of each line it meets. A kernel
+    of its own reads squares and turns them.
+    """
+    near = [d for d in labels if d == FREE or home.shape[d] > 1][-1:]
+    last = [d for d, size in enumerate(home.shape) if size > 1][-1:]
+    least = LEAST_TURNED << 4 * target.has_blocks  # on a GPU one more launch takes as long
+    if not near or near[0] == FREE or near == last or prod(home.shape) < least:
+        return False
+    return min(home.shape[near[0]], home.shape[last[0]]) >= SHORTEST_TURNED
 
 
 def is_over_logits(home: Group, facts: Facts) -> bool:
@@ -136,7 +154,7 @@ def packed_work(product: Facts, number: int, target: Target) -> OperandWork | No
     base = strip_views(operand)
     if product.node.op not in PRODUCTS or not target.packs_operands:
         return None
-    if not is_own_map(operand, base) or find_place(base) is not None:
+    if not is_own_map(operand, base) or find_place(base, target) is not None:
         return None
     times = times_packed(product.node, number, base.size)
     known = operations_of(base), len(base.loads), base.size, base.node.dtype.itemsize

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from plan_support import SAME, TARGET, check_plan, leaf, spread
 
-from picograd.dtype import bfloat16, float64
+from picograd.dtype import bfloat16, float64, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -115,3 +115,31 @@ def test_halves_of_an_array_are_stored_by_one_kernel_that_multiplies_them() -> N
     made = (value * gate).contract(leaf(128, 32), ((0, 2), (2, 1), (0, 1)))
     plan = schedule([value, gate, made], cuda_target("sm_90a"))
     assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]
+
+
+def test_what_is_stored_across_the_order_of_a_kernel_has_one_of_its_own() -> None:
+    def is_together(x: Node, *order: int) -> bool:
+        y = x * 2.0
+        turned = build.contiguous(y.permute(order) + 1.0)
+        roots = [y, turned]
+        gpu = schedule(roots, cuda_target("sm_90a")).kernels
+        here = check_plan(roots).kernels if x.size < 70000 else gpu
+        assert x.size >= 70000 or len(gpu) == 1, "a launch more takes longer"
+        return len(here) == 1
+
+    assert not is_together(leaf(160, 130), 1, 0)
+    assert not is_together(leaf(1600, 1300), 1, 0)
+    assert is_together(leaf(90, 130, 2), 1, 0, 2), "memory runs along the last dimension of both"
+    assert is_together(leaf(20000, 3), 1, 0), "three columns"
+    assert is_together(leaf(40, 30), 1, 0), "few elements"
+
+
+def test_indices_that_a_scatter_sorts_in_another_order_are_turned_apart_from_their_check() -> None:
+    index, base = leaf(65536, 256, dtype=int64), leaf(50, 256)
+    is_bad = index.binary("less", index.const_like(0))
+    values = is_bad.where(0.0, leaf(65536, 256))
+    places = index.binary("maximum", index.const_like(0)), index.iota(1)
+    roots = [base.scatter(values, places, (0, 1), "max"), is_bad.reduce("max", (0, 1))]
+    plan = schedule(roots, cuda_target("sm_90a"))
+    turned = [kernel.hero for kernel in plan.kernels if "256x65536" in kernel.name]
+    assert turned[:2] == ["map", "map"], "indices and values are turned by maps"
