@@ -57,11 +57,13 @@ class Coded:
     """This class has what machine code does for Python, once there is some.
 
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
-    tensor of a node that waits (`wrap_new` of tensor/core/recording.py).
+    tensor of a node that waits (`wrap_new` of tensor/core/recording.py), `stamp` the nodes of steps
+    that were recorded once (tensor/core/repeated.py).
     """
 
     compute: Any = None
     wrap: Any = None
+    stamp: Any = None
 
 
 CODED = Coded()
@@ -100,6 +102,7 @@ class Native:
             if CODED.compute is None:  # machine code does this from now on
                 CODED.compute = CALLS.find("picograd_small")
                 CODED.wrap = CALLS.find("picograd_wrap")
+                CODED.stamp = CALLS.find("picograd_stamp")
         elif not plan.stretch.device.is_settled(plan.stretch.tape):
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 

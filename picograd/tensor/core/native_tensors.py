@@ -10,6 +10,7 @@ from picograd.dtype import DType
 from picograd.engine import carried, native_calls, pending
 from picograd.engine.live import LiveTable
 from picograd.engine.tracing import RUNNING
+from picograd.graph.formula import nothing
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES
 from picograd.tensor.core.autocast import REGIONS
@@ -290,7 +291,52 @@ def picograd_wrap(self, arguments, count):
     return tensor
 """
 
-TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING
+STAMPING = """
+def read_of(nodes, place, several):
+    "the nodes that a step reads, as a tuple"
+    if several == world.reads_nothing:
+        return own(world.nothing)
+    if several != None:
+        return call_with(several, nodes)
+    read = PyTuple_New(1)
+    if read:
+        set_item(read, 0, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
+    return read
+
+def stamp_step(nodes, step):
+    "appends the node of a step: 1, or 0"
+    read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
+    need(read)
+    node: Node = PyType_GenericAlloc(world.Node, 0)
+    if node == 0:
+        Py_DecRef(read)
+        return 0
+    node.op = own(PyTuple_GetItem(step, 0))
+    node.inputs = read
+    node.arg = own(PyTuple_GetItem(step, 3))
+    node.shape = own(PyTuple_GetItem(step, 4))
+    node.dtype = own(PyTuple_GetItem(step, 5))
+    node.device = own(PyTuple_GetItem(step, 6))
+    node.realized = own(None)
+    node.leaf = own(None)
+    node.is_asked = own(False)
+    failed = PyList_Append(nodes, node)
+    Py_DecRef(node)
+    return failed == 0
+
+@python
+def picograd_stamp(self, arguments, count):
+    "`stamp(nodes, steps)` appends the node of each step; at None Python goes on from the last one"
+    if count != 2:
+        refuse("stamp takes a list of nodes and one of steps")
+    if type_of(arguments[0]) != world.list or type_of(arguments[1]) != world.list:
+        refuse("stamp takes a list of nodes and one of steps")
+    for at in range(PyList_Size(arguments[1])):
+        need(stamp_step(arguments[0], PyList_GetItem(arguments[1], at)))
+    return own(True)
+"""
+
+TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING + STAMPING
 
 
 def declare_tensors() -> None:
@@ -305,10 +351,11 @@ def declare_tensors() -> None:
         "passed": carried.entries(carried.PASSED), "flushed": pending.FLUSHED,
         "recorded": pending.RECORDED, "is_due": pending.IS_DUE,
         "pending": vars(pending), "budget": "BUDGET", "writing": dict.fromkeys(WRITES, True),
+        "reads_nothing": nothing,
     }  # fmt: skip
     slots = {
         Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
         LiveTable: ("data", "waiting", "limit"), DType: ("kind",),
     }  # fmt: skip
-    functions = "picograd_computed", "picograd_wrap"
+    functions = "picograd_computed", "picograd_wrap", "picograd_stamp"
     native_calls.declare(TEXT, functions, world, slots, {}, {"MOST_PASSED": MOST_PASSED})

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from picograd.config import config
 from picograd.dtype import DType, default_float
+from picograd.engine.native_calls import CODED
 from picograd.engine.tracing import RUNNING
 from picograd.errors import check
 from picograd.graph.composites import CustomGradient
@@ -62,7 +63,9 @@ class Recording:
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
         nodes, first = inputs, len(inputs)
-        for op, place, several, arg, shape, dtype, device in self.steps:
+        if CODED.stamp is not None:
+            CODED.stamp(nodes, self.steps)
+        for op, place, several, arg, shape, dtype, device in self.steps[len(nodes) - first :]:
             read = (nodes[place],) if several is None else several(nodes)
             nodes.append(Node(op, read, arg, shape, dtype, device))
         own: dict[int, Any] = {}

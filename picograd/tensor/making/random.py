@@ -32,6 +32,7 @@ from picograd.number import given
 from picograd.tensor.core import running_vmaps
 from picograd.tensor.core.annotations import DeviceLike, Shape
 from picograd.tensor.core.operands import read_scalar
+from picograd.tensor.core.repeated import repeated as recorded_once
 from picograd.tensor.making import inverse_sampling
 
 # digits of the significand: a uniform draw is a whole number of 2 ** -digits, as PyTorch's
@@ -224,12 +225,24 @@ def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None
     if dtype.is_complex:
         real, imag = (uniform(shape, dtype.real, device, generator) for _ in range(2))
         return real.paired(imag)
+    return unit(drawn_bits(shape, dtype, device, generator), dtype)
+
+
+def drawn_bits(
+    shape: Shape, dtype: DType, device: str, generator: Generator | None
+) -> tuple[Node, ...]:
+    """Draw the bits that a number of [0, 1) takes."""
+    return tuple([random_bits(shape, device, generator) for _ in range(1 + (dtype is float64))])
+
+
+def unit(bits: tuple[Node, ...], dtype: DType) -> Node:
+    """Make numbers of [0, 1) of bits."""
     if dtype is float64:
-        high = random_bits(shape, device, generator).binary("shift_right", 5).cast(float64)
-        low = random_bits(shape, device, generator).binary("shift_right", 6).cast(float64)
+        high = bits[0].binary("shift_right", 5).cast(float64)
+        low = bits[1].binary("shift_right", 6).cast(float64)
         return (high * 67108864.0 + low) * 2.0**-53  # 27 + 26 bits
     digits = DIGITS[dtype]
-    whole = random_bits(shape, device, generator).binary("shift_right", 32 - digits)
+    whole = bits[0].binary("shift_right", 32 - digits)
     return (whole.cast(float32) * 2.0**-digits).cast(dtype)
 
 
@@ -239,8 +252,15 @@ def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None)
         real, imag = (normal(shape, dtype.real, device, generator) for _ in range(2))
         return (real * math.sqrt(0.5)).paired(imag * math.sqrt(0.5))
     compute = inverse_sampling.wide_dtype(dtype)
-    u = uniform(shape, compute, device, generator)
-    v = uniform(shape, compute, device, generator)
+    first = drawn_bits(shape, compute, device, generator)
+    return gaussian(first, drawn_bits(shape, compute, device, generator), dtype)
+
+
+@recorded_once
+def gaussian(first: tuple[Node, ...], second: tuple[Node, ...], dtype: DType) -> Node:
+    """Make normal draws of the bits of two uniform ones."""
+    compute = inverse_sampling.wide_dtype(dtype)
+    u, v = unit(first, compute), unit(second, compute)
     return inverse_sampling.box_muller(u, v).cast(dtype)
 
 

@@ -11,7 +11,8 @@ from picograd import Tensor
 from picograd.buffer import Buffer, Storage
 from picograd.engine import carried, native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
-from picograd.graph.node import Node
+from picograd.graph.formula import reader
+from picograd.graph.node import Node, toposort
 from picograd.runtime.memory import Allocation
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core.native_tensors import NODE, TENSOR
@@ -95,3 +96,43 @@ def test_what_waits_is_entered_as_python_enters_it():
 def test_wrong_arguments_are_a_type_error(given):
     with pytest.raises(TypeError, match="computed takes"):
         CALLS.find("picograd_computed")(*given)
+
+
+def test_steps_are_stamped_as_python_stamps_them(monkeypatch):
+    made_both_ways()
+    stamp, outcomes = native_calls.CODED.stamp, []
+
+    def first_ones(nodes, steps):  # no memory for the others
+        return stamp(nodes, steps[:2]) and None
+
+    for each in stamp, None, first_ones:
+        monkeypatch.setattr(native_calls.CODED, "stamp", each)
+        for _ in range(3):  # kept from the second call on
+            x = Tensor(np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3))
+            y = picograd.nn.functional.layer_norm(x, (3,)) + picograd.nn.functional.mish(x)
+        rows = [
+            [getattr(node, name) for name in NODE if name not in ("arg", "inputs", "leaf")]
+            + [str(node.arg) if node.op != "buffer" else "", len(node.inputs), type(node.inputs)]
+            for node in toposort([y._node])
+        ]
+        outcomes.append((rows, y.tolist()))
+    assert len(outcomes[0][0]) > 20
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def test_stamping_holds_nothing():
+    made_both_ways()
+    x = Tensor(np.ones(3, dtype=np.float32))
+    shape, nodes = (3, 1234567), [x._node]
+    held = sys.getrefcount(shape), sys.getrefcount(x._node)
+    step = reader("neg", (0,), None, shape, x.dtype, x._node.device)
+    pair = reader("add", (0, 1), None, shape, x.dtype, x._node.device)
+    assert native_calls.CODED.stamp(nodes, [step, pair]) is True
+    assert nodes[2].inputs == (nodes[0], nodes[1])
+    gone = weakref.ref(nodes[2])
+    del step, pair, nodes
+    assert gone() is None
+    assert (sys.getrefcount(shape), sys.getrefcount(x._node) + 1) == held
+    for wrong in [(), ([],), ([], ()), ((), [])]:
+        with pytest.raises(TypeError, match="stamp takes"):
+            native_calls.CODED.stamp(*wrong)
