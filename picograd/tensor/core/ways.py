@@ -458,6 +458,8 @@ class Log:
             now = self.names.get(id(leaf._grad))
             if now is not None and now[0]() is leaf._grad:  # it was changed in place
                 raise Unlike
+            if any(met == known[1][1] for met, *_ in event.gradients):  # by two of its values
+                raise Unlike
             event.gradients.append((known[1][1], self.add_made(leaf._grad, event), before))
         except Unlike:
             self.spoil()
