@@ -43,7 +43,7 @@ from picograd.engine.sizes import FOR_EVER, PATIENCE, SHORT_PATIENCE
 from picograd.engine.tracing import Trace, is_tracing
 from picograd.errors import TraceError, check_callable
 from picograd.runtime.log import log
-from picograd.tensor.core import autocast
+from picograd.tensor.core import autocast, autograd
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import same_value, share, wrap
@@ -612,10 +612,12 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
     wanted = recorded(capture, roots)
     is_spent = any(each.is_given for each in tracer.trace.gradients.values())
     is_spent = is_spent or any(each.kind != "none" for _, each in capture.gradients)
-    is_spent = is_spent and not tracer.trace.is_retained
-    if wanted and not is_spent:
-        capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
-        if capture.graph is not None and capture.graph.is_fixed:
+    if is_spent or capture.written_gradients:
+        wanted = unspent(wanted, traced, tracer.trace.spent)
+    if wanted:
+        owners = tracer.argument_of(), tracer.find_captured, tracer.state_of
+        capture.graph = keep_graph(wanted, found, *owners)
+        if capture.graph.is_fixed:
             capture.refusals.append("gradients go through a position that no value needs")
     capture.scalars = found.scalars
     limits = None if sizes is None else follow(capture, tracer, traced, roots, found)
@@ -652,7 +654,8 @@ def follow(
     for each in (*results_of(capture), *[result for _, result in capture.gradients]):
         each.sizes = each.shape
         each.shape = sizes.copied.value(each.shape, False)
-    if capture.graph is not None and sizes.has_own_gradients(traced):
+    graph = capture.graph
+    if graph is not None and (graph.written or sizes.has_own_gradients(traced)):
         for place in set(sizes.marked.axes.values()):
             numbers.read(place)  # what is kept of the graph has these sizes
         return None
@@ -673,6 +676,13 @@ def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
     results = (*results_of(capture), *gradients)
     tracking = [each.number for each in results if each.tracks and not each.is_leaf]
     return {number: roots[number] for number in tracking}
+
+
+def unspent(wanted: dict[int, Any], traced: Sequence[Any], spent: Sequence[Any]) -> dict[int, Any]:
+    """Leave out of roots those that share what they were computed by with nodes that are spent."""
+    taken = set(map(id, autograd.passing(spent)))
+    own = {at: map(id, autograd.passing([traced[at]])) for at in wanted}
+    return {at: root for at, root in wanted.items() if taken.isdisjoint(own[at])}
 
 
 def results_of(capture: Capture) -> list[Result]:

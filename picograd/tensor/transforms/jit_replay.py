@@ -8,7 +8,7 @@ this call. The kept graph holds no memory: its leaves are stand-ins.
 
 import dataclasses
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import field
 from sys import getrefcount
 from typing import Any
@@ -54,7 +54,7 @@ from picograd.tensor.transforms.jit_trace import (
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
 
-Given = tuple[Node, Any, Node]  # a stand-in, what its gradient is for, and its value
+Given = tuple[Node, Any, Any]  # a stand-in, what its gradient is for, and its value; None: later
 
 
 @dataclass(slots=True)
@@ -72,6 +72,7 @@ class KeptGraph:
     fixed: list[tuple[Node, Node]]
     scalars: list[tuple[Node, int]]
     starts: dict[int, int]
+    written: list[tuple[Node, Any]] = field(default_factory=list)  # leaves, as the call leaves them
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
     is_fixed: bool = False  # gradients go through positions that are those of the trace
 
@@ -82,7 +83,7 @@ class KeptGraph:
 
         Gradients read what is about to be written as it is now.
         """
-        found: list[Given] = []
+        given: list[Given] = []
         changing = set(map(id, written))
         nodes = {id(tensor): node for tensor, node in before}
         pairs = [(made, arguments[number]) for made, number in self.arguments]
@@ -91,10 +92,10 @@ class KeptGraph:
             if id(tensor) in changing:
                 realize([node])
                 buffer: Any = leaf_buffer(node)
-                found.append((made, tensor, leaf(copy_of(buffer), node.shape)))
+                given.append((made, tensor, leaf(copy_of(buffer), node.shape)))
             else:
-                found.append((made, node, node))
-        return found
+                given.append((made, node, node))
+        return given + [(made, found(target, arguments), None) for made, target in self.written]
 
 
 def stand_in(node: Node) -> Node:
@@ -103,10 +104,15 @@ def stand_in(node: Node) -> Node:
 
 
 def keep_graph(
-    roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any
-) -> KeptGraph:
-    """Copy the graph of some roots over stand-ins."""
-    roots = without_writes(roots)
+    roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any,
+    state_of: Any = lambda node: None,
+) -> KeptGraph:  # fmt: skip
+    """Copy the graph of some roots over stand-ins.
+
+    `state_of` gives the leaf, if any, of which a node that writes is the value after the call.
+    """
+    states = {id(n): (stand_in(n), state_of(n)) for n in below(roots) if state_of(n) is not None}
+    roots = without_writes(roots, {key: made for key, (made, _) in states.items()})
     nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
     kept = KeptGraph({}, [], [], [], [], {})
     written = {id(leaf_buffer(base_of(node))) for node in found.order if node.op in WRITES}
@@ -132,6 +138,7 @@ def keep_graph(
             else:
                 steady = copy_of(buffer) if id(buffer) in written else buffer
                 kept.fixed.append((made, leaf(steady, node.shape)))
+    kept.written = list(states.values())
     kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
     ends = [*roots.values(), *kept.hooked]
     copies = with_hooks(ends, substituted(ends, values))
@@ -139,15 +146,25 @@ def keep_graph(
     return kept
 
 
-def without_writes(roots: dict[int, Node]) -> dict[int, Node]:
-    """Let what reads memory that was written read the value instead: the memory will change."""
-    nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
-    if not any(node.op in WRITES for node in nodes):
+def below(roots: dict[int, Node], states: Container[int] = ()) -> list[Node]:
+    """List what roots are computed from, down to memory and `states`."""
+    nodes = list(roots.values())
+    return toposort(nodes, lambda node: leaf_buffer(node) is not None or id(node) in states)
+
+
+def without_writes(roots: dict[int, Node], states: dict[int, Node]) -> dict[int, Node]:
+    """Let what reads memory that was written read the value instead: the memory will change.
+
+    But for `states`, by identity, in the place of which others are read.
+    """
+    nodes = below(roots, states)
+    if not states and not any(node.op in WRITES for node in nodes):
         return roots
-    copies: dict[int, Node] = {}
+    copies = dict(states)
     for node in nodes:
         if leaf_buffer(node) is not None:
             copies[id(node)] = node
+        if id(node) in copies:
             continue
         inputs = tuple([copies[id(child)] for child in node.inputs])
         copies[id(node)] = inputs[-1] if node.op in WRITES else node.with_inputs(inputs)
@@ -170,8 +187,10 @@ class Recording:
         self, kept: KeptGraph, given: Sequence[Given], values: Sequence[int | float]
     ) -> None:
         self.kept = kept
-        self.leaves = [(made, value) for made, _, value in given] + kept.fixed
-        self.asked = [each for each in given if each[0].dtype.is_differentiable]
+        now = [(made, at._node, at._node) if value is None else (made, at, value)
+               for made, at, value in given]  # fmt: skip
+        self.leaves = [(made, value) for made, _, value in now] + kept.fixed
+        self.asked = [each for each in now if each[0].dtype.is_differentiable]
         self.inputs: list[Any] = [getattr(source, "_node", source) for _, source, _ in self.asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
         self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
@@ -448,7 +467,8 @@ class Hand:
     def make(self, result: Result) -> Any:
         """Find or make a tensor that shows no other."""
         if result.kind == "root":
-            if result.tracks and not result.is_leaf and self.capture.graph is not None:
+            graph = self.capture.graph
+            if graph is not None and result.number in graph.roots:
                 return self.recorded(result)
             node = leaf(self.results[result.number], self.shape(result))
         elif result.kind == "argument":

@@ -34,6 +34,7 @@ from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.late_methods import dataclass
+from picograd.tensor.core.autograd import leaf_of
 from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
@@ -627,6 +628,14 @@ class Tracer:
         owner = self.before.owner(node)
         is_passed = owner is None or (id(owner) in self.owners and not owner._tracks)
         return None if is_passed else weakref.ref(owner)
+
+    def state_of(self, node: Node) -> Target | None:
+        """Find the trained tensor from outside of which a node is the last value, computed here."""
+        tensor: Any = leaf_of(node) if node.inputs else None
+        if tensor is None or not (tensor._tracks and self.is_from_outside(tensor)):
+            return None
+        is_last = self.sizes is not None or tensor._node is node  # of copies that was asked before
+        return self.target(tensor) if is_last else None
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""

@@ -322,3 +322,41 @@ def test_what_was_computed_of_a_leaf_survives_that_it_is_frozen_for_a_while(is_a
         traced(*[weight] * is_argument, Tensor([k]))
         kept.append(weight.detach().clone())
     assert [each.item() for each in kept] == [0.0, -2.0, -5.0]
+
+
+def test_gradients_of_what_backward_did_not_spend_and_of_written_leaves() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def step(x: Tensor) -> tuple[Tensor, ...]:
+        loss = (weight * x).sum()
+        loss.backward()
+        with picograd.no_grad():
+            weight.mul_(0.5)
+        return loss, (weight * weight * x).sum(), (weight[1:] * x).sum()
+
+    for count in range(1, 4):
+        weight.grad = None
+        loss, first, second = step(Tensor([2.0, 2.0]))
+        assert weight.grad is not None and weight.grad.tolist() == [2.0, 2.0]
+        assert not loss.requires_grad
+        (first + second).backward()
+        value = 0.5**count
+        assert weight.tolist() == [value, 2 * value]
+        assert weight.grad.tolist() == [2 + 4 * value, 2 + 8 * value + 4]
+
+
+def test_gradients_of_new_data() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def halved(x: Tensor, number: int) -> Tensor:
+        weight.data = weight.data * 0.5
+        return (weight * weight * x).sum() * number
+
+    for count in range(1, 4):
+        weight.grad = None
+        halved(Tensor.ones(2 * count - count // 2 * 2, 1), count).backward()
+        size = 2 * count - count // 2 * 2
+        assert weight.grad is not None
+        assert weight.grad.tolist() == [count * size * 2 * n * 0.5**count for n in (1, 2)]
