@@ -609,11 +609,7 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
         roots = sizes.graph(traced)
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
-    wanted = recorded(capture, roots)
-    is_spent = any(each.is_given for each in tracer.trace.gradients.values())
-    is_spent = is_spent or any(each.kind != "none" for _, each in capture.gradients)
-    if is_spent or capture.written_gradients:
-        wanted = unspent(wanted, traced, tracer.trace.spent)
+    wanted = unspent(recorded(capture, roots), traced, tracer.trace, capture)
     if wanted:
         owners = tracer.argument_of(), tracer.find_captured, tracer.state_of
         capture.graph = keep_graph(wanted, found, *owners)
@@ -678,9 +674,15 @@ def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
     return {number: roots[number] for number in tracking}
 
 
-def unspent(wanted: dict[int, Any], traced: Sequence[Any], spent: Sequence[Any]) -> dict[int, Any]:
-    """Leave out of roots those that share what they were computed by with nodes that are spent."""
-    taken = set(map(id, autograd.passing(spent)))
+def unspent(
+    wanted: dict[int, Any], traced: Sequence[Any], trace: Trace, capture: Capture
+) -> dict[int, Any]:
+    """Leave out of roots those whose gradients were taken and stored, by what they share."""
+    is_stored = any(each.is_given for each in trace.gradients.values())
+    is_stored = is_stored or any(each.kind != "none" for _, each in capture.gradients)
+    if not is_stored and not capture.written_gradients:
+        return wanted
+    taken = set(map(id, autograd.passing(trace.spent)))
     own = {at: map(id, autograd.passing([traced[at]])) for at in wanted}
     return {at: root for at, root in wanted.items() if taken.isdisjoint(own[at])}
 
