@@ -703,7 +703,7 @@ def first_outputs(
 
     A returned tensor that the function stored as well follows what later calls return.
     """
-    hand = Hand(capture, tracer.arguments, results, values, given)
+    hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
         if isinstance(target, int):
             replace(tracer.arguments[target], hand.tensor(result))

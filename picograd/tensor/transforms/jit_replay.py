@@ -28,8 +28,9 @@ from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GivenInt
+from picograd.number import GivenInt, position_of
 from picograd.runtime.memory import Allocation
+from picograd.tensor.core.arguments import item_of
 from picograd.tensor.core.recording import (
     fill,
     is_view,
@@ -457,7 +458,7 @@ class Hand:
         """Find or make one tensor, without its attributes."""
         if result.kind == "view":
             base, views = result.source
-            return show_again(self.tensor(base), views)
+            return show_again(self.tensor(base), views, self.numbers)
         if not result.is_shown:
             return self.make(result)
         if id(result) not in self.shown:
@@ -497,9 +498,14 @@ class Hand:
         return self.recording.output(result.number, self.results[result.number], self.shape(result))
 
 
-def show_again(base: Any, views: Sequence[Any]) -> Any:
-    """Make a view of a tensor as views of another were made, the first one first."""
+def show_again(base: Any, views: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
+    """Make a view of a tensor as views of another were made, the first one first.
+
+    What is a number of a call in their operands is that of this call.
+    """
     for view in views:
+        if slots_of(view.operands):
+            view = dataclasses.replace(view, operands=at_numbers(view.operands, numbers), moves={})
         is_cut = base._tracks and not view.passes
         node = view.on(build.detach(base._node) if is_cut else base._node)
         made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_differentiable)
@@ -507,6 +513,28 @@ def show_again(base: Any, views: Sequence[Any]) -> Any:
         made._view = dataclasses.replace(view, base=base, known=[])
         base = made
     return base
+
+
+def slots_of(value: Any) -> list[int]:
+    """List the slots of the traced numbers in the operands of a view."""
+    if type(value) is TracedNumber:
+        return [value.slot]
+    parts = (value.start, value.stop, value.step) if type(value) is slice else value
+    is_several = isinstance(parts, (tuple, list))
+    return [slot for each in parts for slot in slots_of(each)] if is_several else []
+
+
+def at_numbers(value: Any, numbers: Sequence[Any]) -> Any:
+    """Put the numbers of a call in the places of traced ones; positions are given, as a user's."""
+    if type(value) is TracedNumber:
+        return int(numbers[value.slot])
+    if type(value) is slice:
+        return item_of(slice(*at_numbers((value.start, value.stop, value.step), numbers)))
+    if isinstance(value, list):
+        return [position_of(at_numbers(each, numbers)) for each in value]
+    if type(value) is tuple:
+        return tuple([at_numbers(each, numbers) for each in value])
+    return value
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:

@@ -50,7 +50,7 @@ from picograd.tensor.transforms.jit_places import TWINS, Finder, is_held, is_por
 from picograd.tensor.transforms.jit_state import is_plain
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
-from picograd.traced_number import Numbers, TracedNumber, math_followed, plain
+from picograd.traced_number import Numbers, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -243,12 +243,12 @@ def views_of(tensor: Any) -> list[Any] | None:
 
 
 def is_spelt(value: Any) -> bool:
-    """Tell whether the operands of a view hold numbers, and no tensor."""
+    """Tell whether the operands of a view hold numbers, also those of the call, and no tensor."""
     if isinstance(value, (tuple, list)):
         return all(map(is_spelt, value))
     if isinstance(value, slice):
         return is_spelt((value.start, value.stop, value.step))
-    return not isinstance(value, (Tensor, Node, Span, TracedNumber))
+    return not isinstance(value, (Tensor, Node, Span))
 
 
 def base_of(node: Node) -> Node:
@@ -557,7 +557,7 @@ class Tracer:
             if id(root) in self.owners:
                 is_visible, is_apart = False, True
             for each in group:
-                views = views_of(each)  # a view at a size of the call is a value
+                views = views_of(each)  # what a tensor chooses is a value
                 if each is root or (is_apart and not is_visible) or views is None:
                     found[id(each)] = each
         return found

@@ -360,3 +360,22 @@ def test_gradients_of_new_data() -> None:
         size = 2 * count - count // 2 * 2
         assert weight.grad is not None
         assert weight.grad.tolist() == [count * size * 2 * n * 0.5**count for n in (1, 2)]
+
+
+def test_a_view_at_numbers_of_the_call_shows_what_it_was_taken_from() -> None:
+    table = Tensor.zeros(6)
+
+    @picograd.jit
+    def parts(x: Tensor, at: int) -> tuple[Tensor, ...]:
+        return table[at], x[:at], x[len(x) // 2 :], x.narrow(0, at, 1), x.select(0, at)
+
+    for size, at in ((6, 1), (8, 2), (10, 3), (8, 3), (6, 0)):
+        x = Tensor.zeros(size)
+        for number, each in enumerate(parts(x, at)):
+            each += 10**number
+        wanted = np.zeros(size)
+        wanted[:at] += 10
+        wanted[size // 2 :] += 100
+        wanted[at] += 11000
+        assert x.tolist() == wanted.tolist()
+    assert table.tolist() == [1, 1, 1, 2, 0, 0]
