@@ -609,7 +609,7 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
         roots = sizes.graph(traced)
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
-    wanted = unspent(recorded(capture, roots), traced, tracer.trace, capture)
+    wanted = unspent(recorded(capture, roots), traced, tracer, capture)
     if wanted:
         owners = tracer.argument_of(), tracer.find_captured, tracer.state_of
         capture.graph = keep_graph(wanted, found, *owners)
@@ -675,9 +675,15 @@ def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
 
 
 def unspent(
-    wanted: dict[int, Any], traced: Sequence[Any], trace: Trace, capture: Capture
+    wanted: dict[int, Any], traced: Sequence[Any], tracer: Tracer, capture: Capture
 ) -> dict[int, Any]:
-    """Leave out of roots those whose gradients were taken and stored, by what they share."""
+    """Leave out of roots those whose gradients were taken and stored, by what they share.
+
+    And those of values of leaves that no call keeps, as these are written again.
+    """
+    leaves = {at: autograd.leaf_nodes([traced[at]]) for at in wanted}
+    wanted = {at: wanted[at] for at, found in leaves.items() if not any(map(tracer.is_past, found))}
+    trace = tracer.trace
     is_stored = any(each.is_given for each in trace.gradients.values())
     is_stored = is_stored or any(each.kind != "none" for _, each in capture.gradients)
     if not is_stored and not capture.written_gradients:

@@ -630,12 +630,14 @@ class Tracer:
         return None if is_passed else weakref.ref(owner)
 
     def state_of(self, node: Node) -> Target | None:
-        """Find the trained tensor from outside of which a node is the last value, computed here."""
+        """Find the trained tensor from outside of which a node is a value, computed here."""
         tensor: Any = leaf_of(node) if node.inputs else None
-        if tensor is None or not (tensor._tracks and self.is_from_outside(tensor)):
-            return None
-        is_last = self.sizes is not None or tensor._node is node  # of copies that was asked before
-        return self.target(tensor) if is_last else None
+        is_state = tensor is not None and tensor._tracks and self.is_from_outside(tensor)
+        return self.target(tensor) if is_state else None
+
+    def is_past(self, node: Node) -> bool:
+        """Tell whether such a value is not the last one."""
+        return self.state_of(node) is not None and leaf_of(node)._node is not node
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""

@@ -346,6 +346,26 @@ def test_gradients_of_what_backward_did_not_spend_and_of_written_leaves() -> Non
         assert weight.grad.tolist() == [2 + 4 * value, 2 + 8 * value + 4]
 
 
+def test_no_gradients_of_a_written_leaf_that_is_written_again() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        with picograd.no_grad():
+            weight.mul_(0.5)
+        first = (weight * x).sum()
+        with picograd.no_grad():
+            weight.add_(1.0)
+        return first, (weight * weight).sum()
+
+    for _ in range(3):
+        first, second = step(Tensor([2.0, 2.0]))
+        assert not first.requires_grad and second.requires_grad
+        weight.grad = None
+        second.backward()
+        assert weight.grad is not None and weight.grad.tolist() == (weight * 2).tolist()
+
+
 def test_gradients_of_new_data() -> None:
     weight = Tensor([1.0, 2.0], requires_grad=True)
 
