@@ -115,6 +115,8 @@ def traced(value: Any) -> Any:
 
 def position_of(value: Any) -> Any:
     """Mark a position as given, one of NumPy too; what is no whole number stays."""
+    if type(value) is np.ndarray and not value.shape:
+        value = value[()]  # a number of its own, as PyTorch reads it: what it chooses is a view
     return GivenInt(value) if type(value) is int or type(value) in WHOLE else value
 
 

@@ -1,5 +1,8 @@
 """picograd.optim: torch.optim's names (optimizer, lr_scheduler), and averages (swa_utils)."""
 
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -72,3 +75,14 @@ def test_statistics_after_averaging() -> None:
 def test_names_are_the_one_definition() -> None:
     assert optim.Adam is nn.optim.Adam and optim.optimizer.Optimizer is nn.optim.Optimizer
     assert optim.lr_scheduler.StepLR is nn.optim.lr_scheduler.StepLR
+
+
+def test_averages_are_pickled_with_their_rules() -> None:
+    rules = optim.swa_utils
+    for options in ({}, {"avg_fn": rules.get_ema_avg_fn(0.9)}):
+        average: Any = rules.AveragedModel(nn.Linear(2, 2), **options)
+        average.update_parameters(nn.Linear(2, 2))
+        copied, model = pickle.loads(pickle.dumps(average)), nn.Linear(2, 2)
+        average.update_parameters(model)
+        copied.update_parameters(model)
+        assert copied.module.weight.tolist() == average.module.weight.tolist()

@@ -165,6 +165,7 @@ WAITING: "weakref.WeakKeyDictionary[Node, Waiting]" = weakref.WeakKeyDictionary(
 ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
 NEW: dict[int, None] = {}
 STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
+CLEARED = 256  # so many are looked through: nobody may have computed them
 GRADIENTS: "weakref.WeakKeyDictionary[Node, list[weakref.ref[Any]]]" = weakref.WeakKeyDictionary()
 LINES: dict[str, None] = {}  # at which values are stored that were missed later
 
@@ -184,6 +185,13 @@ def nodes_of(table: Any) -> list[Node]:
     """
     references = list(entries(table))
     return [node for reference in references if (node := reference()) is not None]
+
+
+def add_start(tensor: Any) -> None:
+    """Note a leaf that asks for gradients and is not in memory; those that are gone are let go."""
+    STARTS.append(weakref.ref(tensor))
+    if len(STARTS) % CLEARED == 0:
+        STARTS[:] = [each for each in STARTS if each() is not None]
 
 
 def starts(order: Sequence[Node]) -> list[Node]:

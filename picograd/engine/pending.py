@@ -135,7 +135,7 @@ def before_writes(nodes: Sequence[Node], is_left: Any = lambda node: False) -> N
 def note_start(tensor: Any) -> bool:
     """Note a leaf that asks for gradients, True: what it starts from may be stored early."""
     if leaf_buffer(tensor.node) is None:
-        carried.STARTS.append(weakref.ref(tensor))
+        carried.add_start(tensor)
     return True
 
 

@@ -58,7 +58,7 @@ class Trace:
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
     moved: set[int] = field(default_factory=set)  # those among them that have other memory now
-    is_retained: bool = False  # `backward` was told that gradients are taken once more
+    spent: list[Any] = field(default_factory=list)  # nodes whose gradients were taken for good
     numbers: Any = None  # the numbers that are followed; None where all are what they are
     variables: dict[Any, Any] = field(default_factory=dict)  # places of Python's state among them
     undo: list[Any] = field(default_factory=list)  # what to call after an error, the last first
@@ -256,10 +256,10 @@ def noting_checks() -> Iterator[list[tuple[Any, PicogradError]]]:
         RUNNING.steps.pop()
 
 
-def note_retained() -> None:
-    """Remember that what the function returns leads to gradients, though it took some itself."""
+def note_spent(node: Any) -> None:
+    """Remember that the gradients of a node were taken, and not to be taken once more."""
     for trace in RUNNING.traces:
-        trace.is_retained = True
+        trace.spent.append(node)
 
 
 def note_gradient(tensor: Any, is_read: bool, is_given: bool = False) -> None:

@@ -7,6 +7,7 @@ of averaging; `update_bn` measures the batch statistics that the averaged weight
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from picograd.errors import ValueRangeError, check_known
@@ -37,43 +38,43 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     [2.0]
     """
     check_decay(decay)
+    return partial(exponential, decay)
 
-    def exponential(average: Tensor, current: Tensor, count: Tensor) -> Tensor:
-        return average * decay + current * (1.0 - decay)
 
-    return exponential
+def exponential(decay: float, average: Tensor, current: Tensor, count: Tensor) -> Tensor:
+    """Move an average: a function of its own, so that a model that has the rule can be pickled."""
+    return average * decay + current * (1.0 - decay)
 
 
 def get_swa_avg_fn() -> Average:
     """Make the rule of equal weights: average + (current - average) / (count + 1)."""
-
-    def equal(average: Tensor, current: Tensor, count: Tensor) -> Tensor:
-        return average + (current - average) / (count + 1)
-
     return equal
+
+
+def equal(average: Tensor, current: Tensor, count: Tensor) -> Tensor:
+    """Take one more value into an average of `count`."""
+    return average + (current - average) / (count + 1)
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """Make the rule of `get_ema_avg_fn` for lists of tensors, which it changes."""
-    return for_all(get_ema_avg_fn(decay))
+    return partial(average_all, get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Averages:
     """Make the rule of `get_swa_avg_fn` for lists of tensors, which it changes."""
-    return for_all(get_swa_avg_fn())
+    return partial(average_all, get_swa_avg_fn())
 
 
-def for_all(rule: Average) -> Averages:
-    """Make a rule for lists of tensors of one for tensors."""
-
-    def update(averages: Sequence[Tensor], currents: Sequence[Tensor], count: Tensor) -> None:
-        for average, current in zip(averages, currents):
-            if average.dtype.is_float:
-                average.copy_(rule(average.detach(), current.detach(), count))
-            else:
-                average.copy_(current.detach())
-
-    return update
+def average_all(
+    rule: Average, averages: Sequence[Tensor], currents: Sequence[Tensor], count: Tensor
+) -> None:
+    """Change lists of tensors by a rule for tensors."""
+    for average, current in zip(averages, currents):
+        if average.dtype.is_float:
+            average.copy_(rule(average.detach(), current.detach(), count))
+        else:
+            average.copy_(current.detach())
 
 
 def check_decay(decay: float) -> None:
@@ -117,7 +118,7 @@ class AveragedModel(Module):
             self.module.to(device)
         self.register_buffer("n_averaged", Tensor(0, dtype="int64", device=device))
         rule = get_swa_avg_fn() if avg_fn is None else avg_fn
-        self.rule = for_all(rule) if multi_avg_fn is None else multi_avg_fn
+        self.rule = partial(average_all, rule) if multi_avg_fn is None else multi_avg_fn
         self.use_buffers = use_buffers
 
     def forward(self, *inputs: Any, **options: Any) -> Any:

@@ -31,7 +31,7 @@ from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
-from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_retained
+from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_spent
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -555,9 +555,9 @@ class Tensor(
             ):
                 return
         running_vmaps.check_backward()
-        if RUNNING.traces and (retain_graph or create_graph):
-            note_retained()
         root = self._history if self._history is not None else self._node
+        if RUNNING.traces and not (retain_graph or create_graph):
+            note_spent(root)
         given = None if gradient is None else as_tensor(gradient, self)._node
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
         carried.note_gradients(served)

@@ -437,3 +437,9 @@ def test_what_has_no_tensor_any_more_is_not_looked_at_in_each_later_step(monkeyp
         del other
         assert y.sum() < 9
     assert len(carried.WAITING) <= 2 * before + carried.NEAR
+
+
+def test_leaves_that_nobody_computes_are_let_go() -> None:
+    for _ in range(2 * carried.CLEARED):
+        picograd.ones(2).requires_grad_()
+    assert len(carried.STARTS) < carried.CLEARED

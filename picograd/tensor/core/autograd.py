@@ -250,6 +250,16 @@ def is_barrier(node: Node) -> bool:
     return row.role is Role.PASS and not row.is_differentiable
 
 
+def passing(roots: Sequence[Node]) -> list[Node]:
+    """List the nodes between `roots` and leaves that gradients pass through."""
+
+    def is_end(node: Node) -> bool:
+        is_cut = is_barrier(node) or not node.dtype.is_differentiable
+        return is_cut or node.leaf is not None or not node.inputs
+
+    return [node for node in toposort(roots, is_end) if not is_end(node)]
+
+
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.engine import pending
+from picograd.engine import foreign, pending
 from picograd.engine.foreign import hand_out
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view
@@ -22,7 +22,7 @@ from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
 from picograd.tensor.core import autograd, copying, exchange, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
-from picograd.tensor.core.printing import tensor_html
+from picograd.tensor.core.printing import MOST, tensor_html
 from picograd.tensor.core.recording import (
     NUMBERS,
     Recorded,
@@ -32,6 +32,8 @@ from picograd.tensor.core.recording import (
     restored,
     root_of,
 )
+
+READ = 1 << 24  # elements that are copied to print some: a kernel for the ends takes longer
 
 
 class ProtocolMethods(Recorded):
@@ -108,14 +110,14 @@ class ProtocolMethods(Recorded):
         if is_tracing():
             return printing.format_traced(self.shape, self.dtype.name, self.device)
         function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
-        values = None if self.device == "meta" else to_host(self)
+        values = None if self.device == "meta" else to_print(self, printing.OPTIONS.edgeitems)
         return printing.format_tensor(
             values, self.shape, self.dtype, self.device, self._tracks, function
         )
 
     def _repr_html_(self) -> str:
         kind = f"{self.dtype.name}{list(self.shape)} on {self.device}"
-        values = None if self._node.device == "meta" else to_host(self)
+        values = None if self._node.device == "meta" else to_print(self, MOST // 2)
         return tensor_html(values, repr(self), f"{self.name or 'Tensor'} {kind}")
 
     # copies
@@ -226,6 +228,18 @@ def only(tensor: Any) -> Any:
 def to_host(tensor: Any) -> "np.ndarray[Any, Any]":
     """Compute a tensor and copy its values to the host."""
     return tensor.numpy()
+
+
+def to_print(tensor: Any, edge: int) -> "np.ndarray[Any, Any]":
+    """Copy what is printed of a tensor to the host: of a large one its ends alone.
+
+    It is computed before, unless it shows other memory: that may be far smaller, as of `expand`.
+    """
+    if tensor._node.size <= max(READ, printing.OPTIONS.threshold):
+        return to_host(tensor)
+    if foreign.behind_views(tensor._node) is tensor._node:
+        pending.compute([tensor._node])
+    return to_host(printing.ends(tensor.detach(), edge))
 
 
 @pending.locked

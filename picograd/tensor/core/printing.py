@@ -144,9 +144,24 @@ def float_writer(values: Array) -> Callable[[float], str]:
     return lambda value: f"{value:.{digits}f}"
 
 
-def format_array(array: Array, indent: int) -> str:
-    """Format values; lines after the first are indented by `indent` columns."""
-    is_short = array.size > OPTIONS.threshold
+def ends(tensor: Any, edge: int) -> Any:
+    """Cut out what is shown of a tensor that is too large to read: `edge` at each end of an axis.
+
+    One element between them stands for those left out.
+    """
+    for axis, size in enumerate(tensor.shape):
+        if size > 2 * edge + 1:
+            first, last = tensor.narrow(axis, 0, edge + 1), tensor.narrow(axis, size - edge, edge)
+            tensor = first.cat(last, dim=axis)
+    return tensor
+
+
+def format_array(array: Array, indent: int, is_cut: bool = False) -> str:
+    """Format values; lines after the first are indented by `indent` columns.
+
+    `is_cut`: they are the `ends` of more.
+    """
+    is_short = is_cut or array.size > OPTIONS.threshold
     write = formatter(shown(array) if is_short else array)
     if array.ndim == 0:
         return write(array.item())
@@ -197,7 +212,9 @@ def format_tensor(
     No array: the tensor has a shape and no values.
     """
     head, has_numbers = "Tensor(", array is not None and array.size > 0
-    parts = [format_array(array, len(head)) if has_numbers else "..." if array is None else "[]"]
+    parts = ["..." if array is None else "[]"]
+    if array is not None and has_numbers:
+        parts = [format_array(array, len(head), array.shape != shape)]
     if not has_numbers and (array is None or len(shape) != 1):
         parts.append(f"size={tuple(shape)}")
     float_ = default_float()

@@ -17,7 +17,7 @@ from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.native_calls import CODED
-from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient
+from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient, note_spent
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -1034,6 +1034,8 @@ def grad(
     if materialize_grads and allow_unused is False:
         text = "materialize_grads=True contradicts allow_unused=False"
         raise ValueRangeError("grad", text, "leave allow_unused out")
+    if RUNNING.traces and not (retain_graph or create_graph):
+        list(map(note_spent, map(started, sources)))
     found, first = None, sources[0] if grad_outputs is None and len(sources) == 1 else None
     if first is not None and first._tracks and not is_grads_batched:
         found = autograd.known_gradients(started(first), targets, not create_graph)

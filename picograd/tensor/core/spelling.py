@@ -191,6 +191,9 @@ def write_out(op: str, result: Any, out: Any) -> Any:
     return type(result)(*written) if is_named else tuple(written)
 
 
+SEQUENCES = ("arange", "range", "linspace", "logspace")  # they fill an `out` of any shape that fits
+
+
 def write_one(op: str, result: Any, out: Any) -> Any:
     """Write one result: `out` keeps its dtype, and takes the shape of the result."""
     if not isinstance(out, Recorded):
@@ -204,6 +207,8 @@ def write_one(op: str, result: Any, out: Any) -> Any:
         text = f"the result is {result.dtype.name} but out is {out.dtype.name}"
         raise DTypeError(op, text, "pass an out of the result's dtype")
     node = result._node.cast(out.dtype)
+    if op in SEQUENCES and node.size == out._node.size:
+        node = build.reshape(node, out.shape)
     if node.shape == out.shape:
         write(out, node, False)
         return out

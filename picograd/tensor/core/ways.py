@@ -455,9 +455,9 @@ class Log:
             self.spoil()
             return
         try:
-            now = self.names.get(id(leaf._grad))
-            if now is not None and now[0]() is leaf._grad:  # it was changed in place
-                raise Unlike
+            now, places = self.names.get(id(leaf._grad)), [each[0] for each in event.gradients]
+            if (now is not None and now[0]() is leaf._grad) or known[1][1] in places:
+                raise Unlike  # it was changed in place, or is of two values of the leaf
             event.gradients.append((known[1][1], self.add_made(leaf._grad, event), before))
         except Unlike:
             self.spoil()

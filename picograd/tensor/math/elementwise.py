@@ -387,9 +387,18 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
 @recorded(in_place=True)
 @repeated
 def lerp(x: Node, end: Operand, weight: Operand) -> Node:
-    """Interpolate: self + weight * (end - self).
+    """Interpolate: self + weight * (end - self), from the nearer end, so that weight 1 is exact.
 
     >>> Tensor([0.0, 2.0, 4.0]).lerp(Tensor([4.0, 4.0, 4.0]), 0.25).tolist()
     [1.0, 2.5, 4.0]
     """
-    return arithmetic("add", x, arithmetic("mul", weight, arithmetic("sub", end, x)))
+    if isinstance(weight, Node):
+        is_first = compare("less", absolute(weight), 0.5)
+        share: Any = where(is_first, weight, arithmetic("sub", weight, 1))
+    else:
+        number = read_scalar("lerp", weight)
+        size = abs(number)  # compared in the graph: one kernel is for all
+        is_first = compare("less", constant("lerp", given(size), (), float32, x.device), 0.5)
+        share = number if size < 0.5 else number - 1
+    way = arithmetic("sub", end, x)
+    return arithmetic("add", where(is_first, x, end), arithmetic("mul", share, way))

@@ -291,8 +291,10 @@ def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
         share = float(round(place) - low)
     fixed = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}
     share = fixed.get(interpolation, share)
-    first, second = (part(values, axis, once_varied(at, "quantile", size), 1) for at in (low, high))
-    between = first + (second - first) * given(share)
+    near, rest = (low, share) if share < 0.5 else (high, share - 1)  # a node of its own: one plan
+    places = [once_varied(at, "quantile", size) for at in (low, high, near)]
+    first, second, start = (part(values, axis, place, 1) for place in places)
+    between = start + (second - first) * given(rest)
     result = first if share == 0 else second if share == 1 else between
     last = part(values, axis, size - 1, 1)
     return last.unary("isnan").where(last, result)

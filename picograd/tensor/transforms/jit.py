@@ -43,7 +43,7 @@ from picograd.engine.sizes import FOR_EVER, PATIENCE, SHORT_PATIENCE
 from picograd.engine.tracing import Trace, is_tracing
 from picograd.errors import TraceError, check_callable
 from picograd.runtime.log import log
-from picograd.tensor.core import autocast
+from picograd.tensor.core import autocast, autograd
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import same_value, share, wrap
@@ -609,13 +609,11 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
         roots = sizes.graph(traced)
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
-    wanted = recorded(capture, roots)
-    is_spent = any(each.is_given for each in tracer.trace.gradients.values())
-    is_spent = is_spent or any(each.kind != "none" for _, each in capture.gradients)
-    is_spent = is_spent and not tracer.trace.is_retained
-    if wanted and not is_spent:
-        capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
-        if capture.graph is not None and capture.graph.is_fixed:
+    wanted = unspent(recorded(capture, roots), traced, tracer, capture)
+    if wanted:
+        owners = tracer.argument_of(), tracer.find_captured, tracer.state_of
+        capture.graph = keep_graph(wanted, found, *owners)
+        if capture.graph.is_fixed:
             capture.refusals.append("gradients go through a position that no value needs")
     capture.scalars = found.scalars
     limits = None if sizes is None else follow(capture, tracer, traced, roots, found)
@@ -652,7 +650,8 @@ def follow(
     for each in (*results_of(capture), *[result for _, result in capture.gradients]):
         each.sizes = each.shape
         each.shape = sizes.copied.value(each.shape, False)
-    if capture.graph is not None and sizes.has_own_gradients(traced):
+    graph = capture.graph
+    if graph is not None and (graph.written or sizes.has_own_gradients(traced)):
         for place in set(sizes.marked.axes.values()):
             numbers.read(place)  # what is kept of the graph has these sizes
         return None
@@ -675,6 +674,25 @@ def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
     return {number: roots[number] for number in tracking}
 
 
+def unspent(
+    wanted: dict[int, Any], traced: Sequence[Any], tracer: Tracer, capture: Capture
+) -> dict[int, Any]:
+    """Leave out of roots those whose gradients were taken and stored, by what they share.
+
+    And those of values of leaves that no call keeps, as these are written again.
+    """
+    leaves = {at: autograd.leaf_nodes([traced[at]]) for at in wanted}
+    wanted = {at: wanted[at] for at, found in leaves.items() if not any(map(tracer.is_past, found))}
+    trace = tracer.trace
+    is_stored = any(each.is_given for each in trace.gradients.values())
+    is_stored = is_stored or any(each.kind != "none" for _, each in capture.gradients)
+    if not is_stored and not capture.written_gradients:
+        return wanted
+    taken = set(map(id, autograd.passing(trace.spent)))
+    own = {at: map(id, autograd.passing([traced[at]])) for at in wanted}
+    return {at: root for at, root in wanted.items() if taken.isdisjoint(own[at])}
+
+
 def results_of(capture: Capture) -> list[Result]:
     """List what is computed and handed out, other than gradients."""
     pairs = [result for _, result in (*capture.replaced, *capture.escapes)]
@@ -691,7 +709,7 @@ def first_outputs(
 
     A returned tensor that the function stored as well follows what later calls return.
     """
-    hand = Hand(capture, tracer.arguments, results, values, given)
+    hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
         if isinstance(target, int):
             replace(tracer.arguments[target], hand.tensor(result))

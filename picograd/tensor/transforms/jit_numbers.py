@@ -13,6 +13,7 @@ from typing import Any
 
 from picograd.number import GivenInt
 from picograd.tensor.transforms.jit_arguments import numbers_in
+from picograd.tensor.transforms.jit_replay import slots_of
 from picograd.tensor.transforms.jit_trace import Capture
 from picograd.tensor.transforms.jit_variables import wanted as stored_numbers
 from picograd.traced_number import Difference, Numbers, TracedNumber, program, same
@@ -49,6 +50,9 @@ def settle(capture: Capture, numbers: Numbers, others: Sequence[Capture]) -> dic
             capture.traced.append((place, source.slot))
     numbers.close()
     wanted = numbers_in(capture.structure) + stored_numbers(capture.stores)
+    for each in capture.outputs:
+        if each.kind == "view":
+            wanted += [slot for view in each.source[1] for slot in slots_of(view.operands)]
     if capture.sizes is not None:
         wanted += range(len(numbers.slots))
     wanted += [slot for _, slot in capture.traced]
@@ -68,7 +72,8 @@ def compare(capture: Capture, other: Capture) -> dict[int, str]:
     made = capture.program
     before = other.program
     plan = other.find_plan()
-    if plan is None or not made.is_like(before):
+    is_gone = plan is None and other.plan is not None
+    if is_gone or not made.is_like(before):
         return {}
     found = {at for at, value in made.exact.items() if not same(before.exact[at], value)}
     if plan is not capture.find_plan():

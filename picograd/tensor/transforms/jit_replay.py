@@ -8,7 +8,7 @@ this call. The kept graph holds no memory: its leaves are stand-ins.
 
 import dataclasses
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import field
 from sys import getrefcount
 from typing import Any
@@ -28,8 +28,9 @@ from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GivenInt
+from picograd.number import GivenInt, position_of
 from picograd.runtime.memory import Allocation
+from picograd.tensor.core.arguments import item_of
 from picograd.tensor.core.recording import (
     fill,
     is_view,
@@ -54,7 +55,7 @@ from picograd.tensor.transforms.jit_trace import (
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
 
-Given = tuple[Node, Any, Node]  # a stand-in, what its gradient is for, and its value
+Given = tuple[Node, Any, Any]  # a stand-in, what its gradient is for, and its value; None: later
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ class KeptGraph:
     fixed: list[tuple[Node, Node]]
     scalars: list[tuple[Node, int]]
     starts: dict[int, int]
+    written: list[tuple[Node, Any]] = field(default_factory=list)  # leaves, as the call leaves them
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
     is_fixed: bool = False  # gradients go through positions that are those of the trace
 
@@ -82,7 +84,7 @@ class KeptGraph:
 
         Gradients read what is about to be written as it is now.
         """
-        found: list[Given] = []
+        given: list[Given] = []
         changing = set(map(id, written))
         nodes = {id(tensor): node for tensor, node in before}
         pairs = [(made, arguments[number]) for made, number in self.arguments]
@@ -91,10 +93,10 @@ class KeptGraph:
             if id(tensor) in changing:
                 realize([node])
                 buffer: Any = leaf_buffer(node)
-                found.append((made, tensor, leaf(copy_of(buffer), node.shape)))
+                given.append((made, tensor, leaf(copy_of(buffer), node.shape)))
             else:
-                found.append((made, node, node))
-        return found
+                given.append((made, node, node))
+        return given + [(made, found(target, arguments), None) for made, target in self.written]
 
 
 def stand_in(node: Node) -> Node:
@@ -103,10 +105,15 @@ def stand_in(node: Node) -> Node:
 
 
 def keep_graph(
-    roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any
-) -> KeptGraph:
-    """Copy the graph of some roots over stand-ins."""
-    roots = without_writes(roots)
+    roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any,
+    state_of: Any = lambda node: None,
+) -> KeptGraph:  # fmt: skip
+    """Copy the graph of some roots over stand-ins.
+
+    `state_of` gives the leaf, if any, of which a node that writes is the value after the call.
+    """
+    states = {id(n): (stand_in(n), state_of(n)) for n in below(roots) if state_of(n) is not None}
+    roots = without_writes(roots, {key: made for key, (made, _) in states.items()})
     nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
     kept = KeptGraph({}, [], [], [], [], {})
     written = {id(leaf_buffer(base_of(node))) for node in found.order if node.op in WRITES}
@@ -132,6 +139,7 @@ def keep_graph(
             else:
                 steady = copy_of(buffer) if id(buffer) in written else buffer
                 kept.fixed.append((made, leaf(steady, node.shape)))
+    kept.written = list(states.values())
     kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
     ends = [*roots.values(), *kept.hooked]
     copies = with_hooks(ends, substituted(ends, values))
@@ -139,15 +147,25 @@ def keep_graph(
     return kept
 
 
-def without_writes(roots: dict[int, Node]) -> dict[int, Node]:
-    """Let what reads memory that was written read the value instead: the memory will change."""
-    nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
-    if not any(node.op in WRITES for node in nodes):
+def below(roots: dict[int, Node], states: Container[int] = ()) -> list[Node]:
+    """List what roots are computed from, down to memory and `states`."""
+    nodes = list(roots.values())
+    return toposort(nodes, lambda node: leaf_buffer(node) is not None or id(node) in states)
+
+
+def without_writes(roots: dict[int, Node], states: dict[int, Node]) -> dict[int, Node]:
+    """Let what reads memory that was written read the value instead: the memory will change.
+
+    But for `states`, by identity, in the place of which others are read.
+    """
+    nodes = below(roots, states)
+    if not states and not any(node.op in WRITES for node in nodes):
         return roots
-    copies: dict[int, Node] = {}
+    copies = dict(states)
     for node in nodes:
         if leaf_buffer(node) is not None:
             copies[id(node)] = node
+        if id(node) in copies:
             continue
         inputs = tuple([copies[id(child)] for child in node.inputs])
         copies[id(node)] = inputs[-1] if node.op in WRITES else node.with_inputs(inputs)
@@ -170,8 +188,10 @@ class Recording:
         self, kept: KeptGraph, given: Sequence[Given], values: Sequence[int | float]
     ) -> None:
         self.kept = kept
-        self.leaves = [(made, value) for made, _, value in given] + kept.fixed
-        self.asked = [each for each in given if each[0].dtype.is_differentiable]
+        now = [(made, at._node, at._node) if value is None else (made, at, value)
+               for made, at, value in given]  # fmt: skip
+        self.leaves = [(made, value) for made, _, value in now] + kept.fixed
+        self.asked = [each for each in now if each[0].dtype.is_differentiable]
         self.inputs: list[Any] = [getattr(source, "_node", source) for _, source, _ in self.asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
         self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
@@ -438,7 +458,7 @@ class Hand:
         """Find or make one tensor, without its attributes."""
         if result.kind == "view":
             base, views = result.source
-            return show_again(self.tensor(base), views)
+            return show_again(self.tensor(base), views, self.numbers)
         if not result.is_shown:
             return self.make(result)
         if id(result) not in self.shown:
@@ -448,7 +468,8 @@ class Hand:
     def make(self, result: Result) -> Any:
         """Find or make a tensor that shows no other."""
         if result.kind == "root":
-            if result.tracks and not result.is_leaf and self.capture.graph is not None:
+            graph = self.capture.graph
+            if graph is not None and result.number in graph.roots:
                 return self.recorded(result)
             node = leaf(self.results[result.number], self.shape(result))
         elif result.kind == "argument":
@@ -477,9 +498,14 @@ class Hand:
         return self.recording.output(result.number, self.results[result.number], self.shape(result))
 
 
-def show_again(base: Any, views: Sequence[Any]) -> Any:
-    """Make a view of a tensor as views of another were made, the first one first."""
+def show_again(base: Any, views: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
+    """Make a view of a tensor as views of another were made, the first one first.
+
+    What is a number of a call in their operands is that of this call.
+    """
     for view in views:
+        if slots_of(view.operands):
+            view = dataclasses.replace(view, operands=at_numbers(view.operands, numbers), moves={})
         is_cut = base._tracks and not view.passes
         node = view.on(build.detach(base._node) if is_cut else base._node)
         made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_differentiable)
@@ -487,6 +513,28 @@ def show_again(base: Any, views: Sequence[Any]) -> Any:
         made._view = dataclasses.replace(view, base=base, known=[])
         base = made
     return base
+
+
+def slots_of(value: Any) -> list[int]:
+    """List the slots of the traced numbers in the operands of a view."""
+    if type(value) is TracedNumber:
+        return [value.slot]
+    parts = (value.start, value.stop, value.step) if type(value) is slice else value
+    is_several = isinstance(parts, (tuple, list))
+    return [slot for each in parts for slot in slots_of(each)] if is_several else []
+
+
+def at_numbers(value: Any, numbers: Sequence[Any]) -> Any:
+    """Put the numbers of a call in the places of traced ones; positions are given, as a user's."""
+    if type(value) is TracedNumber:
+        return int(numbers[value.slot])
+    if type(value) is slice:
+        return item_of(slice(*at_numbers((value.start, value.stop, value.step), numbers)))
+    if isinstance(value, list):
+        return [position_of(at_numbers(each, numbers)) for each in value]
+    if type(value) is tuple:
+        return tuple([at_numbers(each, numbers) for each in value])
+    return value
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:

@@ -489,7 +489,10 @@ def copied(roots: Sequence[Node], at: Copied, done: dict[int, Node]) -> list[Nod
     for node in toposort(list(roots), lambda node: id(node) in done or node.realized is not None):
         if id(node) not in done:
             if node.realized is None:
-                done[id(node)] = at.node(node, tuple([done[id(each)] for each in node.inputs]))
+                made = done[id(node)] = at.node(node, tuple([done[id(e)] for e in node.inputs]))
+                tensor = None if node.leaf is None else node.leaf()
+                if tensor is not None and tensor._node is node:
+                    made.leaf = node.leaf  # gradients of what reads it end here
             else:
                 done[id(node)] = node
     return [done[id(root)] for root in roots]

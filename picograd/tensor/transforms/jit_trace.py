@@ -34,6 +34,7 @@ from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.late_methods import dataclass
+from picograd.tensor.core.autograd import leaf_of
 from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
@@ -49,7 +50,7 @@ from picograd.tensor.transforms.jit_places import TWINS, Finder, is_held, is_por
 from picograd.tensor.transforms.jit_state import is_plain
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
-from picograd.traced_number import Numbers, TracedNumber, math_followed, plain
+from picograd.traced_number import Numbers, math_followed, plain
 
 TRACE_BYTES = 8 << 10  # of a trace beside its plan, about (measured)
 Target = Any  # an argument by its number, or a weak reference to a tensor from outside
@@ -242,12 +243,12 @@ def views_of(tensor: Any) -> list[Any] | None:
 
 
 def is_spelt(value: Any) -> bool:
-    """Tell whether the operands of a view hold numbers, and no tensor."""
+    """Tell whether the operands of a view hold numbers, also those of the call, and no tensor."""
     if isinstance(value, (tuple, list)):
         return all(map(is_spelt, value))
     if isinstance(value, slice):
         return is_spelt((value.start, value.stop, value.step))
-    return not isinstance(value, (Tensor, Node, Span, TracedNumber))
+    return not isinstance(value, (Tensor, Node, Span))
 
 
 def base_of(node: Node) -> Node:
@@ -556,7 +557,7 @@ class Tracer:
             if id(root) in self.owners:
                 is_visible, is_apart = False, True
             for each in group:
-                views = views_of(each)  # a view at a size of the call is a value
+                views = views_of(each)  # what a tensor chooses is a value
                 if each is root or (is_apart and not is_visible) or views is None:
                     found[id(each)] = each
         return found
@@ -627,6 +628,16 @@ class Tracer:
         owner = self.before.owner(node)
         is_passed = owner is None or (id(owner) in self.owners and not owner._tracks)
         return None if is_passed else weakref.ref(owner)
+
+    def state_of(self, node: Node) -> Target | None:
+        """Find the trained tensor from outside of which a node is a value, computed here."""
+        tensor: Any = leaf_of(node) if node.inputs else None
+        is_state = tensor is not None and tensor._tracks and self.is_from_outside(tensor)
+        return self.target(tensor) if is_state else None
+
+    def is_past(self, node: Node) -> bool:
+        """Tell whether such a value is not the last one."""
+        return self.state_of(node) is not None and leaf_of(node)._node is not node
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""

@@ -1565,3 +1565,17 @@ def test_a_way_begins_behind_a_write_of_few_nodes(
     for _ in range(12):
         x.zero_().realize()
     assert hits.count(True) >= 8, hits
+
+
+def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    x = Tensor([1.0, 3.0]).realize()
+    for step in range(STEPS):
+        weight.grad = None
+        loss = (weight * weight * x).sum()
+        with picograd.no_grad():
+            weight.mul_(0.5)
+        (loss + (weight * x).sum()).backward()
+        value = 0.5**step
+        assert weight.grad is not None
+        assert weight.grad.tolist() == [2 * value + 1, 12 * value + 3]

@@ -105,6 +105,18 @@ def test_large_ones_are_cut():
     assert Tensor(np.arange(100.0))._repr_html_().count("<td") == 11
 
 
+def test_of_huge_ones_the_ends_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = picograd.arange(3.0)[:, None].expand(3, 10**11)
+    row = ["[" + ", ".join(f"{n}." for _ in range(3)) for n in range(3)]
+    rows = [f"{text},  ..., {text[1:]}]" for text in row]
+    assert repr(x) == "Tensor([" + ",\n        ".join(rows) + "])"
+    assert x._repr_html_().count("<td") == 33
+    tensors = [Tensor(np.arange(2002.0 * n).reshape(n, -1)) for n in (1, 7, 2002)]
+    whole = [(repr(x), repr(x + 1), x._repr_html_()) for x in tensors]
+    monkeypatch.setattr("picograd.tensor.core.methods_protocol.READ", 10)
+    assert [(repr(x), repr(x + 1), x._repr_html_()) for x in tensors] == whole
+
+
 @pytest.mark.parametrize("shape", [(), (2, 1, 2), (0,), (0, 3)])
 def test_others_are_text(shape):
     text = Tensor(np.zeros(shape, np.float32))._repr_html_()

@@ -250,3 +250,9 @@ def test_classes_are_told_of_the_functions_that_programs_name() -> None:
     composed = (picograd.logdet, picograd.linalg.solve, picograd.linalg.eigh, picograd.fft.fft)
     for function in (picograd.exp, *composed):
         assert function(Matrix(), Matrix()) is function
+
+
+def test_sequences_fill_what_has_their_size() -> None:
+    memory = picograd.zeros(4, 2)
+    picograd.arange(4, out=memory[::2])
+    assert memory.tolist() == [[0, 1], [0, 0], [2, 3], [0, 0]]

@@ -80,3 +80,11 @@ def test_a_position_that_is_new_takes_no_longer_than_a_known_one(items_of) -> No
         table[items_of(5)]
     known = calls_of(lambda: table[items_of(5)])
     assert calls_of(lambda: table[items_of(777)]) <= known < 80
+
+
+def test_an_array_without_axes_is_a_number_and_chooses_a_view() -> None:
+    x = Tensor.zeros(3, 3)
+    x[np.array(1)].add_(1)
+    x[:, np.array(-1)].add_(2)
+    assert x.tolist() == [[0, 0, 2], [1, 1, 3], [0, 0, 2]]
+    assert x[np.array(True)].shape == (1, 3, 3) and x[np.array(0), [0, 1]].shape == (2,)

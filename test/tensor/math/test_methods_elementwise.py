@@ -1,11 +1,14 @@
 """Elementwise ops x {once, twice, broadcast, non-contiguous, empty, zero-dim} x dtypes."""
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 import pytest
 from op_support import Case, compare, integers, numbers
+
+from picograd import Tensor
 
 torch = pytest.importorskip("torch")
 
@@ -220,3 +223,12 @@ def test_where(device: str) -> None:
         Case("masked_fill", lambda a: a.masked_fill(a > 1, -2.0), [x]),
     ]
     compare(cases, device)
+
+
+def test_lerp_starts_from_the_nearer_end() -> None:
+    start, end = Tensor([1e8, -math.inf]), Tensor([1.0, 0.0])
+    for weight in (1.0, Tensor(1.0)):
+        assert start.lerp(end, weight).tolist()[0] == 1.0
+    for weight in (0.5, Tensor([0.5, 0.5])):
+        assert start.lerp(end, weight).tolist()[1] == -math.inf
+    assert start.lerp(end, 0.25).tolist()[0] == 75000000.0

@@ -193,3 +193,8 @@ def test_one_of_a_long_row_is_found_without_a_sort(dtype: str) -> None:
         np.testing.assert_array_equal(found, values.numpy())
         plan = make_plan([picked(ours)[0].node])
         assert plan.kernels and all(kernel.hero != "sort" for kernel in plan.kernels)
+
+
+def test_quantiles_between_an_infinity_and_a_number() -> None:
+    x = Tensor([-np.inf, 0.0, 1.0])
+    assert [x.quantile(q).item() for q in (0.25, 0.4, 0.75)] == [-np.inf, -np.inf, 0.5]

@@ -322,3 +322,80 @@ def test_what_was_computed_of_a_leaf_survives_that_it_is_frozen_for_a_while(is_a
         traced(*[weight] * is_argument, Tensor([k]))
         kept.append(weight.detach().clone())
     assert [each.item() for each in kept] == [0.0, -2.0, -5.0]
+
+
+def test_gradients_of_what_backward_did_not_spend_and_of_written_leaves() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def step(x: Tensor) -> tuple[Tensor, ...]:
+        loss = (weight * x).sum()
+        loss.backward()
+        with picograd.no_grad():
+            weight.mul_(0.5)
+        return loss, (weight * weight * x).sum(), (weight[1:] * x).sum()
+
+    for count in range(1, 4):
+        weight.grad = None
+        loss, first, second = step(Tensor([2.0, 2.0]))
+        assert weight.grad is not None and weight.grad.tolist() == [2.0, 2.0]
+        assert not loss.requires_grad
+        (first + second).backward()
+        value = 0.5**count
+        assert weight.tolist() == [value, 2 * value]
+        assert weight.grad.tolist() == [2 + 4 * value, 2 + 8 * value + 4]
+
+
+def test_no_gradients_of_a_written_leaf_that_is_written_again() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        with picograd.no_grad():
+            weight.mul_(0.5)
+        first = (weight * x).sum()
+        with picograd.no_grad():
+            weight.add_(1.0)
+        return first, (weight * weight).sum()
+
+    for _ in range(3):
+        first, second = step(Tensor([2.0, 2.0]))
+        assert not first.requires_grad and second.requires_grad
+        weight.grad = None
+        second.backward()
+        assert weight.grad is not None and weight.grad.tolist() == (weight * 2).tolist()
+
+
+def test_gradients_of_new_data() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def halved(x: Tensor, number: int) -> Tensor:
+        weight.data = weight.data * 0.5
+        return (weight * weight * x).sum() * number
+
+    for count in range(1, 4):
+        weight.grad = None
+        halved(Tensor.ones(2 * count - count // 2 * 2, 1), count).backward()
+        size = 2 * count - count // 2 * 2
+        assert weight.grad is not None
+        assert weight.grad.tolist() == [count * size * 2 * n * 0.5**count for n in (1, 2)]
+
+
+def test_a_view_at_numbers_of_the_call_shows_what_it_was_taken_from() -> None:
+    table = Tensor.zeros(6)
+
+    @picograd.jit
+    def parts(x: Tensor, at: int) -> tuple[Tensor, ...]:
+        return table[at], x[:at], x[len(x) // 2 :], x.narrow(0, at, 1), x.select(0, at)
+
+    for size, at in ((6, 1), (8, 2), (10, 3), (8, 3), (6, 0)):
+        x = Tensor.zeros(size)
+        for number, each in enumerate(parts(x, at)):
+            each += 10**number
+        wanted = np.zeros(size)
+        wanted[:at] += 10
+        wanted[size // 2 :] += 100
+        wanted[at] += 11000
+        assert x.tolist() == wanted.tolist()
+    assert table.tolist() == [1, 1, 1, 2, 0, 0]
