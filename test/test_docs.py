@@ -20,6 +20,8 @@ from picograd.engine.plan_cache import PlanCache
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
+NAMED_FILE = re.compile(r"\b[\w-]+\.(?:py|md)\b(?!\.)")
+SOMEBODYS = {"script.py"}  # files that a reader has
 PATH = re.compile(r"`((?:picograd|docs|examples|bench|test)/[\w./]+\.(?:py|md))`")
 
 
@@ -61,6 +63,15 @@ def test_links_and_files_exist(page: Path) -> None:
     missing = [link for link in links if not (page.parent / link).exists()]
     missing += [path for path in PATH.findall(text) if not (ROOT / path).exists()]
     assert not missing
+
+
+def test_files_that_the_package_names_exist() -> None:
+    rooms = [ROOT / room for room in ("picograd", "docs", "test", "bench", "examples")]
+    known = {path.name for room in rooms for path in room.rglob("*")}
+    sources = {path: path.read_text() for path in (ROOT / "picograd").rglob("*.py")}
+    named = {name_of(path): NAMED_FILE.findall(text) for path, text in sources.items()}
+    wrong = {path: {*names} - known - SOMEBODYS for path, names in named.items()}
+    assert {path: names for path, names in wrong.items() if names} == {}
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
