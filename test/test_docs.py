@@ -17,6 +17,7 @@ from picograd import Tensor
 from picograd.config import config
 from picograd.engine import compile, realize, small
 from picograd.engine.plan_cache import PlanCache
+from picograd.schedule import schedule
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
@@ -111,6 +112,12 @@ def test_an_op_is_three_files() -> None:
     knowing = {str(p.relative_to(ROOT)) for p in files if name.search(p.read_text())}
     assert len(needed) == 3
     assert knowing - {f"picograd/{path}" for path in optional} == set(needed)
+
+
+def test_the_map_has_the_rewrites_in_order() -> None:
+    rows = re.findall(r"^\| (`.+?`) \| `picograd/\S+` \| ", page_text("architecture.md"), re.MULTILINE)
+    named = re.findall(r"`(\w+)`", " ".join(rows))
+    assert named == [rewrite.__name__ for rewrite in schedule.REWRITES]
 
 
 def test_the_walkthrough_takes_eight_files() -> None:
