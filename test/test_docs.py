@@ -115,7 +115,9 @@ def test_an_op_is_three_files() -> None:
 
 
 def test_the_map_has_the_rewrites_in_order() -> None:
-    rows = re.findall(r"^\| (`.+?`) \| `picograd/\S+` \| ", page_text("architecture.md"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`.+?`) \| `picograd/\S+` \| ", page_text("architecture.md"), re.MULTILINE
+    )
     named = re.findall(r"`(\w+)`", " ".join(rows))
     assert named == [rewrite.__name__ for rewrite in schedule.REWRITES]
 

@@ -9,18 +9,21 @@ from collections.abc import Sequence
 
 import numpy
 
+import picograd
+from picograd import nn
 from picograd.errors import PicogradError, ValueRangeError
 from picograd.tensor import public
 from picograd.tensor.core.inspect import explain
 from picograd.tensor.tensor import Tensor
 
-TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80; default: the tensor's device"
+TARGETS = "cpu, cuda (an H200), opencl, or such as sm_80; default: the tensor's device"
 
 
 def evaluate(expression: str) -> Tensor:
-    """Evaluate Python over `Tensor`, picograd's functions and `np`; the user's own command."""
+    """Evaluate Python over `Tensor`, `nn`, picograd's functions and `np`: the user's command."""
     names = {name: getattr(public, name) for name in public.__all__}
-    tensor = eval(expression, {**names, "Tensor": Tensor, "np": numpy})
+    names |= {"Tensor": Tensor, "nn": nn, "picograd": picograd, "np": numpy}
+    tensor = eval(expression, names)
     if not isinstance(tensor, Tensor):
         problem = f"the expression gives {type(tensor).__name__}, not Tensor"
         raise ValueRangeError("explain", problem, "try Tensor([-1.0, 2.0]).relu()")
