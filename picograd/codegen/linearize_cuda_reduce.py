@@ -187,7 +187,8 @@ def reduce_elements(
             value = emitter.cast(value, dtype)
             if mask is not None:
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
-            add_lanes(block, each.monoid, found, partial, lanes, value)
+            places = [constant(n if lanes > 1 else 0) for n in range(lanes_of(found))]
+            add_lanes(block, each.monoid, partial, value, places)
         for other in every:
             if isinstance(other, Store):
                 put_element(block, other, found, values)
@@ -240,11 +241,7 @@ def reduce_together(
             value = emitter.cast(emitter.value(expr), dtype)
             if mask is not None:
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
-            for lane in range(lanes):
-                at = emitter.index(place + lane)
-                old = emitter.add("get", dtype, (partial, at))
-                new = combine(emitter, each.monoid, old, lane_of(emitter, value, lane))
-                emitter.add("set", None, (partial, at, new))
+            add_lanes(block, each.monoid, partial, value, [place + n for n in range(lanes)])
     return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 
 
@@ -309,11 +306,8 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             loops(block, inner, [loop for loop in found.loops if loop[1] == 1], 2)
             inside(block, inner, found, None)
             value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
-            for lane in range(found.vector[1] if found.vector else 1):
-                place = emitter.index((chain + lane) % CHAINS)
-                old = emitter.add("get", dtype, (partial, place))
-                new = combine(emitter, step.monoid, old, lane_of(emitter, value, lane))
-                emitter.add("set", None, (partial, place, new))
+            places = [(chain + lane) % CHAINS for lane in range(lanes_of(found))]
+            add_lanes(block, step.monoid, partial, value, places)
         parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -378,13 +372,16 @@ def reads_registers(block: Block, step: Accumulate) -> bool:
     )
 
 
-def add_lanes(block: Block, monoid: str, found: Walk, partial: int, lanes: int, value: int) -> None:
-    """Add the lanes of a value to the partial results: to one each, or all to the same."""
-    emitter = block.emitter
-    dtype = emitter.dtype(partial)
-    total = found.vector[1] if found.vector else 1
-    for lane in range(total):
-        at = emitter.integer(lane if lanes > 1 else 0)
+def lanes_of(found: Walk) -> int:
+    """Count the elements of a value: those of a vector, or one."""
+    return found.vector[1] if found.vector else 1
+
+
+def add_lanes(block: Block, monoid: str, partial: int, value: int, places: Sequence[Index]) -> None:
+    """Add the lanes of a value to partial results: each to that of its place."""
+    emitter, dtype = block.emitter, block.emitter.dtype(partial)
+    for lane, place in enumerate(places):
+        at = emitter.index(place)
         old = emitter.add("get", dtype, (partial, at))
         new = combine(emitter, monoid, old, lane_of(emitter, value, lane))
         emitter.add("set", None, (partial, at, new))
