@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy
 
-import picograd
-from picograd import nn
+import picograd.nn as nn
 from picograd.errors import PicogradError, ValueRangeError
 from picograd.tensor import public
 from picograd.tensor.core.inspect import explain
@@ -22,7 +21,7 @@ TARGETS = "cpu, cuda (an H200), opencl, or such as sm_80; default: the tensor's 
 def evaluate(expression: str) -> Tensor:
     """Evaluate Python over `Tensor`, `nn`, picograd's functions and `np`: the user's command."""
     names = {name: getattr(public, name) for name in public.__all__}
-    names |= {"Tensor": Tensor, "nn": nn, "picograd": picograd, "np": numpy}
+    names |= {"Tensor": Tensor, "nn": nn, "picograd": sys.modules["picograd"], "np": numpy}
     tensor = eval(expression, names)
     if not isinstance(tensor, Tensor):
         problem = f"the expression gives {type(tensor).__name__}, not Tensor"
