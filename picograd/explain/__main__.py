@@ -6,10 +6,10 @@ python -m picograd.explain "Tensor([-1., 2.]).relu()" [--target cuda] [--assembl
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy
 
-import picograd.nn as nn
 from picograd.errors import PicogradError, ValueRangeError
 from picograd.tensor import public
 from picograd.tensor.core.inspect import explain
@@ -21,7 +21,8 @@ TARGETS = "cpu, cuda (an H200), opencl, or such as sm_80; default: the tensor's 
 def evaluate(expression: str) -> Tensor:
     """Evaluate Python over `Tensor`, `nn`, picograd's functions and `np`: the user's command."""
     names = {name: getattr(public, name) for name in public.__all__}
-    names |= {"Tensor": Tensor, "nn": nn, "picograd": sys.modules["picograd"], "np": numpy}
+    package: Any = sys.modules["picograd"]
+    names |= {"Tensor": Tensor, "nn": package.nn, "picograd": package, "np": numpy}
     tensor = eval(expression, names)
     if not isinstance(tensor, Tensor):
         problem = f"the expression gives {type(tensor).__name__}, not Tensor"
