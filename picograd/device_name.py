@@ -4,13 +4,14 @@
 that every function takes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from picograd.config import config
 from picograd.errors import DeviceError
 
-# kinds a name may have; picograd.engine.backends says which of them there are
-OURS = ("cpu", "cuda", "opencl", "null", "meta")
+# kinds of devices, and what opens one of a number: the rows are in picograd/engine/backends.py
+OPENERS: dict[str, Callable[[int], Any]] = {}
 THEIRS = ("mps", "xpu", "xla", "hip", "mtia", "hpu", "vulkan", "privateuseone")
 
 
@@ -36,8 +37,9 @@ class device(str):
         text = f"cuda:{type}" if isinstance(type, int) else str.__str__(str(type))
         text = text.strip() if index is None else f"{text.strip()}:{index}"
         kind, colon, number = text.partition(":")
-        if kind not in OURS + THEIRS or (colon and not number.isdecimal()):
-            fix = f"use {', '.join(OURS)}, or cuda:1 for the second GPU"
+        is_kind = kind in OPENERS or kind in THEIRS
+        if not is_kind or (colon and not number.isdecimal()):
+            fix = f"use {', '.join(OPENERS)}, or cuda:1 for the second GPU"
             raise DeviceError("device", f"there is no device {text!r}", fix)
         return str.__new__(cls, text)
 

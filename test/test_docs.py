@@ -17,9 +17,12 @@ from picograd import Tensor
 from picograd.config import config
 from picograd.engine import compile, realize, small
 from picograd.engine.plan_cache import PlanCache
+from picograd.schedule import schedule
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
+NAMED_FILE = re.compile(r"\b[\w-]+\.(?:py|md)\b(?!\.)")
+SOMEBODYS = {"script.py"}  # files that a reader has
 PATH = re.compile(r"`((?:picograd|docs|examples|bench|test)/[\w./]+\.(?:py|md))`")
 
 
@@ -63,6 +66,15 @@ def test_links_and_files_exist(page: Path) -> None:
     assert not missing
 
 
+def test_files_that_the_package_names_exist() -> None:
+    rooms = [ROOT / room for room in ("picograd", "docs", "test", "bench", "examples")]
+    known = {path.name for room in rooms for path in room.rglob("*")}
+    sources = {path: path.read_text() for path in (ROOT / "picograd").rglob("*.py")}
+    named = {name_of(path): NAMED_FILE.findall(text) for path, text in sources.items()}
+    wrong = {path: {*names} - known - SOMEBODYS for path, names in named.items()}
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     docs = [f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")]
@@ -100,6 +112,14 @@ def test_an_op_is_three_files() -> None:
     knowing = {str(p.relative_to(ROOT)) for p in files if name.search(p.read_text())}
     assert len(needed) == 3
     assert knowing - {f"picograd/{path}" for path in optional} == set(needed)
+
+
+def test_the_map_has_the_rewrites_in_order() -> None:
+    rows = re.findall(
+        r"^\| (`.+?`) \| `picograd/\S+` \| ", page_text("architecture.md"), re.MULTILINE
+    )
+    named = re.findall(r"`(\w+)`", " ".join(rows))
+    assert named == [rewrite.__name__ for rewrite in schedule.REWRITES]
 
 
 def test_the_walkthrough_takes_eight_files() -> None:

@@ -1,13 +1,12 @@
 """Exponentials, and logarithms of sums, to within 0.6 units in the last place, on every target.
 
 A float32 argument is computed in float64 and rounded once; a float64 argument is computed in pairs
-(pairs.py) and rounded once. Both go through the same formulas, made of two cores: exp and log by
-argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as IEEE 754
-says.
+(`Pair` in value.py) and rounded once. Both go through the same formulas, made of two cores: exp and
+log by argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as
+IEEE 754 says.
 
-Circular functions and lengths, for every target alike; precision as in elementary.py.
-
-The inverse functions share one core: the angle of a ratio of two numbers.
+Circular functions and lengths are as precise. The inverse ones share one core: the angle of a ratio
+of two numbers.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 Precision is that of elementary.py. The coefficients were fitted for this project: interpolation at
 Chebyshev nodes in 40 digits (mpmath).
 
-The fit of erfc: numbers alone, which NumPy's samplers read too (error_function.py).
+The fit of erfc is numbers alone, which samplers read too (tensor/making/inverse_sampling.py).
 """
 
 from picograd.codegen.elementary import exp, exp_core, scaled

@@ -1,4 +1,4 @@
-"""What the instructions of program_async.py mean, for the interpreter of programs.
+"""What the asynchronous instructions of program.py mean, for the interpreter of programs.
 
 What is asynchronous happens as late as it may: a product reads its operands when it is waited for,
 a box is read when its slot is to be free again. Whatever was written too early is then found, both

@@ -1,6 +1,6 @@
 """linearize_cuda: TileKernel -> Program of one CUDA block.
 
-Every step becomes the loops of one thread over its share of the step's coordinates (`walk_cuda`);
+Every step becomes the loops of one thread over its share of the step's coordinates (`Walk`);
 expressions are emitted by `emit`. Reductions are in `linearize_cuda_reduce`, matrix products in
 `linearize_cuda_roles` and, where no copy engine can bring an operand, in `linearize_cuda_mainloop`.
 

@@ -151,20 +151,21 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     walks = [walked(block, run) for run in runs]
     found = walks[0][0]
     lanes = found.vector[1] if found.vector and found.vector_dim < count else 1
+    columns, ends = found.loops_of(0, count), list[tuple[Accumulate, int]]()
+    place = constant(0)
     if len(runs) == 1 and len(steps) == len(every) and is_side_by_side(steps, found):
-        reduce_together(block, steps, found, walks[0][1], lanes)
-        return
+        place = flatten(list(map(axis_index, columns)), [axis.size for axis in columns]) * lanes
+        ends = reduce_together(block, steps, found, walks[0][1], place, lanes)
     with ExitStack() as stack:
-        for axis in found.loops_of(0, count):
+        for axis in columns:
             stack.enter_context(emitter.axis_loop(axis, True))
-        parts = [
-            part
-            for run, (each, values) in zip(runs, walks, strict=True)
-            for part in reduce_elements(block, run, each, values, lanes)
-        ]
         is_alone = product(layout.threads[count:]) == 1  # it goes on from what the result holds
-        ends = [(replace(s, is_first=s.is_first or is_alone), part) for s, part in parts]
-        finish_all(block, found, count, lanes, ends)
+        ends = ends or [
+            (replace(each, is_first=each.is_first or is_alone), part)
+            for run, (one, values) in zip(runs, walks, strict=True)
+            for each, part in reduce_elements(block, run, one, values, lanes)
+        ]
+        finish_all(block, found, place, lanes, ends)
 
 
 def reduce_elements(
@@ -189,7 +190,8 @@ def reduce_elements(
             value = emitter.cast(emitter.value(rewrite(each.expr, values)), dtype)
             if mask is not None:
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
-            add_lanes(block, each.monoid, found, partial, lanes, value)
+            places = [constant(n if lanes > 1 else 0) for n in range(lanes_of(found))]
+            add_lanes(block, each.monoid, partial, value, places)
         for other in every:
             if isinstance(other, Store):
                 put_element(block, other, found, values)
@@ -210,12 +212,16 @@ def is_side_by_side(steps: Sequence[Accumulate], found: Walk) -> bool:
 
 
 def reduce_together(
-    block: Block, steps: Sequence[Accumulate], found: Walk, values: Mapping[Axis, Index], lanes: int
-) -> None:
-    """Reduce all columns of a thread row by row, then hand them round one after the other."""
+    block: Block,
+    steps: Sequence[Accumulate],
+    found: Walk,
+    values: Mapping[Axis, Index],
+    place: Index,
+    lanes: int,
+) -> list[tuple[Accumulate, int]]:
+    """Reduce all columns of a thread row by row; the partial results of each are from `place`."""
     emitter, count = block.emitter, len(steps[0].dims)
     columns = found.loops_of(0, count)
-    place = flatten(list(map(axis_index, columns)), [axis.size for axis in columns])
     total = product(axis.size for axis in columns)
     partials = [start(block, each, total * lanes) for each in steps]
     of_columns = [test for test in found.conditions if not axes_of(test[0]).isdisjoint(columns)]
@@ -238,13 +244,8 @@ def reduce_together(
             value = emitter.cast(emitter.value(expr), dtype)
             if mask is not None:
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
-            for lane in range(lanes):
-                at = emitter.index(place * lanes + lane)
-                old = emitter.add("get", dtype, (partial, at))
-                new = combine(emitter, each.monoid, old, lane_of(emitter, value, lane))
-                emitter.add("set", None, (partial, at, new))
-    sums = [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
-    finish_columns(block, found, lanes, sums)
+            add_lanes(block, each.monoid, partial, value, [place + n for n in range(lanes)])
+    return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 
 
 def rounds_ahead(exprs: Sequence[Expr], elements: int) -> int:
@@ -253,27 +254,6 @@ def rounds_ahead(exprs: Sequence[Expr], elements: int) -> int:
         return 0
     ahead = LOADS // elements
     return 1 << ahead.bit_length() - 1 if ahead > 1 else 0
-
-
-def finish_columns(
-    block: Block, found: Walk, lanes: int, sums: Sequence[tuple[Accumulate, int]]
-) -> None:
-    """Hand round what a thread has of its columns, one after the other."""
-    emitter, count = block.emitter, len(sums[0][0].dims)
-    columns = found.loops_of(0, count)
-    place = flatten(list(map(axis_index, columns)), [axis.size for axis in columns])
-    with ExitStack() as stack:
-        for axis in columns:
-            stack.enter_context(emitter.axis_loop(axis, True))
-        parts = []
-        for each, partial in sums:
-            own = emitter.add("array", emitter.dtype(partial), arg=lanes)
-            for lane in range(lanes):
-                at = emitter.index(place * lanes + lane)
-                value = emitter.add("get", emitter.dtype(partial), (partial, at))
-                emitter.add("set", None, (own, emitter.integer(lane), value))
-            parts.append((each, own))
-        finish_all(block, found, count, lanes, parts)
 
 
 def shared_loads(expr: Expr, columns: Sequence[Axis]) -> Iterator[Expr]:
@@ -286,19 +266,19 @@ def shared_loads(expr: Expr, columns: Sequence[Axis]) -> Iterator[Expr]:
 
 
 def finish_all(
-    block: Block, found: Walk, count: int, lanes: int, partials: Sequence[tuple[Accumulate, int]]
+    block: Block, found: Walk, place: Index, lanes: int, partials: Sequence[tuple[Accumulate, int]]
 ) -> None:
-    """Combine what threads have of the lanes of several reductions, and hand it round."""
+    """Combine what threads have of several reductions from `place`, and hand it round."""
     emitter, parts = block.emitter, []
     for step, partial in partials:
         for lane in range(lanes):
-            place = emitter.integer(lane)
-            parts.append((step, lane, emitter.add("get", emitter.dtype(partial), (partial, place))))
+            at, dtype = emitter.index(place + lane), emitter.dtype(partial)
+            parts.append((step, lane, emitter.add("get", dtype, (partial, at))))
     layout = partials[0][0].layout
     if not isinstance(layout, Blocked):
         internal("threads share what a Blocked layout gives them", partials[0][0])
     together = [(step.monoid, value) for step, _, value in parts]
-    totals = across_threads(block, layout, count, together)
+    totals = across_threads(block, layout, len(partials[0][0].dims), together)
     for (step, lane, _), total in zip(parts, totals, strict=True):
         finish(block, step, found, block.tiles[step.tile], lane, total)
 
@@ -329,11 +309,8 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             loops(block, inner, [loop for loop in found.loops if loop[1] == 1], 2)
             inside(block, inner, found, None)
             value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
-            for lane in range(found.vector[1] if found.vector else 1):
-                place = emitter.index((chain + lane) % CHAINS)
-                old = emitter.add("get", dtype, (partial, place))
-                new = combine(emitter, step.monoid, old, lane_of(emitter, value, lane))
-                emitter.add("set", None, (partial, place, new))
+            places = [(chain + lane) % CHAINS for lane in range(lanes_of(found))]
+            add_lanes(block, step.monoid, partial, value, places)
         parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -398,13 +375,16 @@ def reads_registers(block: Block, step: Accumulate) -> bool:
     )
 
 
-def add_lanes(block: Block, monoid: str, found: Walk, partial: int, lanes: int, value: int) -> None:
-    """Add the lanes of a value to the partial results: to one each, or all to the same."""
-    emitter = block.emitter
-    dtype = emitter.dtype(partial)
-    total = found.vector[1] if found.vector else 1
-    for lane in range(total):
-        at = emitter.integer(lane if lanes > 1 else 0)
+def lanes_of(found: Walk) -> int:
+    """Count the elements of a value: those of a vector, or one."""
+    return found.vector[1] if found.vector else 1
+
+
+def add_lanes(block: Block, monoid: str, partial: int, value: int, places: Sequence[Index]) -> None:
+    """Add the lanes of a value to partial results: each to that of its place."""
+    emitter, dtype = block.emitter, block.emitter.dtype(partial)
+    for lane, place in enumerate(places):
+        at = emitter.index(place)
         old = emitter.add("get", dtype, (partial, at))
         new = combine(emitter, monoid, old, lane_of(emitter, value, lane))
         emitter.add("set", None, (partial, at, new))

@@ -42,7 +42,7 @@ parallel    task (linear block or task number); thread; barrier (arg: threads of
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set
-beside      roles, mbarriers, box copies, asynchronous products: codegen/program.py
+beside      roles, mbarriers, box copies, asynchronous products: below
 opaque      mma: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and

@@ -10,7 +10,7 @@ reads other arrays in such pieces too.
 Stores in rows on Hopper: a fragment whose rows begin anywhere leaves by way of shared memory.
 
 From its registers each lane would store two neighbours, of 2 bytes each, and a warp eight places
-at once. From a slot of shared memory (codegen/store_boxes_cuda.py) a warp stores a row at a time.
+at once. From a slot of shared memory a warp stores a row at a time.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,11 +15,11 @@ import importlib.util
 import json
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 from picograd.config import config
+from picograd.device_name import OPENERS
 from picograd.engine.cache import disk_cache, generator_version, remember
 from picograd.errors import DeviceError
 from picograd.helpers import on_demand
@@ -65,7 +65,7 @@ def open_meta(ordinal: int) -> Device:
     return NullDevice(has_values=False)
 
 
-OPENERS: dict[str, Callable[[int], Device]] = {
+OPENERS |= {
     "cpu": open_cpu,
     "cuda": open_cuda,
     "opencl": open_opencl,

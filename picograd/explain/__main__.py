@@ -6,6 +6,7 @@ python -m picograd.explain "Tensor([-1., 2.]).relu()" [--target cuda] [--assembl
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy
 
@@ -14,13 +15,15 @@ from picograd.tensor import public
 from picograd.tensor.core.inspect import explain
 from picograd.tensor.tensor import Tensor
 
-TARGETS = "cpu, cuda (an H200), or an architecture such as sm_80; default: the tensor's device"
+TARGETS = "cpu, cuda (an H200), opencl, or such as sm_80; default: the tensor's device"
 
 
 def evaluate(expression: str) -> Tensor:
-    """Evaluate Python over `Tensor`, picograd's functions and `np`; the user's own command."""
+    """Evaluate Python over `Tensor`, `nn`, picograd's functions and `np`: the user's command."""
     names = {name: getattr(public, name) for name in public.__all__}
-    tensor = eval(expression, {**names, "Tensor": Tensor, "np": numpy})
+    package: Any = sys.modules["picograd"]
+    names |= {"Tensor": Tensor, "nn": package.nn, "picograd": package, "np": numpy}
+    tensor = eval(expression, names)
     if not isinstance(tensor, Tensor):
         problem = f"the expression gives {type(tensor).__name__}, not Tensor"
         raise ValueRangeError("explain", problem, "try Tensor([-1.0, 2.0]).relu()")

@@ -5,7 +5,7 @@
 Every dynamic axis (`Axes`) gets a bound in the place of its size, and the size becomes a runtime
 scalar. What lies beyond the size is never defined, and never seen: a reduction replaces it by the
 identity of its monoid, an index by a place that exists, a scatter sends it to a row that is cut
-off. Every node says where it ends (graph/bounded.py), so that a kernel need not go to the bound.
+off. Every node says where it ends (`End`), so that a kernel need not go to the bound.
 Numbers in arguments that vary with the sizes (where a slice starts, what a mean divides by)
 are runtime scalars too. So a graph of other sizes is the same bounded graph, and its plan is found
 by its key; the graph that was recorded gives the numbers.
@@ -18,7 +18,7 @@ Ends: where, along its axes, the elements of an array stop being seen.
     End = axis, step, size, count        (place // step) % size < count     for what is seen
 
 `count` is a runtime scalar; `size` 0 stands for no remainder. An axis merged of several factors has
-an end for each that varies. Nodes of a bounded graph (graph/bounded.py) carry two kinds:
+an end for each that varies. Nodes of a bounded graph carry two kinds:
 
     ends       of the node's own elements: a licence. Beyond them an element may be anything, or
                never be computed; nothing that is seen depends on it.

@@ -5,7 +5,7 @@
 
 These are all ops that compute something with complex numbers: arithmetic on them is recorded in
 real arithmetic (graph/complex_rules.py), and only ops that move elements, store or pass them take
-them as they are. The schedule sees none (graph/complex_numbers.py).
+them as they are. The schedule sees none: they are split before it.
 
 A gradient is that of the real and the imaginary part: the conjugate of Wirtinger's derivative,
 which is PyTorch's convention.

@@ -10,7 +10,7 @@ Leading axes are batches: a function works on the last axes of arrays that have 
 them, and names axes by negative numbers, so that `vmap` adds an axis in front and changes nothing
 else. What a function gives as several arrays lies one behind the other in the last axis of one
 (`packed`), and is cut apart by views (`unpacked`): their gradients are joined where they meet.
-Adding a function is adding a row to the table of host_matrices.py, host_fourier.py, host_gamma.py.
+Adding a function is adding a row to a table: of host_matrices.py, of host_lu.py, or below.
 
 Host calls of Fourier transforms along one axis, named by a negative number.
 

@@ -3,8 +3,7 @@
     sampler -> positions of a batch -> samples -> joined on the host -> tensors on the device
 
 Data sets made of arrays skip the middle: a batch is one gather. `num_workers` threads do everything
-up to the joined batch ahead of the program (`picograd/nn/loader.py`), and the copy to the
-device runs one batch ahead.
+up to the joined batch ahead of the program, and the copy to the device runs one batch ahead.
 
 Workers of a DataLoader: threads that load batches ahead of the program that asks for them.
 

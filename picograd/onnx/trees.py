@@ -3,9 +3,8 @@
 A node asks whether low <= x[feature] <= high, whatever the model calls it; its children lie side by
 side, the one for yes first. A leaf is its own child, and answers yes.
 
-ONNX operators of `ai.onnx.ml` on numbers: scalers, encoders, linear and support vector models.
-
-Those of texts and maps, and `SVMClassifier`, run on the host; trees are in `trees.py`.
+The other operators of `ai.onnx.ml` are here too: scalers, encoders, linear and support vector
+models. Those of texts and maps, and `SVMClassifier`, run on the host.
 """
 
 from collections.abc import Sequence

@@ -65,6 +65,7 @@ MONOIDS = ("sum", "prod", "max", "min")
 SCAN_MONOIDS = (*MONOIDS, "logaddexp")
 INDEXED = {"load", "index", "guard", "tile", "element"}  # operations that carry indices
 PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
+NEXT_LINE = ";\n" + 6 * " "  # of an expression whose parts have names
 
 
 class Expr:
@@ -399,7 +400,7 @@ def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:
 
 
 def format_expr(root: Expr) -> str:
-    """Print an expression on one line; in a large one, what is used twice is named first.
+    """Print an expression on one line; in a large one, what is used twice is named above it.
 
     Spelt out, a shared expression doubles at every use: 20 rounds of a generator print for ever.
     """
@@ -416,7 +417,7 @@ def format_expr(root: Expr) -> str:
         if is_large and expr.args and uses.get(id(expr), 0) > 1:
             named.append(f"t{len(named)} = {text[id(expr)]}")
             text[id(expr)] = f"t{len(named) - 1}"
-    return "; ".join([*named, text[id(root)]])
+    return NEXT_LINE.join([*named, text[id(root)]])
 
 
 def format_node(expr: Expr, texts: list[str]) -> str:

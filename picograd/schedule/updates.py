@@ -8,7 +8,7 @@ other elements of x stay where they are. `view` is what `steps` show of x. What 
 fuse orders such a write after what reads x as it was, and `place_assigns` gives it x's own memory,
 or a copy of it where somebody reads the old values later.
 
-Lowering of assignments of parts (schedule/updates.py): stores to some elements of an array.
+Lowered, an assignment of parts is stores to some elements of an array.
 """
 
 from collections.abc import Sequence

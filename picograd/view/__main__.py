@@ -1,6 +1,6 @@
 """The command line of `picograd.view`: run a program and show what it computed.
 
-python -m picograd.view script.py [arguments of the script]
+python -m picograd.view [flags] script.py [arguments of the script]
 python -m picograd.view before.json after.json      compare saved runs
 """
 
@@ -18,14 +18,18 @@ from picograd.view.show import show
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show what the command line names, until interrupted; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m picograd.view", description=__doc__)
+    flags = argparse.ArgumentParser(add_help=False)
+    flags.add_argument("--save", metavar="RUN.json", help="also write the run to a file")
+    flags.add_argument("--no-browser", action="store_true", help="print the address alone")
+    flags.add_argument("--no-page", action="store_true", help="write the file alone")
+    name = "python -m picograd.view"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__, parents=[flags])
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--save", metavar="RUN.json", help="also write the run to a file")
-    parser.add_argument("--no-browser", action="store_true", help="print the address alone")
-    parser.add_argument("--no-page", action="store_true", help="write the file alone")
     parser.add_argument("path", help="a Python program, or a saved run (.json)")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="its arguments, or more runs")
     options = parser.parse_args(arguments)
+    if options.path.endswith(".json"):  # flags behind a program's name are the program's
+        _, options.rest = flags.parse_known_args(options.rest, options)
     try:
         runs = find_runs(options.path, options.rest)
         if options.save:

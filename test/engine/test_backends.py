@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from debug_tools import fresh_engine
 
+import picograd
+from picograd import Tensor
 from picograd.config import config
 from picograd.engine import backends
 from picograd.engine.backends import default_device, get_device, normalize_device
@@ -13,6 +15,7 @@ from picograd.engine.cache import HEAD, head
 from picograd.errors import DeviceError
 from picograd.runtime import llvm
 from picograd.runtime.driver import has_driver
+from picograd.runtime.null import NullDevice
 
 
 def test_names_have_one_form():
@@ -32,6 +35,16 @@ def test_unknown_names_list_the_devices(name):
 def test_devices_open_once():
     assert get_device("cpu") is get_device("cpu:0") is get_device("cpu")
     assert get_device("null").name == "null"
+
+
+def test_a_device_is_one_row(monkeypatch):
+    mine = NullDevice()
+    mine.name = "mine"
+    monkeypatch.setattr(backends, "OPEN", {**backends.OPEN})
+    monkeypatch.setitem(backends.OPENERS, "mine", lambda number: mine)
+    x = Tensor([1.0, 2.0]).to("mine") + 1
+    assert x.realize().device.type == "mine" and mine.launches == 1
+    assert picograd.ones(2, device=picograd.device("mine")).device == "mine"
 
 
 def test_threads_follow_the_setting():

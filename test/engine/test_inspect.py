@@ -152,6 +152,8 @@ def test_unknown_target(name: str) -> None:
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["Tensor([-1., 2.]).relu()", "--target", "cuda"]) == 0
     assert "__global__" in capsys.readouterr().out
+    assert main(["nn.ReLU()(picograd.arange(2.0))"]) == 0
+    assert "relu" in capsys.readouterr().out
     assert main(["1 + 1"]) == 1
     assert capsys.readouterr().err == (
         "explain: the expression gives int, not Tensor. Fix: try Tensor([-1.0, 2.0]).relu().\n"

@@ -84,6 +84,7 @@ def test_a_large_expression_is_printed_once_per_node() -> None:
         value = add(value, value)
     text = format_expr(value)
     assert len(text) < 20_000 and "t0 = " in text
+    assert max(map(len, text.splitlines())) < 100
 
 
 def test_kernel_text_names_everything() -> None:

@@ -65,7 +65,7 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     waited = []
     monkeypatch.setattr(show.Viewer, "wait", lambda page: waited.append(page))
     files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
-    assert command.main(["--no-browser", *files]) == 0
+    assert command.main([*files, "--no-browser"]) == 0
     assert [run.title for run in show.SERVERS[0].runs] == ["a", "b"]
     assert waited[0].endswith("#run=1")
     assert command.main([str(tmp_path / "none.py")]) == 1

@@ -209,8 +209,8 @@ def wgmma_options(majors: tuple[bool, bool]) -> list[Schedule]:
 def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
     """List tensor-core schedules, best first for large problems.
 
-    128 x 256 x 64 with warps of 64 x 64 was the fastest of the prototypes on an H200
-    (prototypes/NOTES.md); three stages of it fit the shared memory of an A100.
+    128 x 256 x 64 with warps of 64 x 64 was the fastest of the prototypes on an H200; three stages
+    of it fit the shared memory of an A100.
     """
     return [
         MmaSchedule((128, 256, 64), (2, 4), 4, *majors),

@@ -1,4 +1,4 @@
-"""Contractions on Hopper whose operands the bulk copy engine can bring: see tile_pipeline.py.
+"""Contractions on Hopper whose operands the bulk copy engine can bring (codegen/boxes.py).
 
 Blocks stay: as many as there are processors walk the tiles of the output. A warpgroup copies
 stages of both operands ahead, teams of warpgroups multiply them; the epilogue is ordinary Tile IR

@@ -57,7 +57,7 @@ class Recorded:
         "_views", "name",
     )  # fmt: skip
     kind: ClassVar[Any]
-    _masked: ClassVar[Any] = None  # the class of what a mask chose in a trace; `chosen.py` sets it
+    _masked: ClassVar[Any] = None  # of what a mask chose in a trace; `masked_choice.py` sets it
 
     _node: Node
     _tracks: bool
