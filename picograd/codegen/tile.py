@@ -314,14 +314,9 @@ class TileKernel:
 
     @property
     def together(self) -> int:
-        """Count the blocks that a multiprocessor is to have registers for; 0: any.
-
-        Not more than any part wants, whose sums would be in local memory.
-        """
+        """Count the blocks that a multiprocessor is to have registers for; 0: any."""
         is_alone = len(self.parts) == 1
-        wanted = [each.together for each in self.parts if each.together]
-        is_bound = is_alone or any(each.ahead for each in self.parts)
-        return min(wanted, default=0) if is_bound else 0
+        return max((each.together for each in self.parts if is_alone or each.ahead), default=0)
 
     def __repr__(self) -> str:
         return format_tiles(self)

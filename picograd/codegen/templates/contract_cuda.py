@@ -114,7 +114,7 @@ def build(
         fitting = [schedule for schedule in schedules if schedule.threads in common]
         schedule, threads, part = choose(kernel, each, fitting, share)
         common = {threads}
-        if isinstance(schedule, SimtSchedule) and (schedule.is_bound or not is_alone):
+        if isinstance(schedule, SimtSchedule) and schedule.is_bound:
             part = replace(part, together=part.together or schedule.resident)
         parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
