@@ -101,9 +101,13 @@ def aligned(raw: np.ndarray) -> np.ndarray:
 
 
 def spaces_of(tile_kernel: TileKernel) -> list[tuple[int, bool]]:
-    """List the workspaces of a kernel: those of parts, and the cells of what is ahead of each."""
+    """List the workspaces of a kernel: those of parts, and the cells of what is ahead of each.
+
+    Those that are zero between launches come last.
+    """
     parts = tile_kernel.parts
-    return [w for p in parts for w in (*p.workspaces * p.count, *[CELLS] * len(p.ahead))]
+    found = [w for p in parts for w in (*p.workspaces * p.count, *[CELLS] * len(p.ahead))]
+    return sorted(found, key=lambda each: each[1])
 
 
 def call_text(tile_kernel: TileKernel, shared: int, dialect: Dialect = CUDA_C) -> str:

@@ -193,6 +193,7 @@ WAITED = 135_000
 ADDED_BY_ALL = 30  # of all parts, where each block adds a share of the tile
 ADDED_BY_LAST = 6  # of each part, where the last block adds all of them
 LONG_SUM = 1 << 16  # elements of all parts, of more of which that takes longer
+WAVES = 4  # of tiles, beside which parts of K gain little, and take memory
 LEAST_STEPS = 4  # of K, for each block that shares it
 MANY = 32  # blocks that share K: then each warp adds some parts of a few elements (measured)
 EVEN = 128  # threads that keep all parts of a processor busy: smaller blocks count in pairs
@@ -250,7 +251,10 @@ def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     rows = ceil_div(m, block_m)
     columns = ceil_div(n, block_n)
     blocks = schedule.resident * target.multiprocessors
-    wave = blocks // (batch * rows * columns)
+    tiles = batch * rows * columns
+    if tiles > WAVES * blocks:
+        return 1
+    wave = blocks // tiles
     steps = ceil_div(k, block_k)
     most = min(steps // LEAST_STEPS, max(wave, MANY))
     most = max(most, 1)
