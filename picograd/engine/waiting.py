@@ -7,12 +7,13 @@ knows what it is made of as far as other groups, which it lies *behind*:
     h1    what it is made of
     h2    behind h1: what it is made of, down to h1
 
-Of two groups that came one after the other, and know about as much, one is made, which has both as
-its parts. A computation looks at the groups that have something of it, at those behind them, and at
-their parts. So it looks at few, where few are near.
+Groups are numbered as they come. Of two that follow one another, and know about as much, one is
+made, which has both as its parts. A computation looks at the groups that have something of it, at
+those behind them, and at their parts. So it looks at few, where few are near.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import ref
 
@@ -22,40 +23,90 @@ from picograd.helpers import reached
 Names = set[ref[Node]]  # of nodes; that of one which is gone is like no other
 GROWN = 4  # times what groups knew when all were made: then they are made anew
 FEW = 1000  # nodes that are no reason to
+DEEP = 40  # parts of parts: where some were taken out, others may be far down
+
+
+class Near:
+    """What is near to a computation: numbers of groups in order, and their values."""
+
+    def __init__(self, computed: Names) -> None:
+        self.computed = computed
+        self.numbers: list[int] = []
+        self.nodes: list[Node] = []
+        self.gone: Names = set()  # what these groups knew
+
+    def has(self, group: "Group") -> bool:
+        """Tell whether a group, or a part of it, is near."""
+        is_read = not self.computed.isdisjoint(group.names)
+        return is_read or any(self.is_among(first, last) for first, last in group.before)
+
+    def is_among(self, first: int, last: int) -> bool:
+        """Tell whether one of some groups is near."""
+        place = bisect_left(self.numbers, first)
+        return place < len(self.numbers) and self.numbers[place] <= last
+
+    def take(self, group: "Group") -> None:
+        """Take out a value."""
+        node = None if group.member is None else group.member()
+        self.numbers.append(group.first)
+        self.nodes += [] if node is None else [node]
+        self.gone |= group.names
 
 
 class Group:
-    """A value that waits, or two parts; what that is made of, and what it is behind."""
+    """A value that waits, or two parts; what that is made of, and numbers it is behind."""
 
-    __slots__ = ("before", "member", "names", "parts")
+    __slots__ = ("before", "depth", "first", "last", "member", "names", "parts")
 
-    def __init__(self, parts: "tuple[Group, ...]" = (), node: Node | None = None) -> None:
-        self.parts = parts
+    def __init__(self, number: int, node: Node | None = None) -> None:
+        self.first = self.last = number
         self.member = None if node is None else ref(node)
-        self.names: Names = set().union(*[each.names for each in parts])
-        self.before: set[Group] = set().union(*[each.before for each in parts]).difference(parts)
+        self.parts: Sequence[Group] = ()
+        self.depth = 0
+        self.names: Names = set()
+        self.before: set[tuple[int, int]] = set()
 
-    def take_near(self, computed: Names, near: "set[Group]", found: list[Node]) -> Names:
-        """Take out what may be made of nodes; gives what the group knew of that.
+    def take_near(self, near: Near) -> "Group | None":
+        """Take out what is near; gives what is left."""
+        if not near.has(self):
+            return self
+        if not self.parts:
+            near.take(self)
+            return None
+        left = [part for each in self.parts if (part := each.take_near(near)) is not None]
+        if len(left) < 2:
+            return left[0] if left else None
+        self.parts = left
+        self.names -= near.gone
+        return self
 
-        `near` has the groups that may be, among those before.
-        """
-        if near.isdisjoint(self.before) and computed.isdisjoint(self.names):
-            return set()
-        near.add(self)
-        gone: Names = set().union(*[each.take_near(computed, near, found) for each in self.parts])
-        if self.member is not None:
-            node, self.member = self.member(), None
-            gone = self.names.copy()
-            found += [] if node is None else [node]
-        self.names -= gone
-        return gone
+    def leaves(self) -> "Iterator[Group]":
+        """List the groups of one value."""
+        stack = [self]
+        while stack:
+            group = stack.pop()
+            stack += reversed(group.parts)
+            if not group.parts:
+                yield group
 
-    def nodes(self) -> list[Node]:
-        """List the values."""
-        node = None if self.member is None else self.member()
-        listed = [] if node is None else [node]
-        return [*listed, *(node for each in self.parts for node in each.nodes())]
+
+def joined(one: Group, other: Group) -> Group:
+    """Make a group of two that follow one another."""
+    group = Group(one.first)
+    group.last, group.parts = other.last, (one, other)
+    group.depth = 1 + max(one.depth, other.depth)
+    group.names = one.names | other.names
+    outer = one.before | other.before
+    group.before = {each for each in outer if not group.first <= each[0] <= each[1] <= group.last}
+    return group
+
+
+def balanced(leaves: Sequence[Group]) -> Group:
+    """Make a group of many, with as few parts of parts as that takes."""
+    if len(leaves) == 1:
+        return leaves[0]
+    half = len(leaves) // 2
+    return joined(balanced(leaves[:half]), balanced(leaves[half:]))
 
 
 class Groups:
@@ -63,12 +114,13 @@ class Groups:
 
     def __init__(self) -> None:
         self.all: list[Group] = []
-        self.limit = FEW
+        self.limit, self.count = FEW, 0
 
     def add(self, nodes: Iterable[Node]) -> None:
         """Add values, each of which is a group."""
         for node in nodes:
-            group = Group(node=node)
+            self.count += 1
+            group = Group(self.count, node)
             stack = [*node.inputs]
             for each in reached(stack):
                 if each.realized is not None or not each.inputs:
@@ -78,10 +130,12 @@ class Groups:
                     group.names.add(ref(each))
                     stack += each.inputs
                 else:
-                    group.before.add(known)
+                    group.before.add((known.first, known.last))
             self.all.append(group)
-            while len(self.all) > 1 and 2 * len(self.all[-1].names) >= len(self.all[-2].names):
-                self.all[-2:] = [Group(tuple(self.all[-2:]))]
+            while len(self.all) > 1 and 2 * weight(self.all[-1]) >= weight(self.all[-2]):
+                other = self.all.pop()
+                group = joined(self.all[-1], other)
+                self.all[-1] = balanced([*group.leaves()]) if group.depth > DEEP else group
 
     def group_of(self, node: Node) -> Group | None:
         """Find the group that knows a node."""
@@ -90,22 +144,28 @@ class Groups:
 
     def take_near(self, computed: Iterable[Node]) -> list[Node]:
         """Take out the values that may be made of some nodes."""
-        names = set(map(ref, computed)) if self.all else set()
-        near: set[Group] = set()
-        found: list[Node] = []
-        for group in self.all:
-            group.take_near(names, near, found)
-        return found
+        near = Near(set(map(ref, computed)) if self.all else set())
+        self.all = [left for each in self.all if (left := each.take_near(near)) is not None]
+        return near.nodes
+
+    def nodes(self) -> list[Node]:
+        """List the values that wait."""
+        members = [leaf.member for group in self.all for leaf in group.leaves()]
+        return [node for each in members if each is not None and (node := each()) is not None]
 
     def shrink(self, table: "dict[ref[Node], Any]") -> None:
         """Forget values that wait no more: not in a table of those that do."""
         if self.size() <= self.limit:
             return
-        nodes = [node for group in self.all for node in group.nodes()]
-        self.all = []
+        nodes, self.all = self.nodes(), []
         self.add([node for node in nodes if ref(node) in table])
         self.limit = FEW + GROWN * self.size()
 
     def size(self) -> int:
         """Count the nodes that groups know."""
         return sum([len(each.names) for each in self.all])
+
+
+def weight(group: Group) -> int:
+    """Compare groups by what they know, and how many they are."""
+    return len(group.names) + group.last - group.first + 1

@@ -55,7 +55,7 @@ def test_whatever_is_made_of_what_is_computed_is_near(seed: int) -> None:
 
 def members(groups: Groups) -> list[Node]:
     """List what waits."""
-    return [node for group in groups.all for node in group.nodes()]
+    return groups.nodes()
 
 
 def test_few_groups_know_a_long_loop_and_each_node_is_walked_once() -> None:
@@ -79,7 +79,7 @@ def test_one_of_many_values_is_found_without_a_look_at_all(monkeypatch: pytest.M
     for node in nodes[100:110]:
         looked.clear()
         assert groups.take_near(node.inputs) == [node]
-        assert len(looked) < 30
+        assert len(looked) < 40
     assert groups.size() == 246 and len(members(groups)) == 246
 
 
@@ -93,6 +93,36 @@ def test_nodes_that_are_gone_are_like_no_others() -> None:
         del node
         kept.append(computed_of(leaf()))
         assert groups.take_near(kept[-1:]) == []
+
+
+def test_groups_of_a_long_loop_stay_few_and_flat() -> None:
+    """One value stays, others come and are taken; many know nothing that others do not."""
+    groups, kept = Groups(), [computed_of(computed_of(leaf()))]
+    groups.add(kept)
+    for _ in range(3000):
+        node = computed_of(computed_of(leaf()))
+        groups.add([node])
+        assert groups.take_near(node.inputs) == [node]
+    assert members(groups) == kept and len(groups.all) == 1
+    kept += [computed_of(kept[0].inputs[0]) for _ in range(3000)]
+    groups.add(kept[1:])
+    assert max(each.depth for each in groups.all) <= 40 and len(groups.all) < 16
+    assert set(groups.take_near(kept[0].inputs)) == set(kept) and not groups.all
+
+
+@pytest.mark.parametrize("deep", [40, 2])
+def test_what_is_left_of_deep_groups_is_found(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "DEEP", deep)
+    groups, waits, random = Groups(), list[Node](), np.random.default_rng(0)
+    for _ in range(300):
+        fresh = [computed_of(computed_of(leaf())) for _ in range(random.integers(1, 5))]
+        groups.add(fresh)
+        waits += fresh
+        for _ in range(random.integers(0, 4)):
+            node = waits.pop(random.integers(len(waits))) if waits else leaf()
+            assert groups.take_near(node.inputs) == ([node] if node.inputs else [])
+    assert set(members(groups)) == set(waits) and len(waits) > 50
+    assert max(each.depth for each in groups.all) <= max(deep + 1, 12)
 
 
 def test_what_was_computed_is_nothing_to_wait_for() -> None:
