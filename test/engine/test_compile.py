@@ -54,6 +54,8 @@ def test_what_compiles_longest_is_generated_first(monkeypatch):
         y.realize(((y @ x).exp() + 1) @ x, x.sort(0).values)
     sizes = [compile.size_of_code(kernel) for kernel in made]
     assert len(sizes) > 2 and sizes == sorted(sizes, reverse=True)
+    heroes = [kernel.hero == "contract" for kernel in made]
+    assert heroes == sorted(heroes, reverse=True) and 0 < sum(heroes) < len(heroes)
 
 
 def test_executables_follow_the_kernels_order():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import picograd
-from picograd import Tensor
-from picograd.engine import pending
+from picograd import Tensor, nn
+from picograd.engine import carried, pending
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError
 from picograd.tensor.core import cells
@@ -188,3 +188,39 @@ def test_graphs_of_older_values() -> None:
     table[0] = 9.0
     with pytest.raises(GradientError, match="in-place"):
         loss.backward()
+
+
+def test_a_write_of_a_table_asks_nobody_where_nothing_else_leads_to_it(monkeypatch) -> None:
+    asked: list[int] = []
+    real = carried.readers_among
+    monkeypatch.setattr(carried, "readers_among", lambda *args: asked.append(1) or real(*args))
+    weights, state = Tensor(np.eye(3, dtype=np.float32)), Tensor([1.0, 2.0, 3.0])
+    table, kept = picograd.zeros(40).realize(), []
+    for step in range(40):
+        state = (state @ weights).tanh()
+        kept.append(state * 2)
+        table[step] = float(step)
+    assert len(asked) < 5
+    assert table.tolist() == [*map(float, range(40))]
+    np.testing.assert_allclose(kept[-1].numpy(), 2 * state.numpy())
+
+
+@pytest.mark.parametrize(
+    "share",
+    [
+        lambda x: x.detach(), lambda x: x.data, lambda x: x.view(2, 4), lambda x: x[1:],
+        lambda x: picograd.from_dlpack(x), lambda x: picograd.from_numpy(x.numpy()),
+        lambda x: nn.Parameter(x, requires_grad=False),
+    ],
+)  # fmt: skip
+def test_what_waits_and_reads_a_table_by_another_tensor_has_its_values(share: Any) -> None:
+    table = Tensor(np.arange(8, dtype=np.float32))
+    for step in range(6):
+        table[2] = float(step)
+    other = share(table)
+    waits = (other * 2).sum()
+    before = 2 * float(other.numpy().sum())
+    for step in range(6):
+        table[2] = 100.0 + step
+        table[5] += 1
+    assert float(waits) == before
