@@ -125,3 +125,11 @@ def test_patches_of_images_have_tiles_of_their_own():
     assert (tiles.threads, tiles.together) == (128, 4)
     product = contract_cuda.build(matmul_kernel(64, 50176, 576, float32), H200)
     assert "is_bound=True" in repr(tiles) and "is_bound=True" not in repr(product)
+
+
+def test_no_product_of_a_launch_has_tiles_that_want_the_most_registers():
+    """As both gradients of a convolution: the other one would have too few, or idle blocks."""
+    roots = both_gradients((16, 64, 56, 56), (64, 64, 3, 3), padding=2, gap=2, dtype=float32)
+    (kernel,) = (each for each in schedule(roots, H200).kernels if each.hero == "conv")
+    tiles = contract_cuda.build(kernel, H200)
+    assert len(tiles.parts) == 2 and "is_bound=True" not in repr(tiles)
