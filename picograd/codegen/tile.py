@@ -315,8 +315,8 @@ class TileKernel:
     @property
     def together(self) -> int:
         """Count the blocks that a multiprocessor is to have registers for; 0: any."""
-        is_alone = len(self.parts) == 1
-        return max((each.together for each in self.parts if is_alone or each.ahead), default=0)
+        is_alike = len({each.together for each in self.parts}) == 1
+        return max((each.together for each in self.parts if is_alike or each.ahead), default=0)
 
     def __repr__(self) -> str:
         return format_tiles(self)

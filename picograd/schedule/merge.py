@@ -1,7 +1,8 @@
 """merge: launches that need not wait for one another become one.
 
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
-                 blocks of the other leave idle. Not long ones on a CPU, which would only be in
+                 blocks of the other leave idle. Not long ones, whose last blocks are few of many,
+                 and whose best tiles have other threads; on a CPU they would be in
                  memory at once, with operands packed for both: the smaller result comes first;
                  nor convolutions of few channels on a GPU, whose blocks want other registers
     small work   beside other maps and reductions, earlier or later if what it reads and writes
@@ -32,7 +33,9 @@ PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
 TILE = 64  # channels of a tile: of fewer a convolution may be computed without one
 PATCHES = 1024  # places of a block then
-LONG = 500  # times a launch that a product takes: it gains nothing by sharing one
+LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
+LONG_IN_BLOCKS = 8  # the same on a GPU
+MULTIPLIED_IN_BLOCKS = 218  # multiply-adds a nanosecond of a multiprocessor: 128 lanes at 1.7 GHz
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
@@ -68,8 +71,8 @@ def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
 
 
 def long_result(launch: Launch, target: Target) -> int:
-    """Count the elements of a long product's result; 0 for other launches."""
-    hero = hero_of(launch) if launch.kind in PRODUCTS else None
+    """Count the elements of a long product's result on a CPU; 0 for other launches."""
+    hero = hero_of(launch) if launch.kind in PRODUCTS and not target.has_blocks else None
     return hero.node.size if hero is not None and is_long(hero, target) else 0
 
 
@@ -102,14 +105,16 @@ def is_direct(hero: Facts, target: Target) -> bool:
 
 
 def is_long(hero: Facts, target: Target) -> bool:
-    """Tell whether a product takes so long on a CPU that a launch of its own costs nothing.
+    """Tell whether a product takes so long that a launch of its own costs nothing.
 
-    Convolutions pack no operands.
+    On a CPU convolutions pack no operands; on a GPU theirs have tiles alike.
     """
     made = machine(target)
-    nanoseconds = hero.node.size * product_depth(hero.node) / MULTIPLIED / made.workers
+    multiplied = hero.node.size * product_depth(hero.node) / made.workers
+    rate = MULTIPLIED_IN_BLOCKS if target.has_blocks else MULTIPLIED
+    launches = LONG_IN_BLOCKS if target.has_blocks else LONG
     is_contraction = hero.node.row.role is Role.CONTRACT
-    return is_contraction and not target.has_blocks and nanoseconds > LONG * made.launch
+    return is_contraction and multiplied / rate > launches * made.launch
 
 
 def fits(host: Launch, launch: Launch, parts: int) -> bool:

@@ -87,4 +87,5 @@ def test_a_launch_has_registers_for_the_blocks_of_a_part_that_wait() -> None:
     three = replace(part, together=3, ahead=(part,))
     assert replace(kernel, parts=(two, three, part)).together == 3
     assert replace(kernel, parts=(two,)).together == 2
-    assert replace(kernel, parts=(two, two)).together == 0, "no blocks wait for others"
+    assert replace(kernel, parts=(two, two)).together == 2
+    assert replace(kernel, parts=(two, part)).together == 0, "others want other registers"

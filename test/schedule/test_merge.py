@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from plan_support import TARGET, check_plan, copies, leaf, spread
 
 from picograd.dtype import float16
@@ -99,4 +100,12 @@ def test_long_products_of_a_cpu_run_by_themselves_the_smaller_result_first() -> 
     plan = schedule(roots, few)
     assert [kernel.parts[0].computes[0].axes[0].size for kernel in plan.kernels] == [512, 4096]
     assert shape_of(schedule(roots, replace(few, threads=4096))) == [("contract", 2)]
-    assert shape_of(schedule(roots, GPU)) == [("contract", 2)]
+
+
+@pytest.mark.parametrize(("rows", "kernels"), [(256, 1), (4096, 2)])
+def test_long_products_of_a_gpu_have_a_launch_and_tiles_of_their_own(
+    rows: int, kernels: int
+) -> None:
+    x, g, w = leaf(rows, 784), leaf(rows, 256), leaf(784, 256)
+    roots = [build.matmul(g, w.permute((1, 0))), build.matmul(x.permute((1, 0)), g)]
+    assert len(schedule(roots, GPU).kernels) == kernels

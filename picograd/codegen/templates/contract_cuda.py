@@ -100,12 +100,8 @@ def build(
         (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
     ]
     shares = shared_among([c for c, *_ in products], target)
-    is_alone = len(products) == 1
-
-    def may_be(schedule: Schedule) -> bool:  # blocks beside others have not all registers
-        return select(schedule) and (is_alone or not is_bound(schedule))
-
-    options = [choices(*each, s, may_be) for each, s in zip(products, shares, strict=True)]
+    options = [choices(*each, s, select) for each, s in zip(products, shares, strict=True)]
+    options = alike([c for c, *_ in products], options, shares)
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
     check(common, "products of one kernel have as many threads", kernel)
@@ -120,9 +116,48 @@ def build(
     return TileKernel(kernel, tuple(parts), threads)
 
 
-def is_bound(schedule: Schedule) -> bool:
-    """Tell whether a schedule needs the compiler to keep registers for its resident blocks."""
-    return isinstance(schedule, SimtSchedule) and schedule.is_bound
+def alike(
+    products: list[Contraction], options: list[list[Schedule]], shares: list[Target]
+) -> list[list[Schedule]]:
+    """Narrow the schedules of several products to those of as many threads, and resident blocks.
+
+    All have the registers of so many blocks: more would be resident of some alone, and with fewer
+    registers than they want the sums of others would be in local memory. A product that is
+    computed directly has as many threads as its form.
+    """
+    threads = [[s for s in each if isinstance(s, SimtSchedule)] for each in options]
+    if len(products) == 1 or not all(threads):
+        return options
+    kinds = {(s.threads, s.resident) for each in threads for s in each}
+    if any(map(is_direct, products, threads, shares)):
+        kinds = {kind for kind in kinds if kind[0] == contract_direct.THREADS}
+    found = [
+        [narrowed(*each, *kind) for each in zip(products, threads, shares, strict=True)]
+        for kind in sorted(kinds)
+    ]
+    best = min(filter(all, found), key=lambda parts: sum(each[0][0] for each in parts))
+    return [[schedule for _, schedule in each] for each in best]
+
+
+def is_direct(c: Contraction, schedules: list[SimtSchedule], target: Target) -> bool:
+    """Tell whether a product takes less time without tiles than in its best ones."""
+    return any(form.build_part(c, schedules[0], target) is not None for form in DIRECT)
+
+
+def narrowed(
+    c: Contraction, schedules: list[SimtSchedule], share: Target, threads: int, resident: int
+) -> list[tuple[float, SimtSchedule]]:
+    """List the schedules of which so many blocks may be resident, behind their times, best first.
+
+    The smallest tiles want few registers, and come first where they may be chosen.
+    """
+    found = []
+    for schedule in schedules:
+        is_small = schedule.block == SMALL
+        if schedule.threads == threads and (is_small or schedule.resident >= resident):
+            bound = contract_steps.bound_to(c, schedule, resident)
+            found.append((contract_steps.time_of(c, bound, share), bound))
+    return sorted(found, key=lambda each: (each[1].block != SMALL, each[0]))
 
 
 def shared_among(products: list[Contraction], target: Target) -> list[Target]:

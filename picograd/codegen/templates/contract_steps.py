@@ -179,6 +179,7 @@ IMAGE = SimtSchedule((64, 128, 16), (16, 8), 4, resident=4, rate=0.77, is_bound=
 IMAGES = (
     replace(IMAGE, block=(64, 96, 16), rate=0.72),
     IMAGE,
+    replace(IMAGE, block=(128, 96, 16), resident=2, rate=0.86),
     replace(IMAGE, block=(64, 256, 16), threads_mn=(8, 32), resident=2, rate=0.88),
 )
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
@@ -221,11 +222,12 @@ def sorted_options(
         replace(each, a_is_k_major=a, b_is_k_major=b, has_single=has_single) for each in found
     ]
 
-    def best(schedule: SimtSchedule) -> float:
-        splits = split_count(c, schedule, target)
-        return cost(c, schedule, splits, target)
+    return sorted(options, key=lambda schedule: time_of(c, schedule, target))
 
-    return sorted(options, key=best)
+
+def time_of(c: Contraction, schedule: SimtSchedule, target: Target) -> float:
+    """Estimate the time with as many blocks for a tile as are best."""
+    return cost(c, schedule, split_count(c, schedule, target), target)
 
 
 def few_tiles(c: Contraction) -> list[SimtSchedule]:
@@ -290,6 +292,13 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
         each += WAITED + area * added
     unit = ceil_div(EVEN, schedule.threads)
     return time_of_waves(blocks, each, resident, target, PLAIN_LONE, unit)
+
+
+def bound_to(c: Contraction, schedule: SimtSchedule, resident: int) -> SimtSchedule:
+    """Let fewer blocks share a processor: each multiplies faster, and all together slower."""
+    lone = PLAIN_LONE if is_plain(c) else LONE
+    rate = schedule.rate * min(resident / schedule.resident, 1) ** lone
+    return replace(schedule, resident=resident, rate=rate, is_bound=True)
 
 
 def is_long_sum(schedule: SimtSchedule | MmaSchedule, parts: int) -> bool:

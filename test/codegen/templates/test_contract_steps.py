@@ -127,9 +127,17 @@ def test_patches_of_images_have_tiles_of_their_own():
     assert "is_bound=True" in repr(tiles) and "is_bound=True" not in repr(product)
 
 
-def test_no_product_of_a_launch_has_tiles_that_want_the_most_registers():
-    """As both gradients of a convolution: the other one would have too few, or idle blocks."""
+def test_products_of_a_launch_have_tiles_of_as_many_threads_and_resident_blocks():
+    """Else one would have too few registers, its sums in local memory, or few blocks at once."""
     roots = both_gradients((16, 64, 56, 56), (64, 64, 3, 3), padding=2, gap=2, dtype=float32)
     (kernel,) = (each for each in schedule(roots, H200).kernels if each.hero == "conv")
     tiles = contract_cuda.build(kernel, H200)
-    assert len(tiles.parts) == 2 and "is_bound=True" not in repr(tiles)
+    assert len(tiles.parts) == 2 and len({part.together for part in tiles.parts}) == 1
+    assert tiles.together == tiles.parts[0].together > 0
+
+
+def test_a_product_without_tiles_says_how_many_threads_the_others_have():
+    roots = both_gradients((16, 64, 128, 128), (3, 64, 3, 3), padding=1, gap=1, dtype=float32)
+    kernels = [each for each in schedule(roots, H200).kernels if each.hero == "conv"]
+    (shared,) = (each for each in kernels if len(each.parts) == 2)
+    assert "MainLoop" not in repr(contract_cuda.build(shared, H200))
