@@ -7,6 +7,9 @@ On a CPU a kernel more costs little, and arithmetic of an element little beside 
 value is made of arrays that are there anyway by a kernel of its own; or the kernel that made it
 runs again, a convolution of few channels say. All that takes a small part of the plan's own time,
 so what saves most bytes for it comes first. Bits stay what they were.
+
+On a GPU a launch more is what costs: a value is one more part of a map or a reduction that runs
+soon before its readers, and only if it stays in the cache until they do.
 """
 
 from collections.abc import Sequence
@@ -15,9 +18,11 @@ from dataclasses import replace
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
+from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT
 from picograd.schedule.cost import MULTIPLIED, OPERATION_BYTES, Machine, machine
-from picograd.schedule.in_place import bytes_alive, slots_of
+from picograd.schedule.in_place import bytes_alive, join_of, slots_of
 from picograd.schedule.loop import Compute, Kernel, Part, walk
+from picograd.schedule.merge import MERGED
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.recompute import (
     Added,
@@ -34,28 +39,34 @@ from picograd.schedule.recompute import (
 from picograd.target import Target
 
 ENOUGH = 16 << 20  # bytes at the peak: where less is taken, memory is not what is short
+ENOUGH_BESIDE = 64 << 20  # the same, on a GPU
+HELD = 4 << 20  # bytes of a value that a GPU's cache still has when others read it
+AHEAD = 4  # steps that a value is made before it is read there, at most
 TIME = 19  # the part of a plan's time that is spent again, at most
 ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
 FEW = 256  # times a value fits into the peak, at most
+AGAIN = "_again"  # what the name of a kernel ends in that makes a value beside its own
 GAIN = 0.95  # of the peak before: what is left must be less
 
 
 def lower_peaks(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
     """Make again what waits where most memory is taken: beside other work on a GPU, else apart."""
-    return recompute(slots, steps) if target.has_blocks else recompute_apart(slots, steps, target)
+    found = recompute(slots, steps) if target.has_blocks else steps
+    return recompute_apart(slots, found, target)
 
 
 def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
     """Give steps that need less memory at the peak; adds to `slots` what is made once more."""
     best, count = list(steps), len(slots)
     most = first = max(bytes_alive(slots, steps), default=0)
-    if first < ENOUGH:
+    is_beside = target.has_blocks
+    if first < (ENOUGH_BESIDE if is_beside else ENOUGH):
         return best
     made = machine(target)
-    left = sum(step_time(slots, step, made) for step in steps) / TIME
+    left = sum(step_time(slots, step, made, is_beside) for step in steps) / TIME
     for _ in range(ROUNDS):
         known = len(slots)
-        found, left = lower_peak(slots, best, made, left)
+        found, left = lower_peak(slots, best, made, left, is_beside)
         now = max(bytes_alive(slots, found))
         if now >= most:
             del slots[known:]
@@ -68,7 +79,7 @@ def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target
 
 
 def lower_peak(
-    slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
+    slots: list[PlanSlot], steps: list[Step], made: Machine, left: float, is_beside: bool = False
 ) -> tuple[list[Step], float]:
     """Make again what waits at the peak, if that takes no longer than `left` nanoseconds.
 
@@ -76,10 +87,12 @@ def lower_peak(
     """
     alive = bytes_alive(slots, steps)
     most = max(alive)
-    peak = Peak(Draft(slots, list(steps), alive.index(most)), made, left)
+    peak = Peak(Draft(slots, list(steps), alive.index(most)), made, left, is_beside)
     waiting = candidates(peak.draft, most // FEW)
     for number in waiting:
         peak.try_formula(number)
+    if is_beside:
+        return peak.draft.steps, peak.left
     makers: dict[int, list[int]] = {}
     for number in waiting:
         makers.setdefault(peak.draft.lives[number][0], []).append(number)
@@ -91,8 +104,8 @@ def lower_peak(
 class Peak:
     """The step where most memory is taken, and what is made again behind it."""
 
-    def __init__(self, draft: Draft, made: Machine, left: float) -> None:
-        self.draft, self.made, self.left = draft, made, left
+    def __init__(self, draft: Draft, made: Machine, left: float, is_beside: bool = False) -> None:
+        self.draft, self.made, self.left, self.is_beside = draft, made, left, is_beside
         self.added: dict[int, list[Step]] = {}  # before each step
         self.uses: dict[int, list[int]] = {}  # by slot: before which steps they read it
 
@@ -100,12 +113,27 @@ class Peak:
         """Write a kernel that makes a value of arrays that are there anyway."""
         draft = self.draft
         recipe, late = find_recipe(draft, number), self.late([number])
-        if recipe is None or not late or not are_left(draft, slots_in(recipe), late[0]):
+        if recipe is None or not late:
             return
-        time = recipe_time(draft.slots, recipe, self.made)
-        if time <= self.left:
-            launch = apart(recipe, draft.slots, len(draft.slots))
-            self.add(launch, [number], slots_in(recipe), late, time)
+        host = self.find_host(number, late[0]) if self.is_beside else None
+        place = late[0] if host is None else host
+        is_lost = place < 0 or not are_left(draft, slots_in(recipe), place)
+        time = recipe_time(draft.slots, recipe, self.made) - (host is not None) * self.made.launch
+        if time <= self.left and not is_lost:
+            beside = None if host is None else draft.steps[host]
+            launch = apart(recipe, draft.slots, len(draft.slots), beside)
+            self.add(launch, [number], slots_in(recipe), late, time, host)
+
+    def find_host(self, number: int, late: int) -> int:
+        """Find a launch behind the peak, soon before a step, that has room for a value; else -1."""
+        draft = self.draft
+        slot = draft.slots[number]
+        for place in range(late - 1, max(draft.peak, late - AHEAD - 1), -1):
+            step = draft.steps[place]
+            if slot.nbytes <= HELD and isinstance(step, KernelLaunch):
+                if step.device == slot.device and has_room(step.kernel):
+                    return place
+        return -1
 
     def try_kernel(self, first: int, numbers: Sequence[int]) -> None:
         """Run the kernel again that made some values."""
@@ -143,13 +171,16 @@ class Peak:
 
     def add(
         self, launch: Step, numbers: Sequence[int], sources: set[int], late: Sequence[int],
-        time: float,
+        time: float, host: int | None = None,
     ) -> None:  # fmt: skip
-        """Add a launch that makes values in new slots, before all who read them late."""
+        """Add a launch that makes values in new slots, before all who read them late.
+
+        It takes the place of its host, if it has one.
+        """
         draft = self.draft
         self.left -= time
         for source in sources:
-            self.uses.setdefault(source, []).append(late[0])
+            self.uses.setdefault(source, []).append(late[0] if host is None else host)
         for number in numbers:
             new = len(draft.slots)
             draft.slots.append(replace(draft.slots[number], kind="temporary"))
@@ -158,7 +189,10 @@ class Peak:
                 draft.steps[step] = renamed(draft.steps[step], number, new)
                 others = self.added.get(step, ())
                 self.added[step] = [renamed(each, number, new) for each in others]
-        self.added[late[0]] = [launch, *self.added.get(late[0], ())]
+        if host is None:
+            self.added[late[0]] = [launch, *self.added.get(late[0], ())]
+        else:
+            draft.steps[host] = launch
 
     def price(self, first: int, numbers: Sequence[int]) -> float:
         """Estimate the nanoseconds that a byte of some values takes to be made again."""
@@ -174,14 +208,29 @@ class Peak:
         return found
 
 
-def apart(recipe: Recipe, slots: Sequence[PlanSlot], target: int) -> KernelLaunch:
-    """Write a kernel that makes a value, and stores it in a slot to be."""
+def has_room(kernel: Kernel) -> bool:
+    """Tell whether a kernel is plain maps and reductions, and not too large for one more."""
+    is_plain = not any(part.scatter or part.along or part.ends for part in kernel.parts)
+    is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < SLOT_LIMIT // 2
+    is_there = join_of(kernel) is None  # those may not run at all
+    return is_there and is_plain and is_short and kernel.hero.partition(".")[0] in MERGED
+
+
+def apart(
+    recipe: Recipe, slots: Sequence[PlanSlot], target: int, host: Step | None = None
+) -> KernelLaunch:
+    """Write a kernel that makes a value, alone or beside others; it is stored in a slot to be."""
     axes = recipe.compute.axes
     shape = "x".join(str(axis.size) for axis in axes)
-    kernel = Kernel(f"map_again_{shape}", "map", (), (), (Part(axes, ()),))
+    kernel = Kernel(f"map_again_{shape}", "map", (), (), ())
     launch = KernelLaunch(kernel, (), (), slots[recipe.store[0]].device)
-    found = Added(launch, recipe, recipe.compute).launch(0, slots, target)
-    return found or internal("a kernel without slots reads the value", kernel)
+    if isinstance(host, KernelLaunch):
+        name = host.kernel.name.removesuffix(AGAIN) + AGAIN
+        launch, kernel = host, replace(host.kernel, name=name)
+    parts = kernel.parts
+    launch = replace(launch, kernel=replace(kernel, parts=(*parts, Part(axes, ()))))
+    found = Added(launch, recipe, recipe.compute).launch(len(parts), slots, target)
+    return found or internal("a kernel that is made beside a value reads it", kernel)
 
 
 def recipe_time(slots: Sequence[PlanSlot], recipe: Recipe, made: Machine) -> float:
@@ -197,9 +246,16 @@ def operations(compute: Compute) -> int:
     return sum(OPS[expr.op].cost for expr in walk(compute.body) if expr.op in OPS)
 
 
-def step_time(slots: Sequence[PlanSlot], step: Step, made: Machine) -> float:
-    """Estimate the nanoseconds of a step: its arrays are passed once, or what it multiplies."""
+def step_time(
+    slots: Sequence[PlanSlot], step: Step, made: Machine, has_blocks: bool = False
+) -> float:
+    """Estimate the nanoseconds of a step: its arrays are passed once, or what it multiplies.
+
+    A GPU multiplies about as fast as it brings operands.
+    """
     nbytes = sum(slots[slot].nbytes for slot in slots_of(step))
+    if has_blocks:
+        return nbytes / made.bandwidth + made.launch
     multiplied = 0
     for part in step.kernel.parts if isinstance(step, KernelLaunch) else ():
         for compute in part.computes:

@@ -99,10 +99,10 @@ def test_a_round_leaves_the_steps_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     rounds, own = [], module.lower_peak
 
     def watched(
-        slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
+        slots: list[PlanSlot], steps: list[Step], made: Machine, left: float, is_beside: bool
     ) -> tuple[list[Step], float]:
         before = list(steps)
-        found = own(slots, steps, made, left)
+        found = own(slots, steps, made, left, is_beside)
         assert steps == before  # they stay where the round saves nothing
         rounds.append(found[0] != before)
         return found
@@ -153,6 +153,33 @@ def test_a_value_is_there_for_kernels_that_run_again(monkeypatch: pytest.MonkeyP
     assert found.late([value]) == sorted({earlier, *late})
 
 
-def test_on_a_gpu_other_kernels_store_it() -> None:
-    plan = schedule(layers(), replace(cuda_target("sm_90a"), multiprocessors=1))
-    assert not any(name.startswith("map_again") for name in names(plan))
+def normed(count: int = 4, rows: int = 512) -> list[Node]:
+    """Gradients of products of rows that are divided by their lengths, each beside its rows."""
+    y, weights = leaf(rows, 16), [leaf(16, 16) for _ in range(count)]
+    for weight in weights:
+        length = (y * y).reduce("sum", (1,), True).unary("sqrt") + 1.0
+        y = y + build.matmul((y / length.expand(y.shape)).unary("erf"), weight)
+    loss = (y * y).reduce("sum", (0, 1))
+    found = gradient([(loss, loss.const_like(1.0))], weights)
+    return [grad for grad in found if grad is not None]
+
+
+def test_on_a_gpu_other_kernels_store_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = replace(cuda_target("sm_90a"), multiprocessors=1)
+    roots = normed()
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 1 << 60)
+    plain = schedule(roots, gpu)
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 0)
+    plan = schedule(roots, gpu)
+    found = names(plan)
+    assert len(found) == len(names(plain)) and sum(n.endswith("_again") for n in found) > 1
+    assert peak(plan) < 0.9 * peak(plain)
+    same_results(plan, plain)
+    monkeypatch.setattr(module, "HELD", 1)  # what would be gone from the cache until it is read
+    assert names(schedule(roots, gpu)) == names(plain)
+
+
+def test_a_join_that_does_not_run_is_no_host() -> None:
+    top, bottom = (leaf(64, 16).pad(pads) for pads in (((0, 64), (0, 0)), ((64, 0), (0, 0))))
+    join, plain = (schedule([root], TARGET).kernels[0] for root in (top + bottom, top * 2.0))
+    assert not module.has_room(join) and module.has_room(plain)
