@@ -9,9 +9,11 @@ runs again, a convolution of few channels say. All that takes a small part of th
 so what saves most bytes for it comes first. Bits stay what they were.
 
 On a GPU a launch more is what costs: a value is one more part of a map or a reduction that runs
-soon before its readers, and only if it stays in the cache until they do.
+soon before its readers, and only if it stays in the cache until they do. So a kernel that made one
+runs again beside its like, and before it what it read: weights of attention, and their scores.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,10 +21,11 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT
+from picograd.schedule.canonical import SCALAR
 from picograd.schedule.cost import MULTIPLIED, OPERATION_BYTES, Machine, machine
-from picograd.schedule.in_place import bytes_alive, join_of, slots_of
-from picograd.schedule.loop import Compute, Kernel, Part, walk
-from picograd.schedule.merge import MERGED
+from picograd.schedule.in_place import bytes_alive, join_of, renumbered, slots_of
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, dynamic_children, rewrite, walk
+from picograd.schedule.merge import MERGED, PRODUCT_LIMIT
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.recompute import (
     Added,
@@ -43,8 +46,11 @@ ENOUGH_BESIDE = 64 << 20  # the same, on a GPU
 HELD = 4 << 20  # bytes of a value that a GPU's cache still has when others read it
 AHEAD = 4  # steps that a value is made before it is read there, at most
 TIME = 19  # the part of a plan's time that is spent again, at most
+TIME_BESIDE = 12  # the same, on a GPU
+MULTIPLIED_BESIDE = 200  # multiply-adds in float32 a nanosecond of a multiprocessor
 ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
 FEW = 256  # times a value fits into the peak, at most
+CHAIN = 2  # kernels that run again for one value there
 AGAIN = "_again"  # what the name of a kernel ends in that makes a value beside its own
 GAIN = 0.95  # of the peak before: what is left must be less
 
@@ -63,7 +69,11 @@ def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target
     if first < (ENOUGH_BESIDE if is_beside else ENOUGH):
         return best
     made = machine(target)
-    left = sum(step_time(slots, step, made, is_beside) for step in steps) / TIME
+    if is_beside:  # tensor cores multiply for nothing
+        passed = sum(step_time(slots, step, made, math.inf) for step in steps)
+        left = (passed + len(steps) * made.launch) / TIME_BESIDE
+    else:
+        left = sum(step_time(slots, step, made) for step in steps) / TIME
     for _ in range(ROUNDS):
         known = len(slots)
         found, left = lower_peak(slots, best, made, left, is_beside)
@@ -91,6 +101,9 @@ def lower_peak(
     waiting = candidates(peak.draft, most // FEW)
     for number in waiting:
         peak.try_formula(number)
+    for number in sorted(waiting, key=peak.price_of) if is_beside else ():
+        if number not in peak.draft.gone:
+            peak.try_beside(number)
     if is_beside:
         return peak.draft.steps, peak.left
     makers: dict[int, list[int]] = {}
@@ -115,25 +128,56 @@ class Peak:
         recipe, late = find_recipe(draft, number), self.late([number])
         if recipe is None or not late:
             return
-        host = self.find_host(number, late[0]) if self.is_beside else None
+        launch, host = apart(recipe, draft.slots, len(draft.slots)), None
+        time = recipe_time(draft.slots, recipe, self.made)
+        if self.is_beside:
+            host, time = self.find_host(number, launch, late[0]), time - self.made.launch
         place = late[0] if host is None else host
-        is_lost = place < 0 or not are_left(draft, slots_in(recipe), place)
-        time = recipe_time(draft.slots, recipe, self.made) - (host is not None) * self.made.launch
-        if time <= self.left and not is_lost:
-            beside = None if host is None else draft.steps[host]
-            launch = apart(recipe, draft.slots, len(draft.slots), beside)
+        if time <= self.left and place >= 0 and are_left(draft, slots_in(recipe), place):
             self.add(launch, [number], slots_in(recipe), late, time, host)
 
-    def find_host(self, number: int, late: int) -> int:
-        """Find a launch behind the peak, soon before a step, that has room for a value; else -1."""
+    def find_host(self, number: int, step: KernelLaunch, late: int) -> int:
+        """Find a launch behind the peak, soon before a step, for one of a value; else -1."""
         draft = self.draft
-        slot = draft.slots[number]
+        if draft.slots[number].nbytes > HELD:
+            return -1
         for place in range(late - 1, max(draft.peak, late - AHEAD - 1), -1):
-            step = draft.steps[place]
-            if slot.nbytes <= HELD and isinstance(step, KernelLaunch):
-                if step.device == slot.device and has_room(step.kernel):
+            host = draft.steps[place]
+            if isinstance(host, KernelLaunch) and host.device == step.device:
+                if has_room(host.kernel, step.kernel.hero):
                     return place
         return -1
+
+    def try_beside(self, number: int) -> None:
+        """Run the kernel again that made a value, as a part of another launch.
+
+        So does, before it, the one that made what it reads, if that is not there any more.
+        """
+        draft, late = self.draft, self.late([number])
+        wanted, place, time = number if late else -1, late[0] if late else 0, 0.0
+        made: list[tuple[int, int, KernelLaunch]] = []  # values, their hosts and launches
+        while wanted >= 0 and len(made) < CHAIN:
+            step = draft.steps[draft.lives[wanted][0]]
+            if not isinstance(step, KernelLaunch) or not is_lone(draft, wanted, step):
+                return
+            place = self.find_host(wanted, step, place)
+            sources = set(step.slots) - {wanted}
+            lost = [slot for slot in sources if not is_there(draft, slot)]
+            if place < 0 or len(lost) > 1 or not are_left(draft, sources.difference(lost), place):
+                return
+            time += step_time(draft.slots, step, self.made, MULTIPLIED_BESIDE)
+            made.append((wanted, place, step))
+            wanted = lost[0] if lost else -1
+        if wanted >= 0 or time > self.left:
+            return
+        names: dict[int, int] = {}
+        for value, host, step in reversed(made):
+            sources = set(step.slots) - {value, *names}
+            names[value] = len(draft.slots)
+            for old, new in names.items():
+                step = renamed(step, old, new)
+            users = late if value == number else ()
+            self.add(step, [value], sources, users, time if users else 0.0, host)
 
     def try_kernel(self, first: int, numbers: Sequence[int]) -> None:
         """Run the kernel again that made some values."""
@@ -192,13 +236,18 @@ class Peak:
         if host is None:
             self.added[late[0]] = [launch, *self.added.get(late[0], ())]
         else:
-            draft.steps[host] = launch
+            draft.steps[host] = beside(draft.steps[host], launch)
+
+    def price_of(self, number: int) -> float:
+        """Estimate the same of one value."""
+        return self.price(self.draft.lives[number][0], [number])
 
     def price(self, first: int, numbers: Sequence[int]) -> float:
         """Estimate the nanoseconds that a byte of some values takes to be made again."""
         draft = self.draft
         nbytes = sum(draft.slots[number].nbytes for number in numbers)
-        return step_time(draft.slots, draft.steps[first], self.made) / nbytes
+        rate = MULTIPLIED_BESIDE if self.is_beside else MULTIPLIED
+        return step_time(draft.slots, draft.steps[first], self.made, rate) / nbytes
 
     def steps(self) -> list[Step]:
         """List the steps, with those that were added."""
@@ -208,29 +257,68 @@ class Peak:
         return found
 
 
-def has_room(kernel: Kernel) -> bool:
-    """Tell whether a kernel is plain maps and reductions, and not too large for one more."""
+def has_room(kernel: Kernel, hero: str) -> bool:
+    """Tell whether a kernel has room for a part: maps and reductions, or few products."""
+    if hero == "contract":
+        return kernel.hero == hero and 1 < len(kernel.parts) < PRODUCT_LIMIT
     is_plain = not any(part.scatter or part.along or part.ends for part in kernel.parts)
     is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < SLOT_LIMIT // 2
     is_there = join_of(kernel) is None  # those may not run at all
-    return is_there and is_plain and is_short and kernel.hero.partition(".")[0] in MERGED
+    kinds = {each.partition(".")[0] for each in (kernel.hero, hero)}
+    return is_there and is_plain and is_short and kinds.issubset(MERGED)
 
 
-def apart(
-    recipe: Recipe, slots: Sequence[PlanSlot], target: int, host: Step | None = None
-) -> KernelLaunch:
-    """Write a kernel that makes a value, alone or beside others; it is stored in a slot to be."""
+def is_lone(draft: Draft, value: int, step: KernelLaunch) -> bool:
+    """Tell whether a launch makes a value, and nothing else."""
+    made = [slot for slot, each in zip(step.slots, step.kernel.slots) if each.role != "in"]
+    parts = step.kernel.parts
+    is_plain = not any(part.scatter or part.along or part.ends for part in parts)
+    bodies = [compute.body for part in parts for compute in part.computes]
+    is_plain &= not any(dynamic_children(expr) for body in bodies for expr in walk(body))
+    is_once = draft.slots[value].kind == "temporary"
+    is_once &= draft.writers[value] == [draft.lives[value][0]]
+    return is_once and is_plain and made == [value] and step.slots.count(value) == 1
+
+
+def beside(host: Step, step: Step) -> Step:
+    """Make a launch part of another: its slots and scalars get other numbers."""
+    if not isinstance(host, KernelLaunch) or not isinstance(step, KernelLaunch):
+        return internal("only launches have parts", host)
+    slots, own = list(host.slots), list(host.kernel.slots)
+    for slot, each in zip(step.slots, step.kernel.slots, strict=True):
+        if slot not in slots:
+            slots.append(slot)
+            own.append(each)
+    numbers = {place: slots.index(slot) for place, slot in enumerate(step.slots)}
+    count = len(host.scalars)
+
+    def later(expr: Expr) -> Expr | None:
+        is_scalar = expr.op == SCALAR
+        return Expr(SCALAR, (), expr.arg + count, expr.dtype) if is_scalar else None
+
+    parts = []
+    for part in step.kernel.parts:
+        moved = renumbered(part, numbers)
+        bodies = [rewrite(compute.body, {}, later) for compute in moved.computes]
+        pairs = zip(moved.computes, bodies, strict=True)
+        parts.append(replace(moved, computes=tuple([replace(c, body=b) for c, b in pairs])))
+    scalars = *host.kernel.scalars, *step.kernel.scalars
+    name = host.kernel.name.removesuffix(AGAIN) + AGAIN
+    hero = step.kernel.hero if host.kernel.hero == "map" else host.kernel.hero
+    kernel = replace(host.kernel, name=name, hero=hero, slots=tuple(own))
+    kernel = replace(kernel, parts=(*kernel.parts, *parts), scalars=scalars)
+    numbers_of = (*host.scalars, *step.scalars)
+    return replace(host, kernel=kernel, slots=tuple(slots), scalars=numbers_of)
+
+
+def apart(recipe: Recipe, slots: Sequence[PlanSlot], target: int) -> KernelLaunch:
+    """Write a kernel that makes a value, and stores it in a slot to be."""
     axes = recipe.compute.axes
     shape = "x".join(str(axis.size) for axis in axes)
-    kernel = Kernel(f"map_again_{shape}", "map", (), (), ())
+    kernel = Kernel(f"map_again_{shape}", "map", (), (), (Part(axes, ()),))
     launch = KernelLaunch(kernel, (), (), slots[recipe.store[0]].device)
-    if isinstance(host, KernelLaunch):
-        name = host.kernel.name.removesuffix(AGAIN) + AGAIN
-        launch, kernel = host, replace(host.kernel, name=name)
-    parts = kernel.parts
-    launch = replace(launch, kernel=replace(kernel, parts=(*parts, Part(axes, ()))))
-    found = Added(launch, recipe, recipe.compute).launch(len(parts), slots, target)
-    return found or internal("a kernel that is made beside a value reads it", kernel)
+    found = Added(launch, recipe, recipe.compute).launch(0, slots, target)
+    return found or internal("a kernel without slots reads the value", kernel)
 
 
 def recipe_time(slots: Sequence[PlanSlot], recipe: Recipe, made: Machine) -> float:
@@ -247,18 +335,13 @@ def operations(compute: Compute) -> int:
 
 
 def step_time(
-    slots: Sequence[PlanSlot], step: Step, made: Machine, has_blocks: bool = False
+    slots: Sequence[PlanSlot], step: Step, made: Machine, rate: float = MULTIPLIED
 ) -> float:
-    """Estimate the nanoseconds of a step: its arrays are passed once, or what it multiplies.
-
-    A GPU multiplies about as fast as it brings operands.
-    """
+    """Estimate the nanoseconds of a step: its arrays are passed once, or what it multiplies."""
     nbytes = sum(slots[slot].nbytes for slot in slots_of(step))
-    if has_blocks:
-        return nbytes / made.bandwidth + made.launch
     multiplied = 0
     for part in step.kernel.parts if isinstance(step, KernelLaunch) else ():
         for compute in part.computes:
             if compute.reduce:
                 multiplied += product(axis.size for axis in (*compute.axes, *compute.reduce))
-    return max(nbytes / made.bandwidth, multiplied / MULTIPLIED / made.workers)
+    return max(nbytes / made.bandwidth, multiplied / rate / made.workers)
