@@ -99,6 +99,7 @@ class Persistent:
     few, and a block that had more to do in one round has less to do in the other. Every two rounds
     the first block is another, so that whatever is long comes to all of them in turn. With `shares`
     the steps of points are dealt, and a `Join` of the body adds up what blocks have of a point.
+    Dealt points take `least` rounds: NVRTC up to 13.0 writes a loop of one out, and may spill.
     """
 
     points: tuple[Axis, ...]
@@ -107,11 +108,13 @@ class Persistent:
     body: Steps
     is_dealt: bool = False
     shares: Shares | None = None
+    least: int = 1
 
     @property
     def rounds(self) -> int:
         """Rounds in which the points of a position of the first axis are dealt."""
-        return ceil_div(product(axis.size for axis in self.points[1:]), self.block.size)
+        count = product(axis.size for axis in self.points[1:])
+        return max(ceil_div(count, self.block.size), self.least)
 
     @property
     def shift(self) -> int:

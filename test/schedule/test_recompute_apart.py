@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from plan_support import TARGET, leaf
 
+from picograd import Tensor
+from picograd.buffer import RuntimeScalar
+from picograd.dtype import float32
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -17,6 +20,7 @@ from picograd.schedule.in_place import bytes_alive
 from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.schedule import schedule
+from picograd.schedule.verify import verify
 from picograd.target import cuda_target
 
 
@@ -99,10 +103,10 @@ def test_a_round_leaves_the_steps_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     rounds, own = [], module.lower_peak
 
     def watched(
-        slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
+        slots: list[PlanSlot], steps: list[Step], made: Machine, left: float, is_beside: bool
     ) -> tuple[list[Step], float]:
         before = list(steps)
-        found = own(slots, steps, made, left)
+        found = own(slots, steps, made, left, is_beside)
         assert steps == before  # they stay where the round saves nothing
         rounds.append(found[0] != before)
         return found
@@ -153,6 +157,85 @@ def test_a_value_is_there_for_kernels_that_run_again(monkeypatch: pytest.MonkeyP
     assert found.late([value]) == sorted({earlier, *late})
 
 
-def test_on_a_gpu_other_kernels_store_it() -> None:
-    plan = schedule(layers(), replace(cuda_target("sm_90a"), multiprocessors=1))
-    assert not any(name.startswith("map_again") for name in names(plan))
+def normed(count: int = 4, rows: int = 512) -> list[Node]:
+    """Gradients of products of rows that are divided by their lengths, each beside its rows."""
+    y, weights = leaf(rows, 16), [leaf(16, 16) for _ in range(count)]
+    for weight in weights:
+        length = (y * y).reduce("sum", (1,), True).unary("sqrt") + 1.0
+        y = y + build.matmul((y / length.expand(y.shape)).unary("erf"), weight)
+    loss = (y * y).reduce("sum", (0, 1))
+    found = gradient([(loss, loss.const_like(1.0))], weights)
+    return [grad for grad in found if grad is not None]
+
+
+def test_on_a_gpu_other_kernels_store_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = replace(cuda_target("sm_90a"), multiprocessors=1)
+    roots = normed()
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 1 << 60)
+    plain = schedule(roots, gpu)
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 0)
+    plan = schedule(roots, gpu)
+    found = names(plan)
+    assert len(found) == len(names(plain)) and sum(n.endswith("_again") for n in found) > 1
+    assert peak(plan) < 0.9 * peak(plain)
+    same_results(plan, plain)
+    monkeypatch.setattr(module, "HELD", 1)  # what would be gone from the cache until it is read
+    assert names(schedule(roots, gpu)) == names(plain)
+
+
+def attending(count: int = 3, rows: int = 64) -> list[Node]:
+    """Gradients of layers of attention, whose weights are in memory."""
+    y, weights = leaf(rows, 16), [leaf(16, 16) for _ in range(2 * count)]
+    for first, second in zip(weights[::2], weights[1::2], strict=True):
+        q, k = build.matmul(y, first), build.matmul(y, second)
+        s = build.matmul(q, k.permute((1, 0))) * 0.25
+        y = y + build.matmul(Tensor.from_node(s).softmax(1).node, k)
+    loss = (y * y).reduce("sum", (0, 1))
+    found = gradient([(loss, loss.const_like(1.0))], weights)
+    return [grad for grad in found if grad is not None]
+
+
+def test_on_a_gpu_products_and_what_is_made_of_them_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Scores are products beside products, and their softmax a part of what runs behind."""
+    gpu = replace(cuda_target("sm_90a"), multiprocessors=1)
+    roots = attending()
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 1 << 60)
+    plain = schedule(roots, gpu)
+    for name, value in (("ENOUGH_BESIDE", 0), ("TIME_BESIDE", 0.25)):
+        monkeypatch.setattr(module, name, value)
+    plan = schedule(roots, gpu)
+    again = [name for name in names(plan) if name.endswith("_again")]
+    assert {name.partition("_")[0] for name in again} == {"contract", "reduce"}
+    assert len(names(plan)) == len(names(plain)) and peak(plan) < 0.75 * peak(plain)
+    same_results(plan, plain)
+    monkeypatch.setattr(module, "CHAIN", 1)
+    assert peak(schedule(roots, gpu)) > peak(plan)  # scores are not there any more
+
+
+def test_who_is_a_host() -> None:
+    """A join may not run at all; one product has tiles that others may not want."""
+    top, bottom = (leaf(64, 16).pad(pads) for pads in (((0, 64), (0, 0)), ((64, 0), (0, 0))))
+    join, plain = (schedule([root], TARGET).kernels[0] for root in (top + bottom, top * 2.0))
+    (lone,) = schedule([build.matmul(leaf(64, 16), leaf(16, 8))], TARGET).kernels
+    pair = replace(lone, parts=lone.parts * 2)
+    assert not module.has_room(join, "map") and module.has_room(plain, "reduce.row")
+    assert not module.has_room(lone, "contract") and module.has_room(pair, "contract")
+    assert not module.has_room(pair, "map") and not module.has_room(plain, "contract")
+
+
+def test_parts_keep_their_scalars() -> None:
+    """Slots that both read are one, and numbers of scalars follow those of the host."""
+    x = leaf(64, 16)
+    rates = [build.scalar(RuntimeScalar(each), "cpu", float32) for each in (2.0, 3.0)]
+    roots = [x * build.broadcast(rate, x)[0] for rate in rates]
+    (first,), (second,) = (schedule([root], TARGET).steps for root in roots)
+    both = module.beside(first, replace(second, slots=(0, 2), scalars=(1,)))
+    assert isinstance(both, KernelLaunch)
+    assert both.slots == (0, 1, 2) and both.scalars == (0, 1)
+    kernel = verify(both.kernel)
+    assert [repr(part.computes[0].body) for part in kernel.parts] == [
+        "mul(s0[a0], scalar0)",
+        "mul(s0[a0], scalar1)",
+    ]

@@ -373,9 +373,10 @@ class Frame:
         blocks = min(count, self.target.multiprocessors * self.schedule.blocks)
         block = Axis("blocks", blocks)
         schedule = self.schedule
-        threads = WARPGROUP * schedule.groups
-        teams = Teams(1, threads, schedule.registers)
-        loop = Persistent(points, block, teams, body, is_dealt=True)
+        teams = Teams(1, WARPGROUP * schedule.groups, schedule.registers)
+        is_wide = narrow(self.stream.scores[0].streamed).dtype.bits == 32  # few registers are left
+        least = 1 + (is_wide and count == blocks)
+        loop = Persistent(points, block, teams, body, is_dealt=True, least=least)
         tiles = tuple(self.tiles.values())
         memory = tuple(self.workspaces)
         return TilePart((block,), tiles, (loop,), memory)

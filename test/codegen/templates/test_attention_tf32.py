@@ -38,8 +38,8 @@ FEW = replace(WHOLE, multiprocessors=3)
 FORMS = [plain, causal_twice, window, additive, boolean, softcap, alibi, merged_batch, scale_before]
 
 
-def run_tiles(kernel, slots):
-    interpret_tile.interpret(verify(attention_cuda.build(kernel, FEW)), slots)
+def run_tiles(kernel, slots, target=FEW):
+    interpret_tile.interpret(verify(attention_cuda.build(kernel, target)), slots)
 
 
 def run_program(kernel, slots):
@@ -117,3 +117,16 @@ def test_resources(depth):
         _, log = compile_cuda(text, "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
         assert "C75" not in log and "serialized" not in log, log
+
+
+def test_a_loop_over_one_tile_takes_two_rounds():
+    """One of a single round NVRTC writes out up to 13.0, and spills; each tile is still one's."""
+    roots = with_gradients(causal_twice, *shapes_of(256, 256, 64, 64))
+    for kernel in schedule(roots, WHOLE).kernels:
+        (part,) = attention_cuda.build(kernel, WHOLE).parts
+        (loop,) = part.steps
+        blocks = loop.block.size
+        assert loop.rounds == 2 and [loop.points_of(n) for n in range(blocks)] == [
+            [n] for n in range(blocks)
+        ]
+    check(WHOLE, roots[:1], lambda kernel, slots: run_tiles(kernel, slots, WHOLE), 1, 1e-5)
