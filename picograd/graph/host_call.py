@@ -47,7 +47,7 @@ from picograd.graph.batch_rules import same
 from picograd.graph.node import Node, constant
 from picograd.graph.row import COMPLEX_KIND, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.target import Target
 
@@ -311,6 +311,7 @@ def is_twofold(node: Node, axis: int, size: int) -> Node:
 
 
 MOST = 64  # points of a step that has another one behind it
+WASTE = 32  # points that a table must have to be read for each element of it
 MOST_PRIME = 512  # points that are no product: each then takes as many operations
 
 
@@ -338,43 +339,72 @@ def rotations(number: Node, size: int, is_inverse: bool) -> Node:
     return (turn + parts * sign).unary("cos")
 
 
-def transform(x: Node, is_inverse: bool, parts: int = 2) -> Node:
-    """Transform (..., points, parts): those of real numbers have one part, as results may have."""
-    *lead, size, given = x.shape
+def transform(x: Node, axis: int, size: int, is_inverse: bool, wanted: int, parts: int = 2) -> Node:
+    """Transform an axis of (..., parts) of `size` points, those that are missing 0.
+
+    Gives the first frequencies, as many as are `wanted`. Numbers of one part are real, as results
+    may be. A step transforms the points that lie `rest` apart, and the next ones what lies between:
+    axes stay in order, so that neighbours stay neighbours in memory.
+    """
+    lead, after, given = x.shape[:axis], x.shape[axis + 1 : -1], x.shape[-1]
     points = first_step(size)
-    rest, rank = size // points, len(lead)
-    made = parts if rest == 1 else 2
-    i, k = (constant(0, (points, points), x.dtype, x.device).iota(axis) for axis in (0, 1))
-    matrix = rotations(i * k, points, is_inverse).cast(x.dtype)
-    matrix = matrix.slice(((0, points, 1), (0, points, 1), (0, given, 1), (0, made, 1))).stored()
-    outer = tuple(range(rank))
-    at, along, to, part, out = range(rank, rank + 5)
-    labels = (*outer, at, along, part), (at, to, part, out), (*outer, along, to, out)
-    y = x.reshape((*lead, points, rest, given)).contract(matrix, labels)
+    rest = size // points
+    rows = ceil_div(x.shape[axis], rest)
+    made, columns = (parts, wanted) if rest == 1 else (2, points)
+    is_turning = WASTE * rest * points * columns <= x.size  # a matrix for each that lies between
+    shape = (rest if is_turning else 1, rows, columns)
+    j, i, k = (constant(0, shape, x.dtype, x.device).iota(n) for n in range(3))
+    matrix = rotations((i * rest + j) * k, size, is_inverse).cast(x.dtype)
+    matrix = matrix.slice((*map(whole, shape), whole(given), whole(made))).stored()
+    if shape[0] == 1:
+        matrix = matrix.reshape(matrix.shape[1:])
+    first, last = tuple(range(axis)), tuple(range(axis + 5, axis + 5 + len(after)))
+    at, along, to, part, out = range(axis, axis + 5)
+    labels = (
+        (*first, at, along, *last, part),
+        (*(() if shape[0] == 1 else (along,)), at, to, part, out),
+        (*first, along, to, *last, out),
+    )
+    x = x.pad(((0, 0),) * axis + ((0, rows * rest - x.shape[axis]),) + ((0, 0),) * (len(after) + 1))
+    y = x.reshape((*lead, rows, rest, *after, given)).contract(matrix, labels)
     if rest == 1:
-        return y.reshape((*lead, size, made))
-    j, k = (constant(0, (rest, points), x.dtype, x.device).iota(axis) for axis in (0, 1))
-    table = rotations(j * k, size, is_inverse).cast(x.dtype).stored()
-    whole = tuple((0, n, 1) for n in y.shape[:-1])
-    spread = (*(1 for _ in lead), rest, points, 2)
+        return y.reshape((*lead, wanted, *after, made))
+    if not is_turning:
+        y = turned(y, axis, size, is_inverse)
+    count = ceil_div(wanted, points)
+    z = transform(y, axis, rest, is_inverse, count, parts)
+    z = z.reshape((*lead, count * points, *after, parts))
+    return z.slice(tuple(map(whole, (*lead, wanted, *after, parts))))
+
+
+def whole(size: int) -> tuple[int, int, int]:
+    """Give the range of a whole axis, or of its beginning."""
+    return 0, size, 1
+
+
+def turned(y: Node, axis: int, size: int, is_inverse: bool) -> Node:
+    """Turn the frequencies of points that lie between, (..., between, frequencies, ..., 2)."""
+    rest, points = y.shape[axis : axis + 2]
+    j, k = (constant(0, (rest, points), y.dtype, y.device).iota(n) for n in (0, 1))
+    table = rotations(j * k, size, is_inverse).cast(y.dtype).stored()
+    ones = (1,) * (y.rank - axis - 3)
     terms = []
     for part in range(2):
-        own = y.slice((*whole, (part, part + 1, 1))).expand(y.shape)
-        factor = table.slice(((0, rest, 1), (0, points, 1), (part, part + 1, 1), (0, 2, 1)))
-        terms.append(own * factor.reshape(spread).expand(y.shape))
-    swap = (*outer, rank + 1, rank, rank + 2)
-    z = transform((terms[0] + terms[1]).permute(swap), is_inverse, parts)
-    return z.permute(swap).reshape((*lead, size, parts))
+        own = y.slice((*map(whole, y.shape[:-1]), (part, part + 1, 1))).expand(y.shape)
+        factor = table.slice((whole(rest), whole(points), (part, part + 1, 1), whole(2)))
+        wide = factor.reshape((*(1,) * axis, rest, points, *ones, 2))
+        terms.append(own * wide.expand(y.shape))
+    return terms[0] + terms[1]
 
 
-def products(x: Node, axis: int, size: int, is_inverse: bool, norm: str, parts: int) -> Node | None:
+def products(
+    x: Node, axis: int, size: int, is_inverse: bool, norm: str, wanted: int, parts: int = 2
+) -> Node | None:
     """Transform an axis of pairs by products, if its points have any."""
     if not first_step(size):
         return None
-    turn = (*(n for n in range(x.rank) if n not in (axis, x.rank - 1)), axis, x.rank - 1)
-    found = transform(x.permute(turn), is_inverse, parts)
-    back = tuple([turn.index(n) for n in range(x.rank)])
-    return found.permute(back) * SCALES[FLIPPED[norm] if is_inverse else norm](size)
+    found = transform(x, axis, size, is_inverse, wanted, parts)
+    return found * SCALES[FLIPPED[norm] if is_inverse else norm](size)
 
 
 def fft_kernels(node: Node) -> Node | None:
@@ -383,25 +413,22 @@ def fft_kernels(node: Node) -> Node | None:
     if not node.arg.in_pairs:
         return None
     at = x.rank - 1 + axis
-    return products(x, at, x.shape[at], is_inverse, norm, 2)
+    return products(x, at, x.shape[at], is_inverse, norm, x.shape[at])
 
 
 def rfft_kernels(node: Node) -> Node | None:
-    """Transform real numbers, and leave out the frequencies that are mirror images."""
+    """Transform real numbers, but for the frequencies that are mirror images."""
     (x,), (axis, norm) = node.inputs, node.arg.options
     at = x.rank + axis
-    found = products(x.reshape((*x.shape, 1)), at, x.shape[at], False, norm, 2)
-    return None if found is None else found.slice(tuple((0, size, 1) for size in node.shape))
+    return products(x.reshape((*x.shape, 1)), at, x.shape[at], False, norm, node.shape[at])
 
 
 def irfft_kernels(node: Node) -> Node | None:
     """Transform frequencies back: the real parts, where those with a mirror image count double."""
     (x,), (axis, size, norm) = node.inputs, node.arg.options
     at = x.rank - 1 + axis
-    whole = is_twofold(x, axis, size).where(x * 2.0, x)
-    pads = [(0, 0)] * x.rank
-    pads[at] = (0, size - x.shape[at])
-    found = products(whole.pad(tuple(pads)), at, size, True, norm, 1)
+    twice = is_twofold(x, axis, size).where(x * 2.0, x)
+    found = products(twice, at, size, True, norm, size, 1)
     return None if found is None else found.reshape(node.shape)
 
 

@@ -181,9 +181,7 @@ def sorted_keys(
         order = ordered(keys, last, bits, True)
         keys = along(keys, order, last)
     else:
-        pairs = radix_sorted(keys, bits)
-        keys = pairs.binary("shift_right", 32).cast(uint32)
-        order = pairs.cast(uint32).cast(int64)
+        keys, order = radix_sorted(keys, bits)
     if outside:
         outer = numbered(indices[:outside], sizes[:outside]) * slices
         keys = keys + outer.cast(uint32).reshape(shape)

@@ -6,7 +6,7 @@ axis. Elements become keys by their bits: -inf < numbers < inf < NaN (the greate
 -0 equals 0; a descending sort negates the bits, which keeps it stable.
 
 On CUDA a row longer than a block can hold is sorted digit by digit, least significant first. A key
-of up to 32 bits and its position are one uint64, and each digit takes three steps, all O(n):
+of up to 32 bits and its position are one integer, and each digit takes three steps, all O(n):
 
     counts = radix_count(x)     how often each tile of the row has each digit (arg = tile, shift)
     starts = exclusive scan(counts)                    over the digits, then over the tiles
@@ -99,7 +99,7 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
     keys = ordered_keys(node, is_largest)
     if keys.dtype.bits > 32:
         return beside(selected_wide(keys, axis, count), axis)
-    pairs = packed(keys.cast(uint64), node.iota(axis, uint64))
+    pairs = packed(keys, node.iota(axis))
     found = [pairs.reduce("min", (axis,), True)]
     while len(found) < count:
         last = found[-1].expand(pairs.shape)
@@ -205,45 +205,50 @@ def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:
         return Node("sort_keys", (keys,), (axis, size), keys.shape, int64, keys.device)
     last = keys.rank - 1
     swap = tuple({axis: last, last: axis}.get(d, d) for d in range(keys.rank))
-    return positions(radix_sorted(keys.permute(swap), bits)).permute(swap)
+    return radix_sorted(keys.permute(swap), bits)[1].permute(swap)
 
 
-def radix_sorted(keys: Node, bits: int) -> Node:
-    """Sort pairs (key, position in the last axis) by keys of up to 32 bits, or by their low half.
+def radix_sorted(keys: Node, bits: int) -> tuple[Node, Node]:
+    """Sort keys of up to 64 bits along the last axis: up to 32 of each, and the permutation.
 
-    The high half of longer keys follows: it is sorted in the order that the low half gave.
+    The low half of longer keys is sorted; the high half follows, in the order that this gave.
     """
-    low = keys.cast(uint64)
-    if bits > 32:
-        low = low.binary("bitwise_and", LOW)
-    pairs = sorted_pairs(packed(low, keys.iota(keys.rank - 1, uint64)), min(bits, 32))
     if bits <= 32:
-        return pairs
-    order = positions(pairs)
+        return sorted_pairs(keys, keys.iota(keys.rank - 1), bits)
+    low = keys.cast(uint64).binary("bitwise_and", LOW)
+    _, order = sorted_pairs(low, keys.iota(keys.rank - 1), 32)
     high = along(keys.binary("shift_right", 32), order, keys.rank - 1)
-    return sorted_pairs(packed(high.cast(uint64), order.cast(uint64)), bits - 32)
+    return sorted_pairs(high, order, bits - 32)
 
 
-def packed(key: Node, position: Node) -> Node:
+def packed(key: Node, position: Node, shift: int = 32, dtype: DType = uint64) -> Node:
     """Put a key over a position."""
-    return key.binary("shift_left", 32).binary("bitwise_or", position)
+    high = key.cast(dtype).binary("shift_left", shift)
+    return high.binary("bitwise_or", position.cast(dtype))
 
 
-def positions(pairs: Node) -> Node:
+def positions(pairs: Node, shift: int = 32) -> Node:
     """Take the positions of pairs."""
-    return pairs.binary("bitwise_and", LOW).cast(int64)
+    return pairs.binary("bitwise_and", (1 << shift) - 1).cast(int64)
 
 
-def sorted_pairs(pairs: Node, bits: int) -> Node:
-    """Sort the last axis by the low `bits` bits of the keys, one digit at a time."""
-    tiles = ceil_div(pairs.shape[-1], RADIX_TILE)
+def sorted_pairs(keys: Node, order: Node, bits: int) -> tuple[Node, Node]:
+    """Sort the last axis by keys of so many bits, one digit at a time: the keys, and their order.
+
+    A pair has 32 bits if key and position fit into them: half as much is moved.
+    """
+    size = keys.shape[-1]
+    width = max(size - 1, 1).bit_length()
+    shift, dtype = (width, uint32) if width + bits <= 32 else (32, uint64)
+    pairs = packed(keys, order, shift, dtype)
+    tiles = ceil_div(size, RADIX_TILE)
     cells = (*pairs.shape[:-1], 256 * tiles)
-    for shift in range(32, 32 + bits, 8):
-        arg = (RADIX_TILE, shift)
+    for place in range(shift, shift + bits, 8):
+        arg = (RADIX_TILE, place)
         counts = Node("radix_count", (pairs,), arg, cells, int32, pairs.device)
         starts = scan(counts, "sum", counts.rank - 1) - counts
-        pairs = Node("radix_move", (pairs, starts), arg, pairs.shape, uint64, pairs.device)
-    return pairs
+        pairs = Node("radix_move", (pairs, starts), arg, pairs.shape, dtype, pairs.device)
+    return pairs.binary("shift_right", shift).cast(uint32), positions(pairs, shift)
 
 
 def digits_of(node: Node, pairs: Array) -> tuple[Array, Array]:

@@ -55,14 +55,16 @@ def sort(device: str, shape: Any, axis: int, dtype: DType, down: bool, run: int 
     return Node("sort_keys", (keys,), arg, keys.shape, int64, device)
 
 
-def radix(device: str, shape: Any, tile: int, shift: int, is_move: bool) -> Node:
-    pairs = leaf(shape, uint64, device)
+def radix(
+    device: str, shape: Any, tile: int, shift: int, is_move: bool, dtype: DType = uint64
+) -> Node:
+    pairs = leaf(shape, dtype, device)
     tiles = -(-shape[-1] // tile)
     cells = (*shape[:-1], 256 * tiles)
     if not is_move:
         return Node("radix_count", (pairs,), (tile, shift), cells, int32, device)
     starts = leaf(cells, int32, device)
-    return Node("radix_move", (pairs, starts), (tile, shift), shape, uint64, device)
+    return Node("radix_move", (pairs, starts), (tile, shift), shape, dtype, device)
 
 
 def runs(
@@ -112,6 +114,7 @@ RADIX: dict[str, tuple[Any, ...]] = {
     "move_row": ((3000,), 1024, 0, True),
     "move_rows": ((2, 3, 1200), 512, 8, True),
     "move_tile": ((512,), 512, 0, True),
+    "move_short": ((2, 700), 256, 5, True, uint32),
 }
 RUN_CASES: dict[str, tuple[Any, ...]] = {
     "runs_flat": ((50,), (0,), 300, "sum", float32, 3),
@@ -150,7 +153,7 @@ def arrays_of(kernel: Kernel) -> list[Any]:
 def starts_of(step: Any, values: Any) -> Any:
     """Count the digits before each digit and tile of every row."""
     rows = values.reshape(-1, step.axis.size)
-    digit = (rows >> np.uint64(step.shift)).astype(int) % 256
+    digit = (rows >> step.shift).astype(int) % 256
     counts = np.zeros((len(rows), 256, step.tile.size), int)
     for row, place in np.ndindex(rows.shape):
         counts[row, digit[row, place], place // step.run] += 1

@@ -13,6 +13,7 @@ from picograd.graph.host_call import (
     FUNCTIONS,
     INCOMPLETE,
     TRANSFORMS,
+    WASTE,
     HostCall,
     first_step,
     host_call,
@@ -197,8 +198,10 @@ def check_products(node: Node, dtype: Any = "f8") -> Any:
     assert error < (1e-14 if dtype == "f8" else 4e-7)
 
 
+@pytest.mark.parametrize("waste", [0, WASTE])  # matrices that turn, and a table
 @pytest.mark.parametrize("size", POINTS)
-def test_a_gpu_multiplies_to_transform(size: int) -> None:
+def test_a_gpu_multiplies_to_transform(size: int, waste: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("picograd.graph.host_call.WASTE", waste)
     random = np.random.default_rng(size)
     pairs = leaf(random.normal(size=(2, size, 3, 2)))
     for is_inverse, norm in ((False, "ortho"), (True, "backward"), (False, "forward")):
@@ -207,6 +210,18 @@ def test_a_gpu_multiplies_to_transform(size: int) -> None:
     check_products(host_call("rfft", leaf(random.normal(size=(2, size))), options=(-1, "backward")))
     half = leaf(random.normal(size=(size // 2 + 1, 2, 2)))
     check_products(host_call("irfft", half, options=(-2, size, "forward")))
+
+
+def test_a_gpu_transforms_the_points_that_are_there() -> None:
+    """Neither zeros that were added to few points nor frequencies that nobody asked for."""
+    half = leaf(np.ones((6, 129, 50, 2), "f4"))
+    back = host_call("irfft", half, options=(-2, 256, "backward"))
+    forth = host_call("rfft", leaf(np.ones((6, 256, 50), "f4")), options=(-2, "backward"))
+    for node, first, last in ((back, (9, 16), 16), (forth, (16, 16), 9)):
+        (root,) = expand_composites([node], target=CUDA)
+        one, two = (each for each in toposort([root]) if each.op == "contract")
+        assert one.inputs[0].shape[1:3] == first and two.shape[1:3] == (1, last)
+        assert "permute" not in {each.op for each in toposort([root])}
 
 
 def test_float32_keeps_its_digits_beside_narrow_products() -> None:

@@ -5,7 +5,7 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64, uint64
+from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64, uint32, uint64
 from picograd.graph import sorting
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
@@ -72,6 +72,8 @@ def test_long_rows_on_cuda_are_sorted_by_digits(
     np.testing.assert_array_equal(interpret([found], values={node: x})[0], wanted)
     plan = schedule([found], cuda_target("sm_90a"))
     np.testing.assert_array_equal(interpret_plan(plan, [x])[0], wanted)
+    moved = {slot.dtype for slot in plan.slots if slot.dtype in (uint32, uint64)}
+    assert moved == {uint32 if dtype.bits <= 16 else uint64}  # a key and a position in one
 
 
 def test_values_are_gathered() -> None:

@@ -375,8 +375,16 @@ def check_mask(node_shape: Shape, mask: Node, axis: int) -> None:
         raise AxisError("getitem", text, "use a mask of the same sizes")
 
 
-def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[Node], int]:
-    """Prepare an index along one axis: all axes are indexed, the others by their position."""
+def is_spread(index: Node) -> bool:
+    """Tell whether an index repeats a smaller one, which is all there is to look at."""
+    return index.row.is_repeating and index.realized is None and index.size > 0
+
+
+def along_axis(op: str, node: Node, axis: Any, index: Node) -> list[Node]:
+    """Prepare an index along one axis: the others are indexed by their position.
+
+    Not the last ones, if the index is the same along all of each: whole rows are meant.
+    """
     need_integer(op, index)
     check_device(op, (node, index))
     if not node.shape or len(index.shape) != len(node.shape):
@@ -388,9 +396,22 @@ def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[
         if at != position and size > limit and index.size:
             text = f"index {index.shape} is larger than {node.shape} on axis {at}"
             raise ShapeError(op, text, f"only axis {position} may be larger")
-    indices = [index.iota(at, index.dtype) for at in range(len(index.shape))]
+    count = index.rank
+    if is_spread(index):
+        few, many, whole = index.inputs[0].shape, index.shape, node.shape
+        while count - 1 > position and few[count - 1] == 1 and many[count - 1] == whole[count - 1]:
+            count -= 1
+    index = rows_of(index, count)
+    indices = [index.iota(at, index.dtype) for at in range(count)]
     indices[position] = index
-    return node, indices, position
+    return indices
+
+
+def rows_of(index: Node, count: int) -> Node:
+    """Take what an index is for each row, the elements of all but its first axes."""
+    lead = index.shape[:count]
+    ends = (*lead, *(1,) * (index.rank - count))
+    return index.slice(tuple((0, size, 1) for size in ends)).reshape(lead)
 
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
@@ -401,8 +422,8 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     if not index.size:  # PyTorch looks no further either
         need_integer(op, index)
         return nothing_of(node, index.shape)
-    node, indices, _ = along_axis(op, node, axis, index)
-    return node.gather(indices, tuple(range(len(node.shape))))
+    indices = along_axis(op, node, axis, index)
+    return node.gather(indices, tuple(range(len(indices))))
 
 
 def index_select(node: Node, axis: Any, index: Node) -> Node:
@@ -434,7 +455,7 @@ def scatter(
     if not index.size:
         need_integer(op, index)
         return node
-    node, indices, _ = along_axis(op, node, axis, index)
+    indices = along_axis(op, node, axis, index)
     if len(source.shape) != len(index.shape):
         text = f"index {index.shape} and source {source.shape} differ in number of axes"
         raise ShapeError(op, text, "give them the same shape")
@@ -445,7 +466,8 @@ def scatter(
         text = f"source is {source.dtype.name} but the tensor is {node.dtype.name}"
         raise DTypeError(op, text, "cast the source")
     used = source.slice(tuple((0, size, 1) for size in index.shape))
-    return store(node, used, indices, tuple(range(len(node.shape))), monoid, inside)
+    inside = inside and rows_of(inside, len(indices))
+    return store(node, used, indices, tuple(range(len(indices))), monoid, inside)
 
 
 @recorded(in_place=True)

@@ -60,6 +60,8 @@ def computed_values(node: Node) -> Array:
 
 def checked(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> Node:
     """Demand an index to be inside an axis to read from; what is not yet known is clamped."""
+    if indexing.is_spread(index):
+        return checked(op, index.inputs[0], size, axis, wraps).expand(index.shape)
     is_certain = demand_index(op, index, size, axis, wraps)
     return indexing.bounded(index, size, is_certain)
 
@@ -71,6 +73,9 @@ def placed(
 
     What is not yet known is clamped, and must not be written where it was not inside.
     """
+    if indexing.is_spread(index):
+        safe, inside = placed(op, index.inputs[0], size, axis, wraps)
+        return safe.expand(index.shape), inside and inside.expand(index.shape)
     if demand_index(op, index, size, axis, wraps):
         return indexing.bounded(index, size, True), None
     is_outside = outside(index, -size if wraps else 0, size)

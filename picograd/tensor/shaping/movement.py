@@ -300,6 +300,8 @@ def repeat(node: Node, counts: Sequence[Any]) -> Node:
     interleaved = tuple(size for each in shape for size in (1, each))
     wide = tuple(size for count, each in zip(times, shape) for size in (count, each))
     check_size("repeat", wide, node.dtype.itemsize)
+    if all(1 in pair for pair in zip(times, shape)):
+        return build.expand(node, tuple(map(operator.mul, times, shape)))
     result = build.expand(build.reshape(node, interleaved), wide)
     return build.reshape(result, tuple(count * size for count, size in zip(times, shape)))
 

@@ -1,11 +1,13 @@
 """Writing by index against PyTorch: every pattern of indices, reduction, dtype; the same bits."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from picograd import Tensor
+from picograd import Tensor, explain
+from picograd.errors import AxisError
 from picograd.nn import functional
 
 torch = pytest.importorskip("torch")
@@ -116,6 +118,48 @@ def test_short_runs_have_the_bits_of_the_cpu(device: str) -> None:
         base = Tensor.ones(8000, device=name)
         found = base.index_add(0, Tensor(index, device=name), Tensor(values, device=name))
         np.testing.assert_array_equal(found.numpy(), expected)
+
+
+WIDENED = [
+    lambda index, s: index.reshape(-1, 1).expand(s.shape),
+    lambda index, s: index.reshape(-1, 1).repeat(1, s.shape[1]),
+    lambda index, s: index.reshape(-1, 1).expand(s.shape[0], s.shape[1] - 2),  # not whole rows
+]
+
+
+@pytest.mark.parametrize("widened", WIDENED)
+def test_an_index_that_is_one_for_each_row(widened: Any, device: str) -> None:
+    base, index, values = draw(ROWS, 5), indices("random", COUNT), draw(COUNT, 5)
+    found, wanted = [], []
+    for results, make in ((found, partial(Tensor, device=device)), (wanted, torch.tensor)):
+        x, i, s = (make(each) for each in (base, index, values))
+        at = widened(i, s)
+        x.requires_grad_()
+        results += [x.scatter_reduce(0, at, s, how) for how in ("sum", "mean", "amax")]
+        results.append(x.gather(0, at))
+        results[-1].square().sum().backward()
+        results.append(x.grad)
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy(), rtol=1e-6)
+    with pytest.raises(AxisError, match=f"index {ROWS} is out of range for axis 0"):
+        Tensor(base).scatter_add(
+            0, widened(Tensor(index * 0 + ROWS), Tensor(values)), Tensor(values)
+        )
+
+
+def test_whole_rows_are_sorted_once_on_a_gpu() -> None:
+    base, index, values = (
+        Tensor(each) for each in (draw(8000, 9), indices("random", LONG), draw(LONG, 9))
+    )
+    plans = [
+        explain(found, "cuda").split("== Plan")[1].split("\n  roots")[0]
+        for found in (
+            base.index_add(0, index, values),
+            base.scatter_add(0, WIDENED[0](index, values), values),
+            base.scatter_add(0, WIDENED[1](index, values), values),
+        )
+    ]
+    assert plans[0] == plans[1] == plans[2]
 
 
 def test_a_place_filled_twice_counts_once() -> None:
