@@ -1350,7 +1350,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     monkeypatch.setattr(noted, "__code__", inside)
     monkeypatch.setattr(following.Follower, "finish", noted)
     monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 1))
-    monkeypatch.setattr(carried, "LINES", {})
+    carried.SPOTS.clear()
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())  # other loops have other sizes
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     yield found

@@ -34,7 +34,7 @@ def counted(monkeypatch):
     EVENTS.after = None
     monkeypatch.setattr(following, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
-    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
+    for table in (carried.NEW, carried.SPOTS, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
     small.KNOWN.clear()
     native, found = CALLS.find("picograd_small"), []
@@ -129,16 +129,44 @@ def test_another_gradient_that_waits_is_stored_beside(counted):
         np.testing.assert_allclose(v.grad.numpy(), a.numpy().T @ w.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_what_lives_on_is_carried(counted):
-    for _ in range(RUNS):
-        a = leaf(1)
+def test_what_lives_on_and_was_missed_is_stored_where_it_was_asked_for(counted):
+    for number in range(RUNS):
+        a = leaf(number)
+        middle, other = a * 2.0, a + 1
+        end = (middle.exp() + other).realize()
+        is_native, is_stored = counted[-1], middle._node.op == "buffer"
+        assert is_stored == bool(number)  # missed the first time
+        assert np.array_equal(middle.numpy(), a.numpy() * 2)
+        assert np.array_equal(other.numpy(), a.numpy() + 1)
+        np.testing.assert_allclose(end.numpy(), np.exp(middle.numpy()) + other.numpy(), rtol=1e-6)
+        assert [pending.owner(each._node) for each in (middle, other)] == [middle, other]
+    assert is_native
+
+
+def test_what_lives_on_and_nobody_reads_is_noted(counted):
+    for number in range(RUNS):
+        a = leaf(number)
         middle = a * 2.0
-        end = middle.exp().realize()
-        assert not carried.LINES or not counted[-1]
-        del counted[:]
-        found = middle.numpy()  # it passed: Python stores it from now on
-        assert np.array_equal(found, a.numpy() * 2) and not any(counted)
-        np.testing.assert_allclose(end.numpy(), np.exp(found), rtol=1e-6)
+        end = middle.exp().sum().realize()
+        assert middle._node in carried.PASSED and not carried.SPOTS
+    assert counted[-1]
+    assert np.array_equal(middle.numpy(), a.numpy() * 2)
+    assert carried.SPOTS and end.item() == pytest.approx(np.exp(middle.numpy()).sum(), 1e-6)
+
+
+def test_values_that_are_of_gradients_views_or_hold_a_view_are_left_to_python(counted):
+    for number in range(RUNS):
+        a, w = leaf(number), leaf(number + 1, requires_grad=True)
+        scaled = a * w
+        scaled.exp().realize()
+        doubled = a * 2
+        turned = doubled.T
+        del doubled
+        turned.exp().realize()
+        assert not any(counted[-2:])
+        scaled.sum().backward()
+        assert np.array_equal(w.grad.numpy(), a.numpy())
+        assert np.array_equal(turned.numpy(), a.numpy().T * 2)
 
 
 def test_a_value_that_passed_is_in_nobodys_way_once_it_is_stored(counted):
@@ -147,10 +175,10 @@ def test_a_value_that_passed_is_in_nobodys_way_once_it_is_stored(counted):
     assert middle._node in carried.PASSED
     for number in range(RUNS):
         (leaf(number) + 1).exp().realize()
-    assert counted[-1] is None
+    assert counted[-1]  # it reads nothing of that
     node = middle._node
     middle.realize()
-    assert node in carried.PASSED and carried.LINES
+    assert node in carried.PASSED and carried.SPOTS
     for number in range(RUNS):
         (leaf(number) + 1).exp().realize()
     assert counted[-1]
