@@ -444,8 +444,7 @@ def waiting(
     if not table:
         return []
     forget_unshown()
-    GROUPS.add(new)
-    near = [node for node in GROUPS.take_near(order) if ref(node) in table]
+    near = [node for node in GROUPS.take_near(order, new) if ref(node) in table]
     near = [node for node in near if id(node) not in numbers and node.realized is None]
     GROUPS.add(near)  # `note` asks again, and some of them are only near
     left = [FARTHEST + len(near)]
