@@ -64,7 +64,7 @@ class Coded:
     compute: Any = None
     wrap: Any = None
     stamp: Any = None
-    patience = 4 * NATIVE_AFTER  # computations by Python until there is some, whatever their plans
+    patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
 
     def count_computation(self) -> None:
         """Count a computation by Python."""

@@ -115,6 +115,9 @@ class Groups:
     def __init__(self) -> None:
         self.all: list[Group] = []
         self.limit, self.count = FEW, 0
+        # what groups know, or knew a while ago: what machine code computes is not among it
+        self.known: dict[ref[Node], None] = {}
+        self.most = FEW  # of these, until those of groups that are gone are let go
 
     def add(self, nodes: Iterable[Node], near: Near | None = None) -> None:
         """Add values, each of which is a group; what is near is taken out at once."""
@@ -150,6 +153,7 @@ class Groups:
                 stack += each.inputs
             else:
                 group.before.add((known.first, known.last))
+        self.known.update(dict.fromkeys(group.names))
         return group
 
     def group_of(self, name: ref[Node]) -> Group | None:
@@ -161,6 +165,11 @@ class Groups:
         near = Near(set(map(ref, computed)) if self.all or new else set())
         self.all = [left for each in self.all if (left := each.take_near(near)) is not None]
         self.add(new, near)
+        if len(self.known) > self.most:
+            self.known.clear()
+            for each in self.all:
+                self.known.update(dict.fromkeys(each.names))
+            self.most = FEW + GROWN * len(self.known)
         return near.nodes
 
     def nodes(self) -> list[Node]:

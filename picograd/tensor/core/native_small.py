@@ -21,7 +21,8 @@ from picograd.tensor.core.recording import VERSIONS
 # many; which nodes are computed, and whether some are on the way.
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
-    "length", "computed", "has_inner", "living", "living_count", "is_ahead",
+    "length", "computed", "has_inner", "living", "living_count", "is_ahead", "kept",
+    "kept_count",
 )  # fmt: skip
 ROW = 6  # words of the key for a node, at most
 
@@ -373,13 +374,71 @@ def is_gone_or_view(reference):
     node: Node = tensor._node
     return is_view(node)
 
+def is_apart(graph: graph, reference):
+    "whether a value that waits is seen to be made of nothing that is computed"
+    tensor: Tensor = referred(reference)
+    stack = room(MOST_NODES)
+    stack[0] = tensor._node
+    top = 1
+    for step in range(LIMIT):
+        if top == 0:
+            return 1
+        top = top - 1
+        node: Node = stack[top]
+        need(type_of(node) == world.Node and type_of(node.inputs) == world.tuple)
+        for number in range(PyTuple_Size(node.inputs)):
+            child: Node = PyTuple_GetItem(node.inputs, number)
+            need(type_of(child) == world.Node and type_of(child.inputs) == world.tuple)
+            if child.realized == None and PyTuple_Size(child.inputs):
+                need(place_in(graph.nodes, graph.count, child) == graph.count)
+                need(top < LIMIT)
+                stack[top] = child
+                top = top + 1
+    return 0
+
+def is_kept(graph: graph, key, reference):
+    "whether a new value may wait on, as one of few"
+    need(graph.kept_count < MOST_KEPT and is_apart(graph, reference))
+    kept = graph.kept
+    kept[graph.kept_count] = key
+    graph.kept_count = graph.kept_count + 1
+    return 1
+
+def is_waited_for(graph: graph):
+    "whether values that wait, as carried.py knows, are made of what is computed"
+    if PyDict_Size(world.carried) == 0:
+        return 0
+    nodes = graph.nodes
+    computed = graph.computed
+    for number in range(graph.count):
+        if computed[number]:
+            name = PyWeakref_NewRef(nodes[number], 0)
+            if name == 0:
+                return 1
+            found = PyDict_GetItemWithError(world.waited, name)
+            Py_DecRef(name)
+            if found:
+                return 1
+    return 0
+
+def keep_new(graph: graph):
+    "lets all new values go but those that wait on"
+    kept = graph.kept
+    for number in range(graph.kept_count):
+        own(kept[number])
+    PyDict_Clear(world.new)
+    for number in range(graph.kept_count):
+        PyDict_SetItem(world.new, kept[number], None)
+        Py_DecRef(kept[number])
+
 def is_all_stored(graph: graph):
     "nothing else that is alive has, or may read, what is computed on the way"
     live: LiveTable = world.live
     need(is_passed_by(graph))
     if graph.has_inner == 0:
         return 1
-    need(not PyDict_Size(world.carried) and is_as_found(graph))
+    need(not is_waited_for(graph) and is_as_found(graph))
+    graph.kept_count = 0
     at = room(1)
     entry = room(2)
     at[0] = 0
@@ -388,7 +447,7 @@ def is_all_stored(graph: graph):
         reference = PyDict_GetItemWithError(live.data, entry[0])
         place = place_in(graph.nodes, graph.count, PyLong_AsUnsignedLongLong(entry[0]))
         if reference and place == graph.count:
-            need(is_gone_or_view(reference))
+            need(is_gone_or_view(reference) or is_kept(graph, entry[0], reference))
     return 1
 
 def find_roots(graph: graph, roots):
@@ -431,7 +490,7 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
         replace(native.is_used, own(True))
         flushed()
         if graph.has_inner:
-            PyDict_Clear(world.new)
+            keep_new(graph)
         PyDict_Clear(world.gradients)
         places = plan.places
         for number in range(count):
@@ -497,6 +556,7 @@ def picograd_small(self, arguments, count):
     graph.computed = room(MOST_NODES)
     graph.key = room(MOST_WORDS)
     graph.living = room(MOST_NODES)
+    graph.kept = room(MOST_KEPT)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
@@ -515,6 +575,7 @@ def declare_small() -> None:
         "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
         "result": RESULT, "carried": carried.entries(carried.WAITING),
         "gradients": carried.entries(carried.GRADIENTS), "spots": carried.SPOTS,
+        "waited": carried.GROUPS.known,
         "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
@@ -523,6 +584,7 @@ def declare_small() -> None:
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
         "MOST_WORDS": (ROW + 1) * most + 2,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
+        "MOST_KEPT": 8,  # new values that wait on, and are walked each time
         "MOST_PASSED": 64,  # values that passed and are looked at one by one
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -13,6 +13,7 @@ from thread_support import run_in_threads
 import picograd
 from picograd import Tensor
 from picograd.engine import carried, followed, native_calls, pending, small
+from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
@@ -182,6 +183,36 @@ def test_a_value_that_passed_is_in_nobodys_way_once_it_is_stored(counted):
     for number in range(RUNS):
         (leaf(number) + 1).exp().realize()
     assert counted[-1]
+
+
+@pytest.mark.parametrize("many", [1, 20])
+def test_values_that_nobody_reads_yet_are_in_nobodys_way(many, counted):
+    x = leaf(9)
+    apart = [(x + number).tanh() for number in range(many)]
+    for number in range(RUNS):
+        a = leaf(number)
+        end = (a * 2.0).exp().sum()
+        np.testing.assert_allclose(end.item(), np.exp(a.numpy() * 2).sum(), rtol=1e-5)
+        apart.append(a * 3.0)
+        made = apart[-1] if number % 2 else apart.pop(0)
+        assert made._node.realized is None
+    assert counted.count(True) > 3
+    for number, each in enumerate(apart[-3:], RUNS - 3):
+        assert np.array_equal(each.numpy(), leaf(number).numpy() * 3)
+    node = apart[0]._node
+    assert id(node) in carried.NEW or weakref.ref(node) in entries(carried.WAITING)
+
+
+def test_a_value_that_waits_and_reads_what_is_computed_is_left_to_python(counted):
+    for number in range(RUNS):
+        a = leaf(number)
+        middle = a * 2.0
+        waits = (middle + 1.0).exp()
+        end = middle.exp().sum()
+        carried.SPOTS.clear()
+        end.item()
+        assert not counted[-1] and waits._node in carried.PASSED
+        np.testing.assert_allclose(waits.numpy(), np.exp(a.numpy() * 2 + 1), rtol=1e-5)
 
 
 def test_views_of_memory_that_are_alive(counted):
