@@ -207,7 +207,7 @@ def write_values(
     table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
 ) -> bool:
     """Write the elements of another tensor, which are as many."""
-    dtype, node = table._node.dtype, value._node
+    dtype, node, count = table._node.dtype, value._node, pending.recorded()
     is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
     if not is_fitting or value._tracks or not is_free(table, [*views, value]):
         return False
@@ -221,7 +221,8 @@ def write_values(
             pending.compute([table._node])
         pending.compute([node])
         source = leaf_buffer(value._node)
-    address = address_of(table, views, renew) if is_resting() else None
+    is_known = pending.recorded() == count  # free, as before: nothing was recorded meanwhile
+    address = address_of(table, views, renew, is_known) if is_resting() else None
     if address is None or (shown is None and source is None):
         return False
     start = shown.ctypes.data if source is None else source.address
@@ -281,15 +282,16 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     return waiting if is_cheaply else None
 
 
-def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
+def address_of(table: Any, views: list[Any], renew: Renew, is_known: bool = False) -> int | None:
     """Move a table on to its next value, which is about to be written, and give its address.
 
-    None where others read or write what it is now, or it is in no memory of the host.
+    None where others read or write what it is now, unless that `is_known`, or it is in no memory
+    of the host.
     """
     if leaf_buffer(table._node) is None and is_free(table, views):
         pending.compute([table._node])
     is_here = leaf_buffer(table._node) is not None  # who holds it is counted
-    if not is_here or not is_resting() or not is_free(table, views):
+    if not is_here or not is_resting() or not (is_known or is_free(table, views)):
         return None
     buffer = leaf_buffer(table._node)
     move_on(table, views, renew)
