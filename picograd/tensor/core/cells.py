@@ -20,6 +20,7 @@ from picograd.buffer import Storage
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMBER_KINDS, is_watched
 from picograd.engine.tracing import RUNNING
@@ -269,7 +270,8 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
         return None
     if leaf_buffer(node) is None:
-        return [] if table.is_leaf and table._version >= OFTEN else None
+        is_due = table._version >= OFTEN or is_fill(node)
+        return [] if table.is_leaf and is_due else None
     del node  # counted else
     if has_memory_alone(table, beside):  # whatever waits
         return []
@@ -280,6 +282,18 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
         waiting = carried.readers_among(waiting, {node}, {id(buffer)}) if waiting else []
     is_cheaply = len(waiting) <= FEW and all(is_cheap(each, node) for each in waiting)
     return waiting if is_cheaply else None
+
+
+def is_fill(node: Node) -> bool:
+    """Tell whether a table that waits is one number, which machine code fills in.
+
+    Not near steps that may be followed: these have one plan, from the first on.
+    """
+    if EVENTS.after is not None or CODED.compute is None:
+        return False
+    while node.op in carried.FREE and node.realized is None:
+        node = node.inputs[0]
+    return node.op == "const"
 
 
 def address_of(table: Any, views: list[Any], renew: Renew, is_known: bool = False) -> int | None:

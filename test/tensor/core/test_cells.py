@@ -9,6 +9,8 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.engine import carried, pending
+from picograd.engine.followed import EVENTS, leave
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError
 from picograd.tensor.core import cells
@@ -41,6 +43,30 @@ def test_what_reads_the_table_is_computed_before_a_step() -> None:
         assert not len(pending.WRITES)  # it was done at once
         assert change.item() == pytest.approx(change_wanted)
     assert np.allclose(table.numpy(), wanted)
+
+
+@pytest.mark.parametrize("is_near_steps", [False, True])
+def test_the_first_cell_of_a_fresh_table(
+    is_near_steps: bool, told: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written at once where the table is one number, and no step will be followed."""
+    monkeypatch.setattr(CODED, "compute", lambda nodes, place: None)
+    for make, is_number in (
+        (lambda: picograd.zeros(3, 4), True),
+        (lambda: picograd.full((3, 4), 2.5), True),
+        (lambda: (picograd.zeros(3, 4).realize() + 1).detach(), False),
+    ):
+        table, same = make(), make()
+        wanted = table.numpy()
+        table, reader = make(), same * 2.0
+        leave()
+        EVENTS.after = (lambda: None) if is_near_steps else None
+        table[1, 2] = wanted[1, 2] = 7.0
+        EVENTS.after = None
+        assert told[-1] is (is_number and not is_near_steps)
+        assert np.array_equal(table.numpy(), wanted) and table._version == 1
+        wanted[1, 2] = wanted[0, 0]
+        assert np.array_equal(reader.numpy(), wanted * 2)
 
 
 def test_a_leaf_stays_where_nobody_else_holds_it() -> None:
