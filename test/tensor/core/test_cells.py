@@ -69,6 +69,15 @@ def test_the_first_cell_of_a_fresh_table(
         assert np.array_equal(reader.numpy(), wanted * 2)
 
 
+def test_a_piece_in_another_order_is_written_in_its_own(told: list[bool]) -> None:
+    table, values = picograd.zeros(2, 3, 4).realize(), np.arange(24, dtype=np.float32)
+    source = Tensor(values.reshape(2, 4, 3)).realize()
+    table[0] = source[1].T
+    table[1] = source.permute(0, 2, 1)[0]
+    turned = values.reshape(2, 4, 3).transpose(0, 2, 1)
+    assert told == [True, True] and np.array_equal(table.numpy(), turned[::-1])
+
+
 def test_a_leaf_stays_where_nobody_else_holds_it() -> None:
     table = picograd.zeros(3, 4).clone().realize()
     row = table[1]
