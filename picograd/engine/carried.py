@@ -5,7 +5,7 @@ were not asked for. Such a value was computed on the way and not stored (it *pas
 some that were (it *waits*: the hidden state of an LSTM of which the cell state is read). Whatever
 reads it later would compute all of that again, and the longer the loop runs the more.
 
-So the computation that reads it stores it (`read_again`). And the line that asked for the earlier
+So the computation that reads it stores it (`read_again`). And the place that asked for the earlier
 one is remembered: from then on what is asked for there stores all such values (`read_ahead`), so
 that no work is done twice, and the plan at one read does not depend on when the last one was.
 
@@ -34,7 +34,7 @@ from typing import Any
 from weakref import ref
 
 from picograd.buffer import Storage
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_spot
 from picograd.engine.live import pairs_of
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.tracing import RUNNING
@@ -158,16 +158,16 @@ FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of 
 ASKING = -1
 HOPS = 8  # carried values whose past is kept
 FARTHEST = 1000  # nodes that are looked at for what waits, at one computation
-LINES_LIMIT = 256
+SPOTS_LIMIT = 256
 
 PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note`
 WAITING: "weakref.WeakKeyDictionary[Node, Waiting]" = weakref.WeakKeyDictionary()  # see `waiting`
-ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
+ASKED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # where, of PASSED
 NEW: dict[int, None] = {}
 STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
 CLEARED = 256  # so many are looked through: nobody may have computed them
 GRADIENTS: "weakref.WeakKeyDictionary[Node, list[weakref.ref[Any]]]" = weakref.WeakKeyDictionary()
-LINES: dict[str, None] = {}  # at which values are stored that were missed later
+SPOTS: dict[int, None] = {}  # at which values are stored that were missed later
 
 
 def entries(table: Any) -> dict[Any, Any]:
@@ -236,15 +236,15 @@ def read_again(order: Sequence[Node]) -> list[Node]:
     again = [node for node in order if ref(node) in passed and is_pending(node)]
     for node in again:
         if PASSED[node] and node in ASKED:
-            LINES[ASKED[node]] = None
-            while len(LINES) > LINES_LIMIT:
-                del LINES[next(iter(LINES))]
+            SPOTS[ASKED[node]] = None
+            while len(SPOTS) > SPOTS_LIMIT:
+                del SPOTS[next(iter(SPOTS))]
     return again
 
 
 def is_ahead() -> bool:
-    """Tell whether values were missed that were asked for at this line of the user's."""
-    return bool(LINES) and user_line() in LINES
+    """Tell whether values were missed that were asked for at this place of the user's."""
+    return bool(SPOTS) and user_spot() in SPOTS
 
 
 def passed_over() -> list[Node]:
@@ -255,7 +255,7 @@ def passed_over() -> list[Node]:
 def read_ahead(
     order: Sequence[Node], roots: Sequence[Node], asked: Sequence[Node], live: Any
 ) -> list[Node]:
-    """List the values to store with a graph, if it is asked for at a line where some were missed.
+    """List the values to store with a graph, if it is asked for at a place where some were missed.
 
     Not those with a graph behind them: what `backward` needs it computes again. What is made of
     roots that were `asked` for is one of them, or every other step of a sequence that grows would
@@ -388,15 +388,22 @@ def note(found: GraphKey, live: Any) -> None:
     """
     noted = [each for each in passing(found.order, live) if each[0].realized is None]
     noted += waiting(found.order, found.numbers, live, set())
-    line = user_line() if noted else ""
+    spot = user_spot() if noted else 0
     for node, is_free in noted:
-        note_passed(node, is_free, line)
+        note_passed(node, is_free, spot)
 
 
-def note_passed(node: Node, is_free: int, line: str = "") -> None:
-    """Remember what was computed on the way and not stored, and the line that asked."""
-    PASSED[node], ASKED[node] = is_free, line or user_line()
+def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
+    """Remember what was computed on the way and not stored, and the place that asked."""
+    PASSED[node], ASKED[node] = is_free, spot or user_spot()
     WAITING.pop(node, None)
+
+
+def note_living(nodes: Sequence[Node]) -> None:
+    """Remember plain values that live on, and that machine code computed on the way."""
+    spot = user_spot()
+    for node in nodes:
+        note_passed(node, 1, spot)
 
 
 def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
@@ -437,8 +444,7 @@ def waiting(
     if not table:
         return []
     forget_unshown()
-    GROUPS.add(new)
-    near = [node for node in GROUPS.take_near(order) if ref(node) in table]
+    near = [node for node in GROUPS.take_near(order, new) if ref(node) in table]
     near = [node for node in near if id(node) not in numbers and node.realized is None]
     GROUPS.add(near)  # `note` asks again, and some of them are only near
     left = [FARTHEST + len(near)]

@@ -64,6 +64,18 @@ class Coded:
     compute: Any = None
     wrap: Any = None
     stamp: Any = None
+    patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
+
+    def count_computation(self) -> None:
+        """Count a computation by Python."""
+        self.patience -= 1
+        if self.patience == 0 and self.compute is None:
+            self.begin()
+
+    def begin(self) -> None:
+        """Let machine code do this from now on."""
+        self.compute = CALLS.find("picograd_small")
+        self.wrap, self.stamp = CALLS.find("picograd_wrap"), CALLS.find("picograd_stamp")
 
 
 CODED = Coded()
@@ -99,10 +111,8 @@ class Native:
         launch = None if table is None else CALLS.find("picograd_launch", table)
         if launch is not None and table is not None:
             self.table, self.launch, self.address = table, launch, table.address
-            if CODED.compute is None:  # machine code does this from now on
-                CODED.compute = CALLS.find("picograd_small")
-                CODED.wrap = CALLS.find("picograd_wrap")
-                CODED.stamp = CALLS.find("picograd_stamp")
+            if CODED.compute is None:
+                CODED.begin()
         elif not plan.stretch.device.is_settled(plan.stretch.tape):
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 

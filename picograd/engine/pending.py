@@ -374,6 +374,7 @@ def compute_now(nodes: Sequence[Node]) -> None:
 def compute_anew(nodes: Sequence[Node]) -> None:
     """Compute nodes that machine code does not."""
     flushed()
+    CODED.count_computation()
     if is_tracing():
         return
     graph = None

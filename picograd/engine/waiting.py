@@ -13,7 +13,7 @@ those behind them, and at their parts. So it looks at few, where few are near.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 from weakref import ref
 
@@ -115,37 +115,61 @@ class Groups:
     def __init__(self) -> None:
         self.all: list[Group] = []
         self.limit, self.count = FEW, 0
+        # what groups know, or knew a while ago: what machine code computes is not among it
+        self.known: dict[ref[Node], None] = {}
+        self.most = FEW  # of these, until those of groups that are gone are let go
 
-    def add(self, nodes: Iterable[Node]) -> None:
-        """Add values, each of which is a group."""
+    def add(self, nodes: Iterable[Node], near: Near | None = None) -> None:
+        """Add values, each of which is a group; what is near is taken out at once."""
         for node in nodes:
-            self.count += 1
-            group = Group(self.count, node)
-            stack = [*node.inputs]
-            for each in reached(stack):
-                if each.realized is not None or not each.inputs:
-                    continue
-                known = self.group_of(each)
-                if known is None:
-                    group.names.add(ref(each))
-                    stack += each.inputs
-                else:
-                    group.before.add((known.first, known.last))
+            group = self.made(node, frozenset() if near is None else near.computed)
+            if near is not None and near.has(group):
+                near.take(group)
+                continue
             self.all.append(group)
             while len(self.all) > 1 and 2 * weight(self.all[-1]) >= weight(self.all[-2]):
                 other = self.all.pop()
                 group = joined(self.all[-1], other)
                 self.all[-1] = balanced([*group.leaves()]) if group.depth > DEEP else group
 
-    def group_of(self, node: Node) -> Group | None:
+    def made(self, node: Node, computed: "Set[ref[Node]]") -> Group:
+        """Make the group of a value: what it is made of, as far as other groups.
+
+        Of one that is made of what is computed, that alone.
+        """
+        self.count += 1
+        group = Group(self.count, node)
+        stack = [*node.inputs]
+        for each in reached(stack):
+            if each.realized is not None or not each.inputs:
+                continue
+            name = ref(each)
+            if name in computed:
+                group.names = {name}
+                break
+            known = self.group_of(name)
+            if known is None:
+                group.names.add(name)
+                stack += each.inputs
+            else:
+                group.before.add((known.first, known.last))
+        self.known.update(dict.fromkeys(group.names))
+        return group
+
+    def group_of(self, name: ref[Node]) -> Group | None:
         """Find the group that knows a node."""
-        name = ref(node)
         return next((each for each in reversed(self.all) if name in each.names), None)
 
-    def take_near(self, computed: Iterable[Node]) -> list[Node]:
-        """Take out the values that may be made of some nodes."""
-        near = Near(set(map(ref, computed)) if self.all else set())
+    def take_near(self, computed: Iterable[Node], new: Sequence[Node] = ()) -> list[Node]:
+        """Take out the values that may be made of some nodes; `new` ones are added, or given."""
+        near = Near(set(map(ref, computed)) if self.all or new else set())
         self.all = [left for each in self.all if (left := each.take_near(near)) is not None]
+        self.add(new, near)
+        if len(self.known) > self.most:
+            self.known.clear()
+            for each in self.all:
+                self.known.update(dict.fromkeys(each.names))
+            self.most = FEW + GROWN * len(self.known)
         return near.nodes
 
     def nodes(self) -> list[Node]:

@@ -4,6 +4,8 @@ Functions that take what a user wrote raise ShapeError or AxisError under the na
 user called; the others assume checked arguments.
 """
 
+import functools
+import itertools
 from collections.abc import Iterable, Sequence
 
 from picograd.errors import AxisError, ShapeError, class_of_index
@@ -60,6 +62,8 @@ def is_surely(first: Shape, second: Shape) -> bool:
 def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     """Find the common shape: align on the right, sizes are equal or 1."""
     first = shapes[0] if shapes else ()
+    if not SIZED and (common := common_shape(shapes)) is not None:
+        return common
     if all(is_shape(shape, first) for shape in shapes):
         return first
     rank = max(len(shape) for shape in shapes)
@@ -78,6 +82,18 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
                 )
         result.append(wide[0] if wide else 1)
     return tuple(result)
+
+
+@functools.lru_cache(maxsize=1024)
+def common_shape(shapes: tuple[Shape, ...]) -> Shape | None:
+    """Find the common shape of those without sizes that are followed; None where there is none."""
+    found: list[int] = []
+    for sizes in itertools.zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1):
+        wide = {size for size in sizes if size != 1} or {1}
+        if len(wide) > 1:
+            return None
+        found.append(wide.pop())
+    return tuple(found[::-1])
 
 
 def normalise_axis(axis: int, rank: int, op: str = "axis") -> int:

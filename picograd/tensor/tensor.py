@@ -81,6 +81,7 @@ from picograd.tensor.core.recording import (
     drawn,
     fresh,
     grad,
+    is_plain,
     made,
     note_view,
     read,
@@ -88,6 +89,7 @@ from picograd.tensor.core.recording import (
     root_of,
     start,
     wrap,
+    wrap_own,
     write,
 )
 from picograd.tensor.core.size_attribute import SizeAttribute
@@ -733,7 +735,12 @@ class Tensor(
     @cutting
     @event
     def _read_items(self, items: Any) -> "Tensor":
-        listed = selector(items)
+        listed, node = selector(items), read(self)
+        shown = indexing.chosen(node, listed) if is_plain((node,)) else None
+        if shown is not None:
+            view = wrap_own(shown, self._tracks and MODE.enabled)
+            note_view(view, self, aliasing.show_items, listed)
+            return view  # type: ignore[no-any-return]
         if is_tracing():
             region = masking.region_of(self.shape, listed)
             if region is not None and Recorded._masked is not None:

@@ -79,7 +79,7 @@ def test_a_cell_whose_state_is_read_now_and_then(
     hidden: Reads, state: Reads, plans: int, made: list[Any], count_nodes: Callable[[], int]
 ) -> None:
     """What the hidden state is computed from is read by nobody, and stored with the state."""
-    carried.LINES.clear()
+    carried.SPOTS.clear()
     steps, w, u = 90, picograd.tensor(W), picograd.tensor(U)
     reference, counts, sizes = wanted(steps), [], []
     with picograd.no_grad():
@@ -101,7 +101,7 @@ def test_a_cell_whose_state_is_read_now_and_then(
 
 def test_long_gaps_between_reads(made: list[Any]) -> None:
     """Each plan computes what came since the last read, however long that is."""
-    carried.LINES.clear()
+    carried.SPOTS.clear()
     v = x = picograd.ones(3)
     with picograd.no_grad():
         for step in range(120):

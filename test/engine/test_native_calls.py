@@ -112,3 +112,15 @@ def test_forks_and_the_end_of_the_interpreter(threads, native):
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_machine_code_begins_after_some_computations_of_whatever_plans() -> None:
+    coded = native_calls.Coded()
+    for _ in range(coded.patience):
+        assert coded.compute is None and coded.wrap is None
+        coded.count_computation()
+    assert None not in (coded.compute, coded.wrap, coded.stamp)
+    first = coded.compute
+    coded.count_computation()
+    assert coded.compute is first

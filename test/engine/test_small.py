@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("cpu_by_default")
 @pytest.fixture
 def long_way(monkeypatch):
     """Count the computations that took the long way; nothing is carried over from other tests."""
-    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
+    for table in (carried.NEW, carried.SPOTS, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
     taken = []
     whole = pending.compute_all

@@ -121,6 +121,10 @@ def item_of(item: Any) -> Any:
 
     A view is recorded again when its base was written: from the same given numbers.
     """
+    is_slice = type(item) is slice and item.step is None
+    if is_slice and indexing.ENDS.issuperset((type(item.start), type(item.stop))):
+        is_fixed = type(item.start) is not int or item.stop is None
+        return item if is_fixed else slice(GivenInt(item.start), item.stop)
     if isinstance(item, Recorded):
         return index_node(item)
     if isinstance(item, range):

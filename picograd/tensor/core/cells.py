@@ -1,6 +1,7 @@
-"""Writes of one number or row, which a loop in Python chose, into memory of the host: at once.
+"""Writes of numbers or rows, which a loop in Python chose, into memory of the host: at once.
 
     table[i, j] = 0.5           table[i + 1] = table[i]           table[i, j] = table[i - 1, j] + 1
+    table[i, a:b] = 0.5         table[a:b] = rows
 
 Recorded, each would be a write of the whole table that waits, and a round of the loop another graph
 for each order of its branches. Nothing is recorded here, where nothing tells the difference: no
@@ -20,6 +21,7 @@ from picograd.buffer import Storage
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMBER_KINDS, is_watched
 from picograd.engine.tracing import RUNNING
@@ -37,6 +39,7 @@ Renew = Callable[[Any], None]
 EXACT = 1 << 53  # integers up to this are floats, too
 INDICES = {int, GivenInt, *WHOLE}
 MOST = 64  # elements that are written one by one
+SHORT = 1 << 14  # elements of a range that is copied
 STEPS: dict[Any, Any] = {  # by what a row is in NumPy
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
 }  # fmt: skip
@@ -51,10 +54,10 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         return False
     if type(items) is not tuple:
         items = (items,)
-    shape = table._node.shape
-    offset = place(shape, items)
-    if offset is None or is_watched():
+    chosen = place(table._node.shape, items)
+    if chosen is None or is_watched():
         return False
+    offset, rest = chosen
     with pending.LOCK:
         views = views_of(table)
         if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
@@ -64,7 +67,9 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
                 return False
             table._node.arg.version += 1  # `x[i] += 1` gives it back: see `put_back`
             return True
-        return is_written(table, views, offset, shape[len(items) :], value, renew)
+        if items and type(items[-1]) is slice and getattr(value, "_view", None) is not None:
+            return False  # it is looked whether they overlap
+        return is_written(table, views, offset, rest, value, renew)
 
 
 def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
@@ -80,11 +85,11 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
     table = shows.base
     if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
         return None
-    offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
+    chosen, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
     readers = few_readers(table, views)
-    if offset is None or readers is None or not all(map(is_seen, views)):
+    if chosen is None or readers is None or not all(map(is_seen, views)):
         return None
-    return table, offset, views, readers
+    return table, chosen[0], views, readers
 
 
 def write_view(view: Any, node: Node, renew: Renew) -> bool:
@@ -158,19 +163,28 @@ def is_resting() -> bool:
     return EVENTS.record is None and (log is None or not (log.events or log.event))
 
 
-def place(shape: Any, items: tuple[Any, ...]) -> int | None:
-    """Find where the elements that whole numbers choose begin; None for any other index."""
+def place(shape: Any, items: tuple[Any, ...]) -> tuple[int, Any] | None:
+    """Find where the elements that whole numbers choose begin, and the shape of these.
+
+    The last item may be a range, of few elements; None for any other index.
+    """
     if len(items) > len(shape):
         return None
-    offset = 0
-    for item, size in zip(items, shape):
-        if type(item) not in INDICES or type(size) is not int:
+    offset, rest = 0, shape[len(items) :]
+    for number, (item, size) in enumerate(zip(items, shape), 1):
+        if type(size) is not int:
             return None
-        at = operator.index(item)
-        if not -size <= at < size:
+        if type(item) is slice and number == len(items) and item.step is None:
+            if not INDICES.issuperset(map(type, (item.start or 0, item.stop or 0))):
+                return None
+            at, stop, _ = item.indices(size)
+            rest = stop - at, *rest
+            if not 0 < product(rest) <= SHORT:
+                return None
+        elif type(item) not in INDICES or not -size <= (at := operator.index(item)) < size:
             return None
         offset = offset * size + (at + size if at < 0 else at)
-    return offset * product(shape[len(items) :])
+    return offset * product(shape[len(items) :]), rest
 
 
 def write_number(
@@ -207,7 +221,7 @@ def write_values(
     table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
 ) -> bool:
     """Write the elements of another tensor, which are as many."""
-    dtype, node = table._node.dtype, value._node
+    dtype, node, count = table._node.dtype, value._node, pending.recorded()
     is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
     if not is_fitting or value._tracks or not is_free(table, [*views, value]):
         return False
@@ -221,7 +235,8 @@ def write_values(
             pending.compute([table._node])
         pending.compute([node])
         source = leaf_buffer(value._node)
-    address = address_of(table, views, renew) if is_resting() else None
+    is_known = pending.recorded() == count  # free, as before: nothing was recorded meanwhile
+    address = address_of(table, views, renew, is_known) if is_resting() else None
     if address is None or (shown is None and source is None):
         return False
     start = shown.ctypes.data if source is None else source.address
@@ -268,7 +283,8 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
         return None
     if leaf_buffer(node) is None:
-        return [] if table.is_leaf and table._version >= OFTEN else None
+        is_due = table._version >= OFTEN or is_fill(node)
+        return [] if table.is_leaf and is_due else None
     del node  # counted else
     if has_memory_alone(table, beside):  # whatever waits
         return []
@@ -281,15 +297,28 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
     return waiting if is_cheaply else None
 
 
-def address_of(table: Any, views: list[Any], renew: Renew) -> int | None:
+def is_fill(node: Node) -> bool:
+    """Tell whether a table that waits is one number, which machine code fills in.
+
+    Not near steps that may be followed: these have one plan, from the first on.
+    """
+    if EVENTS.after is not None or CODED.compute is None:
+        return False
+    while node.op in carried.FREE and node.realized is None:
+        node = node.inputs[0]
+    return node.op == "const"
+
+
+def address_of(table: Any, views: list[Any], renew: Renew, is_known: bool = False) -> int | None:
     """Move a table on to its next value, which is about to be written, and give its address.
 
-    None where others read or write what it is now, or it is in no memory of the host.
+    None where others read or write what it is now, unless that `is_known`, or it is in no memory
+    of the host.
     """
     if leaf_buffer(table._node) is None and is_free(table, views):
         pending.compute([table._node])
     is_here = leaf_buffer(table._node) is not None  # who holds it is counted
-    if not is_here or not is_resting() or not is_free(table, views):
+    if not is_here or not is_resting() or not (is_known or is_free(table, views)):
         return None
     buffer = leaf_buffer(table._node)
     move_on(table, views, renew)

@@ -75,7 +75,7 @@ def shown_values(node: Node) -> Any:
     buffer = source.arg.buffer
     if buffer.dtype.is_narrow_float or not is_host(buffer.device):
         return None
-    return np.array(seen_through(flat_view(buffer).reshape(source.shape), views))
+    return np.array(seen_through(flat_view(buffer).reshape(source.shape), views), order="C")
 
 
 def shown_number(node: Node) -> int | float | None:

@@ -1,7 +1,8 @@
 """`pending.compute` of a small graph that was seen before, by machine code: engine/small.py.
 
 The key is written as `SmallGraph.add` writes it, with the same walk; what is found by it is run,
-and the tensors of its roots settle. Gradients that wait must be among the roots. The caller holds
+and the tensors of its roots settle. Gradients that wait must be among the roots. Plain values that
+live on, and are computed on the way, are stored, or noted, as carried.py has it. The caller holds
 `pending.LOCK`. The language is that of runtime/python_code.py; all nodes, and what they read, are
 owned from when they are met, so that the look-up may run Python; behind it nothing does.
 """
@@ -20,7 +21,8 @@ from picograd.tensor.core.recording import VERSIONS
 # many; which nodes are computed, and whether some are on the way.
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
-    "length", "computed", "has_inner",
+    "length", "computed", "has_inner", "living", "living_count", "is_ahead", "kept",
+    "kept_count",
 )  # fmt: skip
 ROW = 6  # words of the key for a node, at most
 
@@ -194,14 +196,34 @@ def walk(graph: graph, tops):
         place = place + 1
     return 1
 
-def known_small(graph: graph):
-    "what is known by the key, owned; runs Python"
+def key_of(graph: graph):
+    "the key, owned, which takes its words; with the places of what is stored beside, if there is"
     key = PyTuple_New(graph.length)
     need(key)
     words = graph.key
     for number in range(graph.length):
         PyTuple_SetItem(key, number, words[number])
     graph.length = 0
+    if graph.is_ahead == 0 or graph.living_count == 0:
+        return key
+    places = PyTuple_New(graph.living_count)
+    pair = PyTuple_New(2)
+    if places == 0 or pair == 0:
+        Py_DecRef(key)
+        Py_DecRef(places)
+        Py_DecRef(pair)
+        return 0
+    living = graph.living
+    for number in range(graph.living_count):
+        PyTuple_SetItem(places, number, PyLong_FromLongLong(living[number]))
+    PyTuple_SetItem(pair, 0, key)
+    PyTuple_SetItem(pair, 1, places)
+    return pair
+
+def known_small(graph: graph):
+    "what is known by the key, owned; runs Python"
+    key = key_of(graph)
+    need(key)
     known = own(PyDict_GetItemWithError(world.known_small, key))
     Py_DecRef(key)
     return known
@@ -267,6 +289,81 @@ def is_view(node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
+def is_plain(node: Node, reference):
+    "whether `carried.shown` gives a value that lives on as it is"
+    tensor: Tensor = referred(reference)
+    need(tensor and type_of(tensor) == world.Tensor and tensor._node == node)
+    need(tensor._tracks == False and tensor._view == None and tensor._history == None)
+    need(not PyDict_GetItemWithError(world.views, node.op))
+    return is_alike(node.op, world.result) == 0
+
+def find_living(graph: graph, living):
+    "notes where values on the way are that live on, the last first: how many, or MOST_NODES"
+    nodes = graph.nodes
+    computed = graph.computed
+    count = 0
+    for number in range(graph.has_inner * (graph.count - graph.asked)):
+        place = graph.count - 1 - number
+        if computed[place] and not is_view(nodes[place]):
+            reference = owner_of(nodes[place])
+            if is_alive(reference):
+                if not is_plain(nodes[place], reference):
+                    return MOST_NODES
+                living[count] = place
+                count = count + 1
+    return count
+
+def is_past(graph: graph):
+    "whether nodes that were computed are read: what they were made of may have to be let go"
+    nodes = graph.nodes
+    for number in range(graph.count):
+        node: Node = nodes[number]
+        if node.realized != None:
+            return 1
+    return 0
+
+def is_ahead(origin):
+    "whether values were missed that were asked for at a place"
+    need(PyDict_Size(world.spots) and type_of(origin) == world.tuple)
+    at = PyLong_AsLongLong(PyTuple_GetItem(origin, 1))
+    spot = PyLong_FromVoidPtr(PyTuple_GetItem(origin, 0) + at)
+    need(spot)
+    found = PyDict_GetItemWithError(world.spots, spot)
+    Py_DecRef(spot)
+    return found != 0
+
+def look_around(graph: graph, origin):
+    "finds what lives on; 0 where Python has to look"
+    graph.living_count = find_living(graph, graph.living)
+    graph.is_ahead = is_ahead(origin)
+    need(graph.living_count < MOST_NODES)
+    if graph.living_count:
+        need(not is_past(graph))
+    return 1
+
+def is_as_found(graph: graph):
+    "whether the same values live on as before Python ran"
+    found = room(MOST_NODES)
+    need(find_living(graph, found) == graph.living_count)
+    living = graph.living
+    for number in range(graph.living_count):
+        need(found[number] == living[number])
+    return 1
+
+def is_passed_by(graph: graph):
+    "whether no value that an earlier computation could have stored is in a graph"
+    need(PyDict_Size(world.passed) <= MOST_PASSED)
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.passed)):
+        PyDict_Next(world.passed, at, entry, entry + 8)
+        node: Node = referred(entry[0])
+        need(node)
+        if node != None and node.realized == None and node.op != world.buffer:
+            need(place_in(graph.nodes, graph.count, node) == graph.count)
+    return 1
+
 def is_gone_or_view(reference):
     "whether a tensor is gone, or reads memory alone"
     tensor: Tensor = referred(reference)
@@ -277,31 +374,96 @@ def is_gone_or_view(reference):
     node: Node = tensor._node
     return is_view(node)
 
-def is_all_stored(graph: graph):
-    "nothing that is alive has, or may read, what is computed on the way"
-    live: LiveTable = world.live
-    if graph.has_inner == 0:
-        return 1
-    need(not PyDict_Size(world.carried))
+def is_apart(graph: graph, reference):
+    "whether a value that waits is seen to be made of nothing that is computed"
+    tensor: Tensor = referred(reference)
+    stack = room(MOST_NODES)
+    stack[0] = tensor._node
+    top = 1
+    for step in range(LIMIT):
+        if top == 0:
+            return 1
+        top = top - 1
+        node: Node = stack[top]
+        need(type_of(node) == world.Node and type_of(node.inputs) == world.tuple)
+        for number in range(PyTuple_Size(node.inputs)):
+            child: Node = PyTuple_GetItem(node.inputs, number)
+            need(type_of(child) == world.Node and type_of(child.inputs) == world.tuple)
+            if child.realized == None and PyTuple_Size(child.inputs):
+                need(place_in(graph.nodes, graph.count, child) == graph.count)
+                need(top < LIMIT)
+                stack[top] = child
+                top = top + 1
+    return 0
+
+def is_kept(graph: graph, key, reference):
+    "whether a new value may wait on, as one of few"
+    need(graph.kept_count < MOST_KEPT and is_apart(graph, reference))
+    kept = graph.kept
+    kept[graph.kept_count] = key
+    graph.kept_count = graph.kept_count + 1
+    return 1
+
+def is_waited_for(graph: graph):
+    "whether values that wait, as carried.py knows, are made of what is computed"
+    if PyDict_Size(world.carried) == 0:
+        return 0
     nodes = graph.nodes
     computed = graph.computed
     for number in range(graph.count):
-        if computed[number] and number >= graph.asked and not is_view(nodes[number]):
-            need(not is_alive(owner_of(nodes[number])))
+        if computed[number]:
+            name = PyWeakref_NewRef(nodes[number], 0)
+            if name == 0:
+                return 1
+            found = PyDict_GetItemWithError(world.waited, name)
+            Py_DecRef(name)
+            if found:
+                return 1
+    return 0
+
+def keep_new(graph: graph):
+    "lets all new values go but those that wait on"
+    kept = graph.kept
+    for number in range(graph.kept_count):
+        own(kept[number])
+    PyDict_Clear(world.new)
+    for number in range(graph.kept_count):
+        PyDict_SetItem(world.new, kept[number], None)
+        Py_DecRef(kept[number])
+
+def is_all_stored(graph: graph):
+    "nothing else that is alive has, or may read, what is computed on the way"
+    live: LiveTable = world.live
+    need(is_passed_by(graph))
+    if graph.has_inner == 0:
+        return 1
+    need(not is_waited_for(graph) and is_as_found(graph))
+    graph.kept_count = 0
     at = room(1)
     entry = room(2)
     at[0] = 0
     for number in range(PyDict_Size(world.new)):
         PyDict_Next(world.new, at, entry, entry + 8)
         reference = PyDict_GetItemWithError(live.data, entry[0])
-        if reference and not is_root(graph, PyLong_AsUnsignedLongLong(entry[0])):
-            need(is_gone_or_view(reference))
+        place = place_in(graph.nodes, graph.count, PyLong_AsUnsignedLongLong(entry[0]))
+        if reference and place == graph.count:
+            need(is_gone_or_view(reference) or is_kept(graph, entry[0], reference))
     return 1
 
-def are_usual(graph: graph, owners):
+def find_roots(graph: graph, roots):
+    "what is stored, in the order of the results; how many"
     nodes = graph.nodes
+    living = graph.living
+    beside = graph.living_count * graph.is_ahead
+    for number in range(beside):
+        roots[number] = nodes[living[number]]
     for number in range(graph.asked):
-        node: Node = nodes[number]
+        roots[beside + number] = nodes[number]
+    return beside + graph.asked
+
+def are_usual(roots, count, owners):
+    for number in range(count):
+        node: Node = roots[number]
         owners[number] = owner_of(node)
         need(node.realized == None and is_usual(node, owners[number]))
     return 1
@@ -312,10 +474,12 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     "no Python runs here"
     native: Native = known.native
     owners = room(MOST_NODES)
-    need(native.address != world.zero and are_usual(graph, owners))
+    roots = room(MOST_NODES)
+    count = find_roots(graph, roots)
+    need(native.address != world.zero and are_usual(roots, count, owners))
     need(are_gradients_asked(graph) and is_all_stored(graph))
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
-    need(PyList_Size(values) == plan.numbers and PyList_Size(known.results) == graph.asked)
+    need(PyList_Size(values) == plan.numbers and PyList_Size(known.results) == count)
     table = own(native.table)
     found = room(SLOTS)
     buffers = graph.buffers
@@ -326,29 +490,43 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
         replace(native.is_used, own(True))
         flushed()
         if graph.has_inner:
-            PyDict_Clear(world.new)
+            keep_new(graph)
         PyDict_Clear(world.gradients)
-        nodes = graph.nodes
         places = plan.places
-        for number in range(graph.asked):
+        for number in range(count):
             own(owners[number])
-        for number in range(graph.asked):
+        for number in range(count):
             place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
-            settle(nodes[number], found[place], owners[number], enabled)
-        let_go(owners, graph.asked)
+            settle(roots[number], found[place], owners[number], enabled)
+        let_go(owners, count)
         let_go(found, plan.slots)
     Py_DecRef(table)
     return ran
 
+def note_living(graph: graph):
+    "remembers what lives on and is not stored; runs Python: 0 after an error"
+    listed = PyList_New(0)
+    need(listed)
+    nodes = graph.nodes
+    living = graph.living
+    for number in range(graph.living_count):
+        PyList_Append(listed, nodes[living[number]])
+    noted = call_with(world.note_living, listed)
+    Py_DecRef(listed)
+    Py_DecRef(noted)
+    return noted
+
 def compute_small(graph: graph, tops, enabled, origin):
     is_done = 0
-    if walk(graph, tops):
+    if walk(graph, tops) and look_around(graph, origin):
         known: Known = known_small(graph)
         if known:
             values = values_of(graph, known.scalars)
             if values and PyErr_Occurred() == 0:
                 is_done = run_small(graph, known, values, enabled, origin)
             Py_DecRef(values)
+            if is_done and graph.living_count and graph.is_ahead == 0:
+                is_done = note_living(graph)
         Py_DecRef(known)
     let_go(graph.nodes, graph.count)
     let_go(graph.buffers, graph.buffer_count)
@@ -377,6 +555,8 @@ def picograd_small(self, arguments, count):
     graph.scalars = room(MOST_SCALARS)
     graph.computed = room(MOST_NODES)
     graph.key = room(MOST_WORDS)
+    graph.living = room(MOST_NODES)
+    graph.kept = room(MOST_KEPT)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
@@ -394,7 +574,9 @@ def declare_small() -> None:
         "given": dict.fromkeys(GIVEN, True), "known_small": small.KNOWN, "scalar": "scalar",
         "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
         "result": RESULT, "carried": carried.entries(carried.WAITING),
-        "gradients": carried.entries(carried.GRADIENTS),
+        "gradients": carried.entries(carried.GRADIENTS), "spots": carried.SPOTS,
+        "waited": carried.GROUPS.known,
+        "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
     tables, most = places("graph", GRAPH), LIMIT + 1
@@ -402,5 +584,7 @@ def declare_small() -> None:
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
         "MOST_WORDS": (ROW + 1) * most + 2,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
+        "MOST_KEPT": 8,  # new values that wait on, and are walked each time
+        "MOST_PASSED": 64,  # values that passed and are looked at one by one
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -23,7 +23,6 @@ NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "i
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
 )  # fmt: skip
-MOST_PASSED = 64  # values that passed and are looked at one by one
 
 MAKING = """
 def new_leaf(buffer: Buffer, shape):
@@ -144,22 +143,6 @@ def is_traced():
 """
 
 AROUND = """
-def is_passed():
-    "whether a value that lives on was computed on the way, and is not stored yet; or too many were"
-    if PyDict_Size(world.passed) > MOST_PASSED:
-        return 1
-    at = room(1)
-    entry = room(2)
-    at[0] = 0
-    for number in range(PyDict_Size(world.passed)):
-        PyDict_Next(world.passed, at, entry, entry + 8)
-        node: Node = referred(entry[0])
-        if node == 0:
-            return 1
-        if node != None and node.realized == None and node.op != world.buffer:
-            return 1
-    return 0
-
 def is_idle():
     "nothing else is due with a computation; may run Python"
     active = own_of_thread(world.running, world.active)
@@ -167,7 +150,7 @@ def is_idle():
     traces = own_of_thread(world.running, world.traces)
     need(traces)
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    need(not (PyList_Size(active) | PyList_Size(traces) | waiting | is_passed()))
+    need(not (PyList_Size(active) | PyList_Size(traces) | waiting))
     return PyDict_Size(world.new) <= budget()
 
 def budget():
@@ -348,7 +331,7 @@ def declare_tensors() -> None:
         "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
         "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
         "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),
-        "passed": carried.entries(carried.PASSED), "flushed": pending.FLUSHED,
+        "flushed": pending.FLUSHED,
         "recorded": pending.RECORDED, "is_due": pending.IS_DUE,
         "pending": vars(pending), "budget": "BUDGET", "writing": dict.fromkeys(WRITES, True),
         "reads_nothing": nothing,
@@ -358,4 +341,4 @@ def declare_tensors() -> None:
         LiveTable: ("data", "waiting", "limit"), DType: ("kind",),
     }  # fmt: skip
     functions = "picograd_computed", "picograd_wrap", "picograd_stamp"
-    native_calls.declare(TEXT, functions, world, slots, {}, {"MOST_PASSED": MOST_PASSED})
+    native_calls.declare(TEXT, functions, world, slots, {})

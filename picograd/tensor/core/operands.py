@@ -215,7 +215,7 @@ def nothing_of(node: Node, shape: Shape) -> Node:
 def broadcast_both(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     """Give two operands the shape they have together."""
     shape = broadcast_shapes(a.shape, b.shape, op=op)
-    return broadcast_to(a, shape), broadcast_to(b, shape)
+    return a.broadcast_to(shape), b.broadcast_to(shape)
 
 
 def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:

@@ -36,6 +36,8 @@ from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 from picograd.traced_number import SIZED, TracedNumber, value_of
 
+ENDS = {type(None), int, GivenInt}
+
 
 @dataclass(slots=True)
 class Selection:
@@ -109,23 +111,71 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
 
 
 def chosen(node: Node, items: Sequence[Any]) -> Node | None:
-    """View what whole numbers choose, as `parse` and `take` do; None where these have to look."""
-    shape, ranges = node.shape, []
-    if SIZED or len(items) > len(shape):
+    """View what whole numbers and ranges without a step choose, as `parse` and `take` do.
+
+    None where these have to look.
+    """
+    shape = node.shape
+    ranges: list[tuple[int, int, int]] = []
+    cut: list[int] = []
+    sizes: list[int] = []
+    rest: Shape | None = None  # the axes of an ellipsis
+    if SIZED:
         return None
-    for item, size in zip(items, shape):
-        if type(item) is not GivenInt or not -size <= (at := operator.index(item)) < size:
+    for item in items:
+        if item is None:
+            sizes.append(1)
+        elif item is Ellipsis:
+            used = len([each for each in items if each is not None]) - 1
+            if rest is not None or used > len(shape):
+                return None
+            rest = shape[len(cut) : len(cut) + len(shape) - used]
+            add_whole(ranges, cut, sizes, rest)
+        elif len(cut) == len(shape) or (found := range_chosen(item, shape[len(cut)])) is None:
+            return None
+        else:
+            ranges.append(found[0])
+            cut.append(found[1])
+            if type(item) is slice:
+                sizes.append(found[1])
+    if rest is None:
+        add_whole(ranges, cut, sizes, shape[len(cut) :])
+    node = node if tuple(cut) == shape else node.view("slice", tuple(ranges), tuple(cut))
+    return node.reshape(tuple(sizes))
+
+
+def add_whole(
+    ranges: list[tuple[int, int, int]], cut: list[int], sizes: list[int], rest: Shape
+) -> None:
+    """Take some axes whole."""
+    ranges += [(0, size, 1) for size in rest]
+    cut += rest
+    sizes += rest
+
+
+def range_chosen(item: Any, size: int) -> tuple[tuple[int, int, int], int] | None:
+    """Give the range that a number, or a range without a step, chooses of an axis, and its size.
+
+    None for others, and where that is an error.
+    """
+    if type(item) is GivenInt:
+        at = operator.index(item)
+        if not -size <= at < size:
             return None
         if at < 0:
             at += size
             item = GivenInt(at)
-        ranges.append((item if size != 1 else 0, at + 1, 1))
-    rest = shape[len(ranges) :]
-    cut = (1,) * len(ranges) + rest
-    if cut != shape:
-        ranges += [(0, size, 1) for size in rest]
-        node = node.view("slice", tuple(ranges), cut)
-    return node.reshape(rest)
+        return (item if size != 1 else 0, at + 1, 1), 1
+    if type(item) is not slice or not ENDS.issuperset((type(item.start), type(item.stop))):
+        return None
+    if item.step is not None:
+        return None
+    start, stop, _ = item.indices(size)
+    count = stop - start
+    if count <= 0:
+        return (0, 0, 1), 0
+    is_moving = count < size and item.start is not None and item.stop is not None
+    return (start_of(start, item.start) if is_moving else start, stop, 1), count
 
 
 def is_new(item: Any) -> bool:

@@ -18,6 +18,7 @@ from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.operands import broadcast_both
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
@@ -434,24 +435,28 @@ def factored(other: Any, alpha: Any) -> tuple[Any, Scalar]:
 def paired(op: str, a: Recorded, b: Recorded) -> Any:
     """Record an elementwise op of two float tensors as they are; None where they must be changed.
 
-    What `apply` asks for one by one is not there: numbers, traces, autocast, other shapes.
+    What `apply` asks for one by one is not there: numbers, other dtypes, traces, autocast.
     """
     x, y = a._node, b._node
-    if not are_usual(x, y) or x.shape != y.shape:  # sizes that are followed note comparisons
+    if not are_usual(x, y):
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+    if x.shape == y.shape:
+        return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+    x, y = broadcast_both(op, x, y)
+    return wrap_own(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
 
 def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
     """Record a comparison of two float tensors as `paired` does."""
     x, y = a._node, b._node
-    if not are_usual(x, y) or x.shape != y.shape:
+    if not are_usual(x, y):
         return None
     x, y = (x, y) if function is elementwise.compare else (y, x)
-    return wrap_new(x.binary(op, y), False)
+    x, y = (x, y) if x.shape == y.shape else broadcast_both(op, x, y)
+    return wrap_own(x.binary(op, y), False)
 
 
 def with_number(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:

@@ -9,8 +9,10 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.engine import carried, pending
+from picograd.engine.followed import EVENTS, leave
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, GradientError
+from picograd.errors import AxisError, GradientError, ShapeError
 from picograd.tensor.core import cells
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")  # elsewhere each write is recorded
@@ -41,6 +43,61 @@ def test_what_reads_the_table_is_computed_before_a_step() -> None:
         assert not len(pending.WRITES)  # it was done at once
         assert change.item() == pytest.approx(change_wanted)
     assert np.allclose(table.numpy(), wanted)
+
+
+@pytest.mark.parametrize("is_near_steps", [False, True])
+def test_the_first_cell_of_a_fresh_table(
+    is_near_steps: bool, told: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written at once where the table is one number, and no step will be followed."""
+    monkeypatch.setattr(CODED, "compute", lambda nodes, place: None)
+    for make, is_number in (
+        (lambda: picograd.zeros(3, 4), True),
+        (lambda: picograd.full((3, 4), 2.5), True),
+        (lambda: (picograd.zeros(3, 4).realize() + 1).detach(), False),
+    ):
+        table, same = make(), make()
+        wanted = table.numpy()
+        table, reader = make(), same * 2.0
+        leave()
+        EVENTS.after = (lambda: None) if is_near_steps else None
+        table[1, 2] = wanted[1, 2] = 7.0
+        EVENTS.after = None
+        assert told[-1] is (is_number and not is_near_steps)
+        assert np.array_equal(table.numpy(), wanted) and table._version == 1
+        wanted[1, 2] = wanted[0, 0]
+        assert np.array_equal(reader.numpy(), wanted * 2)
+
+
+def test_ranges_of_rows_and_cells(told: list[bool]) -> None:
+    table, wanted = picograd.zeros(4, 5).realize(), np.zeros((4, 5), np.float32)
+    rows, same = Tensor(np.ones((2, 5), np.float32)).realize(), np.s_[1:2]
+    for items, value, is_done in (
+        (np.s_[1:3], 2.0, True), (np.s_[:-2], rows + 1, True), (np.s_[-1, 1:], 3.0, True),
+        (np.s_[2, -9:2], rows[0, :2] * 5, True), (np.s_[:], 4, True), (np.s_[3:9], 5.0, True),
+        (np.s_[2:2], 9.0, False), (np.s_[::2], 6.0, False), (np.s_[1:3, 2:], 7.0, False),
+        ((same, same), 8.0, False), (np.s_[1:3], rows[0], False), (np.s_[2, None], 1.5, False),
+    ):  # fmt: skip
+        table[items] = value
+        values = value.numpy() if isinstance(value, Tensor) else value
+        wanted[items] = values
+        assert told[-1] is is_done and np.array_equal(table.numpy(), wanted), items
+    table[1:3] += 1.0
+    table[2][1:4].mul_(2.0)
+    wanted[1:3] += 1
+    wanted[2, 1:4] *= 2
+    assert np.array_equal(table.numpy(), wanted)
+    with pytest.raises(ShapeError, match="shares some of its memory"):
+        table[1:] = table[:-1]
+
+
+def test_a_piece_in_another_order_is_written_in_its_own(told: list[bool]) -> None:
+    table, values = picograd.zeros(2, 3, 4).realize(), np.arange(24, dtype=np.float32)
+    source = Tensor(values.reshape(2, 4, 3)).realize()
+    table[0] = source[1].T
+    table[1] = source.permute(0, 2, 1)[0]
+    turned = values.reshape(2, 4, 3).transpose(0, 2, 1)
+    assert told == [True, True] and np.array_equal(table.numpy(), turned[::-1])
 
 
 def test_a_leaf_stays_where_nobody_else_holds_it() -> None:

@@ -1,10 +1,13 @@
 """Basic and index-tensor selection on nodes: reading, and writing as its way back."""
 
+import random
+
 import numpy as np
 import pytest
 from graph_support import leaf, value
 
 from picograd.errors import PicogradError
+from picograd.number import GivenInt
 from picograd.tensor.indexing import indexing as i
 
 A = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
@@ -14,6 +17,33 @@ ITEMS = [
     (slice(0, 0),), (slice(None), slice(3, None, -2), slice(1, 4, 2)),
     (ROWS,), (slice(None), ROWS), (ROWS, slice(None), ROWS), (slice(1), None, ROWS),
 ]  # fmt: skip
+
+
+def told(node):
+    """Describe views, and which of their numbers a user gave."""
+    if not node.inputs:
+        return id(node)
+    arg = [[(type(x), int(x)) for x in np.ravel(np.array(row, object))] for row in node.arg]
+    return node.op, arg, node.shape, told(node.inputs[0])
+
+
+def item_drawn(draw):
+    ends = [*range(-5, 6), None, None]
+    start, stop = draw.choice(ends), draw.choice(ends)
+    is_moving = isinstance(start, int) and stop is not None
+    span = slice(GivenInt(start) if is_moving else start, stop, draw.choice([None, None, 1, -1]))
+    return draw.choice([None, Ellipsis, GivenInt(draw.randint(-5, 4)), span, span])
+
+
+def test_what_is_chosen_the_short_way_is_what_parse_and_take_give() -> None:
+    draw, count = random.Random(0), 0
+    for _ in range(3000):
+        node = leaf(np.zeros([draw.choice([0, 1, 2, 4]) for _ in range(draw.randint(0, 3))]))
+        items = [item_drawn(draw) for _ in range(draw.randint(0, 4))]
+        if (found := i.chosen(node, items)) is not None:
+            assert told(found) == told(i.take(node, i.parse(node.shape, items))), items
+            count += 1
+    assert count > 1000
 
 
 def nodes(items):
