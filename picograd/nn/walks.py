@@ -13,7 +13,7 @@ from picograd.device_name import device as device_named
 from picograd.dtype import DType
 from picograd.errors import MemberError, StateError
 from picograd.nn import hooks
-from picograd.nn.parameter import Parameter, as_tensor, overwrite
+from picograd.nn.parameter import Parameter, Uninitialized, as_tensor, overwrite
 from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
@@ -180,8 +180,17 @@ def load_own(module: Inner, state: Mapping[str, Any], prefix: str) -> None:
     overwrite([(own[name], value) for name, value in values.items()])
 
 
-def check_shapes(own: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    """Raise StateError where a value has another shape."""
+def check_shapes(own: Mapping[str, Any], values: dict[str, Tensor]) -> None:
+    """Raise StateError where a value has another shape; what has no sizes yet takes them on."""
+    for name, value in list(values.items()):
+        is_waiting = isinstance(own[name], Uninitialized)
+        if isinstance(value, Uninitialized) and not is_waiting:
+            problem = f"{name} has the shape of an uninitialized parameter"
+            raise StateError("load_state_dict", problem, "run a forward pass of the model saved")
+        if is_waiting and isinstance(value, Uninitialized):
+            del values[name]
+        elif is_waiting:
+            own[name].materialize(tuple(value.shape))
     wrong = [
         f"{name} has shape {tuple(value.shape)}, the model wants {tuple(own[name].shape)}"
         for name, value in values.items()

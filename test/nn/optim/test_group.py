@@ -11,7 +11,6 @@ from picograd import Tensor, nn
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.optim.group import Expanded
 
-
 KEPT = []  # numbers follow the options while the optimizer is there
 
 
