@@ -173,7 +173,8 @@ def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:
 
 
 def load_own(module: Inner, state: Mapping[str, Any], prefix: str) -> None:
-    """Overwrite the tensors of one module that a state has."""
+    """Overwrite the tensors of one module that a state has; note that the module was asked."""
+    vars(module)["_is_usual"] = True
     own = {name: x for name, x, is_state, _ in named_tensors(module, prefix, False) if is_state}
     values = {name: as_tensor(state[name], name) for name in own if name in state}
     check_shapes(own, values)
@@ -261,10 +262,21 @@ def prepared(
             hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
         if is_own:
             module._load_from_state_dict(*shown)
+            if not vars(module).pop("_is_usual", False):  # it says itself what is missing
+                held = {name for name, _ in named_lines(module, ())}
+                quiet = [name for name in part if first_of(name, prefix) not in held]
+                part = {name: part[name] for name in part.keys() - set(quiet)}
+                own = named_tensors(module, prefix, False)
+                given |= {name: x for name, x, is_state, _ in own if is_state}
         given |= part
     if errors:
         raise StateError("load_state_dict", "; ".join(errors), "see the hooks that say so")
     return given, result
+
+
+def first_of(path: str, prefix: str) -> str:
+    """Give the first name of a path below a prefix."""
+    return path[len(prefix) :].split(".", 1)[0]
 
 
 def with_extra_state(root: Any) -> dict[str, Any]:
