@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor, nn
-from picograd.errors import ShapeError
-from picograd.errors import PicogradError
+from picograd.errors import PicogradError, ShapeError
 
 X = np.random.default_rng(0).normal(3, 2, (16, 4, 5, 5)).astype(np.float32)
 
