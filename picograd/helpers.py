@@ -56,10 +56,11 @@ def divisors(size: int, most: int) -> list[int]:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a row-major array of this shape."""
+    """Strides, in elements, of a row-major array of this shape; sizes of 0 count as 1."""
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
+        size = shape[axis + 1]
+        strides[axis] = strides[axis + 1] * (1 if type(size) is int and not size else size)
     return tuple(strides)
 
 

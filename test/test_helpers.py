@@ -21,6 +21,7 @@ def test_row_major_strides() -> None:
     assert row_major(()) == ()
     assert row_major((5,)) == (1,)
     assert row_major((2, 3, 4)) == (12, 4, 1)
+    assert row_major((0, 1, 2, 0)) == (2, 2, 1, 1)
 
 
 def test_a_vector_lies_along_one_axis() -> None:

@@ -18,6 +18,7 @@ from picograd.distributions.univariate import uniform
 from picograd.errors import check_least
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making.distributions import binomial, poisson
+from picograd.tensor.math.special import xlog1py
 from picograd.tensor.public import broadcast_tensors
 from picograd.tensor.tensor import Tensor
 
@@ -153,7 +154,7 @@ class Geometric(Chances):
         """Compute x log(1 - p) + log(p)."""
         self._validate_sample(value)
         probs: Tensor = self.probs
-        return value * (-probs).log1p() + probs.log()
+        return xlog1py(value, -probs) + probs.log()
 
     def entropy(self) -> Tensor:
         """Compute that of one trial by its probability."""

@@ -15,7 +15,7 @@ from picograd.distributions.distribution import Distribution, ExponentialFamily,
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.type_info import finfo
 from picograd.tensor.making.distributions import host_draw, poisson
-from picograd.tensor.math.special import gammainc
+from picograd.tensor.math.special import gammainc, xlog1py
 from picograd.tensor.tensor import Tensor
 
 STEP = 1e-4  # of the central difference, relative to shapes above 1
@@ -259,8 +259,8 @@ class Beta(ExponentialFamily):
         """Compute the logarithm of the density."""
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        rise = (a - 1.0) * value.log()
-        fall = (b - 1.0) * (-value).log1p()
+        rise = (a - 1.0).xlogy(value)  # 0 where a is 1, at 0 too
+        fall = xlog1py(b - 1.0, -value)
         powers = rise + fall
         return powers + (a + b).lgamma() - a.lgamma() - b.lgamma()
 

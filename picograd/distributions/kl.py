@@ -124,7 +124,8 @@ def kl_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     """Two coins."""
     ones = p.probs * ((-q.logits).softplus() - (-p.logits).softplus())
     zeros = (1.0 - p.probs) * (q.logits.softplus() - p.logits.softplus())
-    return ones + zeros
+    is_impossible = ((q.probs == 0) & (p.probs != 0)) | ((q.probs == 1) & (p.probs != 1))
+    return is_impossible.where(math.inf, ones + zeros)
 
 
 @register_kl(Categorical, Categorical)

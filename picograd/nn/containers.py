@@ -3,6 +3,7 @@
 Children are attributes named by position or key, so that state names equal PyTorch's: `0.weight`.
 """
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -92,8 +93,11 @@ class Row(Module):
     def _position(self, index: int) -> int:
         """Check an index; count it from the start."""
         op, count = type(self).__name__, len(self)
-        if not isinstance(index, int):
-            raise DTypeError(op, f"cannot index with {type(index).__name__}", "use ints and slices")
+        try:
+            index = operator.index(index)
+        except TypeError:
+            problem = f"cannot index with {type(index).__name__}"
+            raise DTypeError(op, problem, "use ints and slices") from None
         if not -count <= index < count:
             problem = f"index {index} is out of range for {count} modules"
             raise AxisError(op, problem, f"use an index from {-count} to {count - 1}")

@@ -27,7 +27,7 @@ from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import need_integer
 from picograd.tensor.core.recording import apply
 from picograd.tensor.core.together import together
-from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
+from picograd.tensor.network.losses import broadcast, check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
 
@@ -44,7 +44,7 @@ def mse_loss(
     >>> nn.functional.mse_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
     4.5
     """
-    same_shape("mse_loss", input, target)
+    input, target = broadcast("mse_loss", input, target)
     difference = input - target
     if difference.dtype.is_complex:
         text = f"is not defined for {difference.dtype.name}"
@@ -64,7 +64,7 @@ def l1_loss(
     >>> nn.functional.l1_loss(Tensor([1.0, 5.0]), Tensor([1.0, 2.0])).item()
     1.5
     """
-    same_shape("l1_loss", input, target)
+    input, target = broadcast("l1_loss", input, target)
     return _weighted("l1_loss", (input - target).abs(), weight, reduction)
 
 
@@ -92,7 +92,7 @@ def smooth_l1_loss(
     1.25
     """
     op = "smooth_l1_loss"
-    same_shape(op, input, target)
+    input, target = broadcast(op, input, target)
     check_least(op, "beta", beta)
     difference = input - target
     distance = difference.abs()
@@ -119,7 +119,7 @@ def huber_loss(
     1.25
     """
     op = "huber_loss"
-    same_shape(op, input, target)
+    input, target = broadcast(op, input, target)
     check_positive(op, "delta", delta)
     difference = input - target
     distance = difference.abs()

@@ -16,7 +16,13 @@ from picograd.nn.conv import (
 from picograd.nn.family import Family
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
-from picograd.nn.parameter import Uninitialized
+from picograd.nn.parameter import (
+    Parameter,
+    Uninitialized,
+    UninitializedBuffer,
+    UninitializedParameter,
+    overwrite,
+)
 from picograd.tensor.tensor import Tensor
 
 INSTANCE = {"affine": True, "track_running_stats": True}  # as PyTorch's lazy ones
@@ -67,9 +73,13 @@ class LazyModuleMixin:
 
 
 class Lazy(LazyModuleMixin, Family):
-    """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures."""
+    """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures.
+
+    Its parameters have no sizes until then; an optimizer may hold them already.
+    """
 
     kind: ClassVar[type[Module]]
+    size: ClassVar[str]  # the attribute that is the size
     axis: ClassVar[int] = 1
     defaults: ClassVar[dict[str, Any]] = {}  # other than those of the layer
 
@@ -79,34 +89,55 @@ class Lazy(LazyModuleMixin, Family):
         )  # a wrong one is told here
         left = {name: each for name, each in self.defaults.items() if name not in bound.arguments}
         self.given, self.options = given, {**left, **options}
+        place = {name: options[name] for name in ("device", "dtype") if name in options}
+        sized = self.layer(bound.arguments.get("groups", 1), device="meta")
+        for name, each in vars(sized).items():
+            if isinstance(each, Parameter):
+                setattr(self, name, UninitializedParameter(**place))
+            elif isinstance(each, Tensor) and each.ndim:
+                self.register_buffer(name, UninitializedBuffer(**place))
+            elif isinstance(each, Tensor):
+                self.register_buffer(name, Tensor.zeros((), dtype=each.dtype))
+            elif not name.startswith("_"):
+                setattr(self, name, 0 if name == self.size else each)
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Take the parameters of the layer it becomes, but for the size."""
         super().__init_subclass__(**options)
-        parameters = list(inspect.signature(cls.kind).parameters.values())[1:]
+        size, *parameters = inspect.signature(cls.kind).parameters.values()
+        cls.size = size.name
         shown = [
             each.replace(default=cls.defaults.get(each.name, each.default)) for each in parameters
         ]
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
-    def has_uninitialized_params(self) -> bool:
-        """Tell that the sizes are not known yet."""
-        return True
+    def layer(self, size: int, **place: Any) -> Module:
+        """Make the layer of a size."""
+        made: Module = self.kind(size, *self.given, **{**self.options, **place})
+        return made
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
-        """Become the layer that fits an input."""
-        kind: Any = self.kind
-        size, given = input.shape[self.axis], self.given
-        options = {"device": input.device, "dtype": input.dtype, **self.options}
-        del self.given, self.options
-        layer: Any = self
-        layer.__class__ = kind
-        kind.__init__(layer, size, *given, **options)
+    def extra_repr(self) -> str:
+        """Describe the settings, with a size of 0."""
+        return str(self.kind.extra_repr(self))
 
     def forward(self, input: Tensor) -> Any:
         """Become the layer that fits an input, and compute its output."""
         self.initialize_parameters(input)
         return self.forward(input)
+
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Become the layer that fits an input: its parameters stay the same objects."""
+        place = {"device": input.device, "dtype": input.dtype, **self.options}
+        layer = self.layer(input.shape[self.axis], device=place["device"], dtype=place["dtype"])
+        for name, each in vars(layer).items():
+            own = vars(self).get(name)
+            if isinstance(own, Uninitialized):
+                own.materialize(each.shape, each.device, each.dtype)
+                overwrite([(own, each)])
+            elif name == self.size:
+                setattr(self, name, each)
+        del self.given, self.options
+        self.__class__ = self.kind  # type: ignore[assignment]
 
 
 class LazyLinear(Lazy, kind=Linear, axis=-1):

@@ -110,7 +110,8 @@ class BatchNorm(Family):
             raise ValueRangeError(name, f"eps={self.eps} is not positive", "use 1e-5")
         self._check_input_dim(x)
         shape = tuple(x.shape)
-        if shape[1] != self.num_features:
+        sized = self.weight, self.bias, self.running_mean  # else the count says nothing
+        if any(each is not None for each in sized) and shape[1] != self.num_features:
             problem = f"input of shape {shape} has {shape[1]} channels, {self.num_features} wanted"
             raise ShapeError(name, problem, "channels are axis 1")
         if self.training and product(shape) == self.num_features:

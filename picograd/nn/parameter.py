@@ -112,6 +112,17 @@ class Uninitialized(Tensor):
         del made
         self.requires_grad = learns
 
+    def detach(self) -> Any:
+        """Give it itself: a state dict tells by it that there are no values yet."""
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        memo[id(self)] = made = type(self)(self.requires_grad, self.device, self.dtype)
+        return made
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
@@ -195,7 +206,7 @@ def rebind(
 
     So does its gradient. With `is_empty` one without values becomes one with any.
     """
-    value = tensor.detach()
+    value = tensor.detach() if not isinstance(tensor, Uninitialized) else Tensor.detach(tensor)
     if is_empty and value.is_meta:
         value = Tensor.empty_like(value, device=device)
         tensor.node = value.node

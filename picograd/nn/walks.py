@@ -13,7 +13,7 @@ from picograd.device_name import device as device_named
 from picograd.dtype import DType
 from picograd.errors import MemberError, StateError
 from picograd.nn import hooks
-from picograd.nn.parameter import Parameter, as_tensor, overwrite
+from picograd.nn.parameter import Parameter, Uninitialized, as_tensor, overwrite
 from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
@@ -173,15 +173,25 @@ def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:
 
 
 def load_own(module: Inner, state: Mapping[str, Any], prefix: str) -> None:
-    """Overwrite the tensors of one module that a state has."""
+    """Overwrite the tensors of one module that a state has; note that the module was asked."""
+    vars(module)["_is_usual"] = True
     own = {name: x for name, x, is_state, _ in named_tensors(module, prefix, False) if is_state}
     values = {name: as_tensor(state[name], name) for name in own if name in state}
     check_shapes(own, values)
     overwrite([(own[name], value) for name, value in values.items()])
 
 
-def check_shapes(own: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    """Raise StateError where a value has another shape."""
+def check_shapes(own: Mapping[str, Any], values: dict[str, Tensor]) -> None:
+    """Raise StateError where a value has another shape; what has no sizes yet takes them on."""
+    for name, value in list(values.items()):
+        is_waiting = isinstance(own[name], Uninitialized)
+        if isinstance(value, Uninitialized) and not is_waiting:
+            problem = f"{name} has the shape of an uninitialized parameter"
+            raise StateError("load_state_dict", problem, "run a forward pass of the model saved")
+        if is_waiting and isinstance(value, Uninitialized):
+            del values[name]
+        elif is_waiting:
+            own[name].materialize(tuple(value.shape))
     wrong = [
         f"{name} has shape {tuple(value.shape)}, the model wants {tuple(own[name].shape)}"
         for name, value in values.items()
@@ -252,10 +262,21 @@ def prepared(
             hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
         if is_own:
             module._load_from_state_dict(*shown)
+            if not vars(module).pop("_is_usual", False):  # it says itself what is missing
+                held = {name for name, _ in named_lines(module, ())}
+                quiet = [name for name in part if first_of(name, prefix) not in held]
+                part = {name: part[name] for name in part.keys() - set(quiet)}
+                own = named_tensors(module, prefix, False)
+                given |= {name: x for name, x, is_state, _ in own if is_state}
         given |= part
     if errors:
         raise StateError("load_state_dict", "; ".join(errors), "see the hooks that say so")
     return given, result
+
+
+def first_of(path: str, prefix: str) -> str:
+    """Give the first name of a path below a prefix."""
+    return path[len(prefix) :].split(".", 1)[0]
 
 
 def with_extra_state(root: Any) -> dict[str, Any]:

@@ -1,7 +1,13 @@
 """Distributions of counts and choices, against PyTorch's."""
 
+import math
+
 import pytest
 from distribution_support import A, P, check_against_pytorch, check_divergence, check_moments
+
+import picograd
+
+torch = pytest.importorskip("torch")
 
 ROWS = [
     ("Poisson", (A,), [0.0, 1.0, 3.0]),
@@ -27,3 +33,14 @@ def test_against_pytorch(name: str, given: tuple, values: list[float]) -> None:
 )
 def test_draws_have_the_moments(row: tuple) -> None:
     check_moments(*row[:2])
+
+
+def test_log_probabilities_at_the_ends():
+    for library in (picograd, torch):
+        d, tensor = library.distributions, library.tensor
+        assert d.Geometric(1).log_prob(tensor(0.0)).item() == 0.0
+        assert d.Geometric(1).log_prob(tensor(1.0)).item() == -math.inf
+        assert d.Beta(1.0, 1.0).log_prob(tensor([0.0, 1.0])).tolist() == [0.0, 0.0]
+        p, q = tensor([0.0, 0.0, 1.0, 0.5]), tensor([0.0, 1.0, 0.0, 1.0])
+        found = d.kl_divergence(d.Bernoulli(p), d.Bernoulli(q)).tolist()
+        assert found == [0.0, math.inf, math.inf, math.inf]

@@ -101,3 +101,8 @@ def test_names_that_are_wrong():
         modules["c"] = 3
     with pytest.raises(DTypeError, match="int is no module"):
         nn.Sequential(3)
+
+
+def test_an_index_may_be_a_tensor() -> None:
+    model = nn.Sequential(nn.ReLU(), nn.Tanh())
+    assert model[Tensor([1])[0]] is model[1]

@@ -1,5 +1,8 @@
 """Layers that take a size from their first input, and modules that run on one device."""
 
+import copy
+import pickle
+
 import pytest
 
 import picograd
@@ -13,7 +16,8 @@ def test_each_becomes_its_layer() -> None:
         x = picograd.rand(2, 3, *[4] * axes)
         has_size = "Norm" in name
         layer = getattr(nn, name)(*([] if has_size else [5] if not axes else [5, 2]))
-        assert layer.has_uninitialized_params() and not list(layer.parameters())
+        assert layer.has_uninitialized_params()
+        assert all(isinstance(p, nn.UninitializedParameter) for p in layer.parameters())
         y = layer(x)
         assert type(layer) is getattr(nn, name.removeprefix("Lazy")) and y.shape[0] == 2
         assert y.shape[1] == (3 if has_size else 5) and layer(x).shape == y.shape
@@ -61,3 +65,39 @@ def test_modules_of_programs_wait_for_their_first_input():
     assert layer(Tensor.ones(2, 3)).shape == (2, 3) and type(layer) is Became
     with pytest.raises(StateError, match="weight has no sizes"):
         Forgetful()(Tensor.ones(2))
+
+
+def test_an_optimizer_may_hold_what_has_no_sizes_yet():
+    model = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.LazyLinear(1))
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+    model(picograd.rand(4, 2)).square().sum().backward()
+    before = model[0].weight.tolist()
+    optimizer.step()
+    assert (
+        model[0].weight.tolist() != before
+        and optimizer.param_groups[0]["params"][0] is model[0].weight
+    )
+    assert all(each(picograd.rand(4, 2)).shape == (4, 1) for each in copies)
+
+
+def test_a_state_gives_sizes():
+    layer, lazy = nn.Linear(2, 3), nn.LazyLinear(3)
+    with pytest.raises(StateError, match="weight has the shape of an uninitialized parameter"):
+        layer.load_state_dict(lazy.state_dict())
+    other = nn.LazyLinear(3)
+    other.load_state_dict(lazy.state_dict())
+    assert other.has_uninitialized_params()
+    lazy.load_state_dict(layer.state_dict())
+    assert not lazy.has_uninitialized_params() and lazy.weight.shape == (3, 2)
+    x = picograd.rand(4, 2)
+    assert lazy(x).equal(layer(x)) and type(lazy) is nn.Linear and lazy.in_features == 2
+
+
+def test_its_values_are_drawn_when_sizes_are_known():
+    lazy = nn.LazyLinear(3)
+    picograd.manual_seed(0)
+    lazy(picograd.ones(1, 2))
+    picograd.manual_seed(0)
+    nn.Linear(2, 3, device="meta")
+    assert nn.Linear(2, 3).weight.equal(lazy.weight)

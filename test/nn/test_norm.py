@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor, nn
-from picograd.errors import PicogradError
+from picograd.errors import PicogradError, ShapeError
 
 X = np.random.default_rng(0).normal(3, 2, (16, 4, 5, 5)).astype(np.float32)
 
@@ -71,3 +71,13 @@ def test_statistics_that_are_not_kept_are_none() -> None:
         assert layer.running_mean is layer.running_var is layer.num_batches_tracked is None
         assert "running_mean" in layer._buffers and not list(layer.buffers())
         assert "running_mean" not in layer.state_dict()
+
+
+def test_a_norm_without_parameters_takes_any_channels() -> None:
+    x = Tensor.rand(2, 3, 4)
+    for name in ("BatchNorm1d", "InstanceNorm1d"):
+        kind = getattr(nn, name)
+        free = kind(5, affine=False, track_running_stats=False)
+        assert free(x).equal(kind(3, affine=False, track_running_stats=False)(x))
+        with pytest.raises(ShapeError, match="has 3 channels, 5 wanted"):
+            kind(5, affine=True)(x)

@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import StateError
 
 torch = pytest.importorskip("torch")
 
@@ -204,3 +205,27 @@ def test_arguments_of_to_are_read_for_others() -> None:
     )
     assert parse(picograd.zeros(1))[:2] == (picograd.device("cpu"), picograd.float32)
     assert parse(dtype=picograd.float64)[0] is None
+
+
+def test_a_module_that_loads_all_by_itself_says_what_is_missing():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(Tensor([1.0]))
+            self.inside = nn.Linear(1, 1)
+
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            destination[prefix + "doubled"] = self.weight.detach() * 2
+
+        def _load_from_state_dict(self, state_dict, prefix, *others):
+            self.weight.data.copy_(state_dict[prefix + "doubled"] / 2)
+
+    saved, loaded = nn.Sequential(Own()), nn.Sequential(Own())
+    saved[0].weight.data.fill_(5.0)
+    loaded.load_state_dict(saved.state_dict())
+    assert loaded[0].weight.item() == 5.0
+    assert loaded[0].inside.weight.equal(saved[0].inside.weight)
+    state = saved.state_dict()
+    del state["0.inside.bias"]
+    with pytest.raises(StateError, match="missing 0.inside.bias"):
+        loaded.load_state_dict(state)

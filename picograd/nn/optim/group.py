@@ -14,6 +14,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakMethod
 
 from picograd.dtype import DType, float32, float64
 from picograd.engine.tracing import (
@@ -68,6 +69,24 @@ class Expanded(Numbers):
         return made
 
 
+class WeakFormula:
+    """This class calls a method of an optimizer without holding the optimizer.
+
+    One that nobody holds is gone at once, with its state; its groups are options alone then.
+    """
+
+    def __init__(self, formula: Callable[[Options], dict[str, float]]) -> None:
+        self.method = WeakMethod(formula)
+
+    def __call__(self, options: Options) -> dict[str, float]:
+        """Compute the numbers that follow from options; none without the optimizer."""
+        formula = self.method()
+        return {} if formula is None else formula(options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WeakFormula, (self.method(),)
+
+
 class ParameterGroup(MutableMapping[str, Any]):
     """This class holds parameters that share options; `group["lr"] = x` sets an option.
 
@@ -86,7 +105,8 @@ class ParameterGroup(MutableMapping[str, Any]):
     ) -> None:
         self.birth: Any = birth()
         self.parameters: list[Tensor] = list(parameters)
-        self.formula = formula  # None for an optimizer with a step of its own
+        # None for an optimizer with a step of its own
+        self.formula = None if formula is None else WeakFormula(formula)
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
@@ -279,12 +299,15 @@ def is_number(value: Any) -> bool:
 
 
 def check_options(options: Options, least: float = 0.0) -> None:
-    """Raise unless rates are numbers of at least `least` and betas lie in [0, 1)."""
+    """Raise unless rates are numbers of at least `least` and betas lie in [0, 1).
+
+    Below 0 any pair will do, as it does for schedules.
+    """
     for name in RATES:
         check_rate(name, options.get(name, 0.0), least)
     for name, example in PAIRS.items():
         value = options.get(name, (0.0, 0.5))
-        if not is_pair(name, value):
+        if least >= 0.0 and not is_pair(name, value):
             problem = f"{name}={value} are not in [0, 1)"
             if name == "etas":
                 problem = f"etas={value} are not 0 < etaminus < 1 < etaplus"
@@ -423,9 +446,11 @@ def export_state(
     """Write the state dict; tensors are the optimizer's own, not copies."""
     entries: dict[int, dict[str, Tensor]] = {}
     described: list[dict[str, Any]] = []
+    known_as: dict[int, int] = {}  # the first number of a parameter, by its identity
     number = 0
     for group in groups:
-        numbers = list(range(number, number + len(group.parameters)))
+        own = enumerate(group.parameters, number)
+        numbers = [known_as.setdefault(id(parameter), at) for at, parameter in own]
         number += len(numbers)
         for at, parameter in zip(numbers, group.parameters):
             known = state.get(parameter, {})

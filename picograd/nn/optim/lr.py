@@ -7,6 +7,7 @@ schedules and combinations are in `lr_cyclic`; `nn.lr_scheduler` has them all.
 """
 
 import math
+import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,14 @@ from picograd.number import converted
 from picograd.tensor.transforms.jit_variables import follow
 
 Factor = Callable[[int], float]
+# what PyTorch's schedules say, whose programs filter it by its text
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available. Please open an issue if you are unable to replicate your use case: "
+    "https://github.com/pytorch/pytorch/issues/new/choose."
+)
 HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state
 
 
@@ -105,6 +114,8 @@ class LRScheduler:
         >>> schedule.get_last_lr()
         [0.25]
         """
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
         self.move(None if epoch is None else converted(int, epoch))
 
     _get_lr_called_within_step = True  # schedules of the user's warn where it is not

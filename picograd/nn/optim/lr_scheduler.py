@@ -1,6 +1,7 @@
 """All learning-rate schedules under the name PyTorch's users look for."""
 
 from picograd.nn.optim.lr import (
+    EPOCH_DEPRECATION_WARNING,
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
@@ -23,9 +24,10 @@ from picograd.nn.optim.lr_cyclic import (
 )
 
 __all__ = [
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
-    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "EPOCH_DEPRECATION_WARNING", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR",
+    "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
     "TriangleLR",
 ]  # fmt: skip
 

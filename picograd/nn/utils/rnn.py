@@ -47,6 +47,8 @@ class PackedSequence(NamedTuple):
     def to(self, *args: Any, **options: Any) -> "PackedSequence":
         """Move the data to a device or cast it; takes what `Tensor.to` takes."""
         moved = self.data.to(*args, **options)
+        if moved is self.data:
+            return self
         order = [
             None if each is None else each.to(moved.device)
             for each in (self.sorted_indices, self.unsorted_indices)
@@ -72,6 +74,14 @@ class PackedSequence(NamedTuple):
     def half(self) -> "PackedSequence":
         """Cast the data to float16."""
         return self.to("float16")
+
+    def long(self) -> "PackedSequence":
+        """Cast the data to int64."""
+        return self.to("int64")
+
+    def int(self) -> "PackedSequence":
+        """Cast the data to int32."""
+        return self.to("int32")
 
 
 def host_values(op: str, given: Any) -> Array:
@@ -194,7 +204,9 @@ def spread(data: Tensor, places: Array, padding_value: float) -> Tensor:
     if (places >= 0).all():
         return rows
     shape = (*places.shape, *(1,) * (data.ndim - 1))
-    return Tensor.of(places >= 0, device=data.device).reshape(*shape).where(rows, padding_value)
+    return rows.masked_fill(
+        Tensor.of(places < 0, device=data.device).reshape(*shape), padding_value
+    )
 
 
 def pad_sequence(

@@ -94,13 +94,21 @@ class GradMode(ContextDecorator):
         @functools.wraps(function)
         def steps(*args: Any, **options: Any) -> Any:
             generator = function(*args, **options)
-            while True:
-                with self:
+            resume = functools.partial(next, generator)
+            try:
+                while True:
+                    with self:
+                        item = resume()
                     try:
-                        item = next(generator)
-                    except StopIteration as end:
-                        return end.value
-                yield item
+                        resume = functools.partial(generator.send, (yield item))
+                    except GeneratorExit:
+                        with self:
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        resume = functools.partial(generator.throw, error)
+            except StopIteration as end:
+                return end.value
 
         return steps  # type: ignore[return-value]
 
@@ -388,7 +396,9 @@ def backward(
         found = list(zip(tensors, gradients_of([(root, start)], tensors)))
     else:
         targets = targets_of(root, is_tracked)
-        gradients = node_gradient([(root, start)], targets, is_trained)
+        # a hook sees its gradient though the leaf behind it is gone
+        watched = [each for each in passing([root]) if each in HOOKS] if entries(HOOKS) else []
+        gradients = node_gradient([(root, start)], [*targets, *watched], is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
     return [(leaf, each) for leaf, each in found if each is not None]
 

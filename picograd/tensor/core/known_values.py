@@ -18,7 +18,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, flat_view, is_watched, number_in
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
-from picograd.graph.node import Node
+from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, NUMBERS
 from picograd.helpers import row_major
 from picograd.target import is_host
@@ -141,7 +141,7 @@ def number_at_hand(node: Node) -> int | None:
 def below_views(node: Node) -> tuple[Node, list[Node]]:
     """Follow a node down to what it shows; gives that, and the views, the last one first."""
     views: list[Node] = []
-    while node.realized is None and node.inputs and len(views) < STEPS:
+    while node.realized is None and node.inputs and len(views) < STEPS and node.op != RESULT:
         row = node.row
         is_shown = row.view is not None and row.is_showing
         if not is_shown and not row.is_stored and not is_widening(node):

@@ -466,8 +466,8 @@ def rows_of(index: Node, count: int) -> Node:
 
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
-    if not node.shape and len(index.shape) <= 1:  # PyTorch takes a number for a row of one
-        row = gather(op, node.reshape((1,)), axis, index.reshape((index.size,)))
+    if len(node.shape) + len(index.shape) <= 1:  # PyTorch takes a number for a row of one
+        row = gather(op, node.reshape((node.size,)), axis, index.reshape((index.size,)))
         return row.reshape(index.shape)
     if not index.size:  # PyTorch looks no further either
         need_integer(op, index)
@@ -497,11 +497,12 @@ def scatter(
     inside: Node | None = None,
 ) -> Node:
     """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
-    if not node.shape and max(len(index.shape), len(source.shape)) <= 1:
-        row, index = node.reshape((1,)), index.reshape((index.size,))
+    axes = [len(each.shape) for each in (node, index, source)]
+    if min(axes[:2]) == 0 and max(axes) <= 1:  # a number is a row of one
+        row, index = node.reshape((node.size,)), index.reshape((index.size,))
         inside = None if inside is None else inside.reshape((index.size,))
         flat = source.reshape((source.size,))
-        return scatter(op, row, axis, index, flat, monoid, inside).reshape(())
+        return scatter(op, row, axis, index, flat, monoid, inside).reshape(node.shape)
     if not index.size:
         need_integer(op, index)
         return node

@@ -120,7 +120,7 @@ def index_copy(x: Node, dim: int, index: Node, source: Node) -> Node:
     [20.0, 2.0, 10.0]
     """
     at = as_axis(dim, len(x.shape), "index_copy")
-    moved = movement.move_axis(source, at, 0)
+    moved = movement.move_axis(source, at, 0) if source.shape else source.reshape((1,))
     return write_slices("index_copy", x, at, index, moved, None)
 
 

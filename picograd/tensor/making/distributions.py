@@ -440,12 +440,14 @@ def multinomial(
     op = "multinomial"
     need_floats(op, input)
     count = operator.index(num_samples)
-    if input.ndim not in (1, 2) or count < 1 or not input.numel():
+    if input.ndim not in (1, 2) or count < 1 or not input.shape[-1]:
         text = f"{count} samples of weights {tuple(input.shape)}"
         raise ShapeError(op, text, "pass a vector or a matrix, and 1 sample or more")
     if not replacement and count > input.shape[-1]:
         text = f"{count} samples of {input.shape[-1]} without replacement"
         raise ValueRangeError(op, text, "draw fewer, or with replacement=True")
+    if not input.numel():
+        return Recorded.kind.empty(0, count, dtype=int64, device=input.device)
     check_weights(op, input, 1 if replacement else count)
     weights = input.detach().double()
     if not replacement:

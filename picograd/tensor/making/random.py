@@ -204,6 +204,8 @@ def default() -> Generator:
 def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
     """Draw 32 random bits per element (uint32)."""
     source = default() if generator is None else generator
+    if device == "meta":  # what has no values draws none: the stream stays where it is
+        source = Generator()
 
     def make(whole: Shape) -> Node:
         offset = build.scalar(source.take(product(whole)), device, int64)

@@ -1,10 +1,13 @@
 """Losses of classification. Reductions: "mean", "sum" or "none"."""
 
+import warnings
+
 from picograd.engine.followed import event
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known, check_probability
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
@@ -341,3 +344,15 @@ def same_shape(op: str, a: Tensor, b: Tensor) -> None:
     if tuple(a.shape) != tuple(b.shape):
         problem = f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
         raise ShapeError(op, problem, "reshape one, or expand it with .expand(...)")
+
+
+def broadcast(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Broadcast an input and a target, with a warning, as PyTorch does where shapes differ."""
+    need_tensor(op, input=input, target=target)
+    shapes = tuple(input.shape), tuple(target.shape)
+    if shapes[0] == shapes[1]:
+        return input, target
+    wanted = broadcast_shapes(*shapes, op=op)
+    text = f"{op}: shapes differ: {shapes[0]} and {shapes[1]}; the loss is one of {wanted}."
+    warnings.warn(f"{text} Fix: reshape one, or expand it with .expand(...).", stacklevel=4)
+    return input.expand(wanted), target.expand(wanted)

@@ -1,5 +1,9 @@
 """Parameter groups: a mapping of options, some of which are numbers on the device."""
 
+import gc
+import pickle
+import weakref
+
 import pytest
 
 import picograd
@@ -7,9 +11,12 @@ from picograd import Tensor, nn
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.optim.group import Expanded
 
+KEPT = []  # numbers follow the options while the optimizer is there
+
 
 def group(**options):
-    return nn.optim.AdamW([nn.Parameter(Tensor([1.0]))], **options).param_groups[0]
+    KEPT[:] = [nn.optim.AdamW([nn.Parameter(Tensor([1.0]))], **options)]
+    return KEPT[0].param_groups[0]
 
 
 def numbers(found):
@@ -136,3 +143,25 @@ def test_wrong_options_in_a_jitted_step_change_nothing():
     assert optimizer.lr == 0.5 and weight.item() == 0.5
     step(0.25)
     assert optimizer.lr == 0.25 and step.traces == 1
+
+
+def test_an_optimizer_that_nobody_holds_is_gone_at_once():
+    optimizer = nn.optim.Adam([nn.Parameter(Tensor([1.0]))])
+    copied = pickle.loads(pickle.dumps(optimizer))
+    copied.param_groups[0]["lr"] = 0.5
+    assert copied.param_groups[0].host["lr"] == 0.5
+    group, seen = optimizer.param_groups[0], weakref.ref(optimizer)
+    gc.disable()
+    try:
+        del optimizer
+        assert seen() is None
+    finally:
+        gc.enable()
+    group["lr"] = 0.25
+    assert group["lr"] == 0.25
+
+
+def test_a_parameter_of_several_groups_has_one_number():
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0])), nn.Parameter(Tensor([2.0]))], lr=0.1)
+    optimizer.param_groups.extend(optimizer.param_groups)
+    assert [each["params"] for each in optimizer.state_dict()["param_groups"]] == [[0, 1]] * 2

@@ -241,3 +241,11 @@ def test_the_attributes_of_a_callable_object_are_state():
     assert state["lr_lambdas"] == [{"rate": 0.25}]
     nn.lr_scheduler.LambdaLR(optimizer, second).load_state_dict(state)
     assert second.rate == 0.25
+
+
+def test_an_epoch_that_is_given_is_warned_of_as_in_pytorch():
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
+    schedule = nn.lr_scheduler.StepLR(optimizer, 2)
+    with pytest.warns(UserWarning) as told:
+        schedule.step(2)
+    assert str(told[0].message) == torch.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING

@@ -130,3 +130,11 @@ def test_wrong_use_is_named():
         rnn.pad_sequence([])
     with pytest.raises(ShapeError, match="let them differ in length only"):
         rnn.pad_sequence([Tensor.ones(2, 3), Tensor.ones(2, 4)])
+
+
+def test_whole_numbers_stay_whole():
+    given = [picograd.tensor([4]), picograd.tensor([1, 2, 3])]
+    packed = rnn.pack_sequence(given, enforce_sorted=False)
+    padded, _ = rnn.pad_packed_sequence(packed, batch_first=True)
+    assert padded.dtype is picograd.int64 and padded.tolist() == [[4, 0, 0], [1, 2, 3]]
+    assert packed.to("cpu") is packed and packed.float().long().data.tolist() == [1, 4, 2, 3]

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -472,3 +473,24 @@ def test_gradients_that_could_be_differentiated_add_up_in_jit(power: int) -> Non
     for call in range(1, 6):
         step()
         assert x.grad.tolist() == [call * power * each ** (power - 1) for each in (1.0, 2.0)]
+
+
+def test_a_generator_in_no_grad_takes_what_is_sent_and_thrown() -> None:
+    @picograd.no_grad()
+    def echo() -> Any:
+        got: Any = None
+        while True:
+            try:
+                got = yield (got, picograd.is_grad_enabled())
+            except ValueError:
+                got = "thrown"
+            except GeneratorExit:
+                closed.append(picograd.is_grad_enabled())
+                raise
+
+    closed: list[bool] = []
+    steps = echo()
+    assert next(steps) == (None, False) and steps.send(5) == (5, False)
+    assert picograd.is_grad_enabled() and steps.throw(ValueError()) == ("thrown", False)
+    steps.close()
+    assert closed == [False] and picograd.is_grad_enabled()

@@ -177,3 +177,12 @@ def test_grad_asks_the_hooks_of_leaves() -> None:
     assert seen == ["before"]
     handle.remove()
     assert picograd.grad((x * x).sum(), x, create_graph=True)[0].tolist() == [2.0, 4.0]
+
+
+def test_hooks_of_what_was_computed_of_a_leaf_that_is_gone() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True) * 2
+    x.retain_grad()
+    seen: list[Any] = []
+    x.register_hook(seen.append)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0] and seen[0].tolist() == [3.0, 3.0]

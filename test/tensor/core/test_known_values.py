@@ -61,3 +61,13 @@ def test_one_element_of_views_is_read_where_it_lies() -> None:
     for wrong in ((3,), (0, -2), (0, 0, 4)):
         with pytest.raises(IndexError, match="getitem"):
             whole[wrong]
+
+
+def test_a_gradient_that_a_formula_made_is_not_known() -> None:
+    w = picograd.nn.Parameter(Tensor([0.25, 0.0, -0.5]))
+    for choose in (lambda g: g[g > 0], lambda g: g.nonzero(), lambda g: g.abs().bernoulli()):
+        for _ in range(2):  # the second is stamped out by the formula of the first
+            w.grad = None
+            (w * w).sum().backward()
+        choose(w.grad).tolist()
+    assert w.grad[w.grad > 0].tolist() == [0.5]

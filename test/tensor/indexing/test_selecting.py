@@ -7,7 +7,7 @@ import pytest
 from graph_support import leaf
 
 from picograd import Tensor
-from picograd.errors import AxisError, PicogradError
+from picograd.errors import AxisError, PicogradError, ShapeError
 from picograd.tensor.indexing import selecting as s
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -88,3 +88,15 @@ def test_an_array_without_axes_is_a_number_and_chooses_a_view() -> None:
     x[:, np.array(-1)].add_(2)
     assert x.tolist() == [[0, 0, 2], [1, 1, 3], [0, 0, 2]]
     assert x[np.array(True)].shape == (1, 3, 3) and x[np.array(0), [0, 1]].shape == (2,)
+
+
+def test_an_index_without_axes_chooses_of_a_row() -> None:
+    x, at = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([1])[0]
+    y = x.gather(0, at)
+    y.backward()
+    assert y.item() == 2.0 and y.shape == () and x.grad.tolist() == [0.0, 1.0, 0.0]
+    row = Tensor.zeros(3)
+    assert row.scatter(0, at, Tensor([5.0])[0]).tolist() == [0.0, 5.0, 0.0]
+    assert row.scatter_add(0, at, Tensor([5.0])[0]).tolist() == row.scatter(0, at, 5.0).tolist()
+    with pytest.raises(ShapeError, match="differ in number of axes"):
+        Tensor.zeros(3, 3).gather(0, at)

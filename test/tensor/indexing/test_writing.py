@@ -168,3 +168,8 @@ def test_a_place_filled_twice_counts_once() -> None:
     assert filled.tolist() == [[2, 2, 0]] * 2
     (filled * Tensor([1.0, 10.0, 100.0])).sum().backward()
     assert value.grad.item() == 22
+
+
+def test_a_number_is_copied_to_one_place() -> None:
+    row = Tensor.zeros(3).index_copy(0, Tensor([1]), Tensor([5.0])[0])
+    assert row.tolist() == [0.0, 5.0, 0.0]

@@ -229,3 +229,8 @@ def test_parts_of_complex_numbers_are_drawn_apart() -> None:
     assert not (drawn.real == drawn.imag).any()
     layer = picograd.nn.Conv1d(2, 3, 5, dtype="complex64")
     assert layer.weight.dtype.is_complex and layer.weight.imag.abs().max().item() <= 10**-0.5
+
+
+def test_no_rows_of_weights_give_no_rows():
+    found = picograd.multinomial(picograd.ones(0, 3), 2)
+    assert found.shape == (0, 2) and found.dtype is picograd.int64

@@ -72,11 +72,19 @@ def test_a_gradient_that_is_not_conjugated_is_wrong() -> None:
 
 
 def test_wrong_inputs() -> None:
-    with pytest.raises(GradientError, match="an input is float32, too coarse"):
-        gradcheck(lambda x: x, Tensor([1.0], requires_grad=True))
+    with pytest.warns(UserWarning, match="an input is float32, coarse"):
+        assert gradcheck(lambda x: x * 2, Tensor([1.0], requires_grad=True), eps=0.25)
     with pytest.raises(DTypeError, match="gradcheck: no option 'fast'"):
         gradcheck(lambda x: x, leaf(), fast=True)
     with pytest.raises(ValueRangeError, match="no input is a float tensor that asks"):
         gradcheck(lambda x: x, Tensor(np.ones(2)))
     with pytest.raises(ShapeError, match="2 grad_outputs for 1 outputs"):
         gradgradcheck(lambda x: x, leaf(), [leaf(), leaf()])
+
+
+def test_inputs_that_a_function_reaches_by_other_ways() -> None:
+    x, y = leaf(), leaf()
+    before = y.tolist()
+    assert gradcheck(lambda x, _: x * y, (x, y)) and y.tolist() == before
+    with pytest.raises(GradientError, match="output 0 with respect to input 1"):
+        gradcheck(lambda x, _: x * y.detach() + y * 0, (x, y))
