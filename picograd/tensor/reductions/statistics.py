@@ -148,7 +148,7 @@ def nanquantile(
         return input
     ordered, _ = input.sort(axis)
     last = input.isnan().logical_not().sum(axis, True) - 1
-    share = q if is_tensor(q) else float(q)
+    share = q if is_tensor(q) else float(known)
     result = between(ordered, axis, last, share, interpolation)
     return result if keepdim else result.squeeze(axis)
 
