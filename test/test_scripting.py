@@ -23,6 +23,8 @@ def test_scripting_changes_nothing() -> None:
         double(picograd.ones(1, 1))
     with pytest.raises(RuntimeError, match="no file"):
         picograd.jit.load("a.pt")
+    with pytest.raises(AttributeError, match=r"no file here. Fix: picograd.save\("):
+        picograd.jit.trace(model).save("a.pt")  # type: ignore[operator]
 
 
 def test_checks_and_numbers_of_compilers() -> None:

@@ -45,6 +45,10 @@ class Inner:
 def hidden(module: Any, name: str) -> Any:
     """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
     held = vars(module)
+    if name == "save" and not hasattr(type(module), name):  # of PyTorch's compiled modules
+        text = f"{type(module).__name__!r} object has no attribute 'save'"
+        text += ": a compiled program is no file here"
+        raise AttributeError(f"{text}. Fix: picograd.save(model.state_dict(), path).")
     return held[name] if name in held else object.__getattribute__(module, name)
 
 

@@ -70,7 +70,8 @@ def regrouped_order(before: Order, after: Order, order: Order) -> Order:
 
 def is_window(node: Node) -> bool:
     """Tell whether a view appends dimensions of windows."""
-    return node.row.is_shifting and node.rank > node.inputs[0].rank
+    row = node.row  # a gather has more dimensions than its input, too
+    return row.role is Role.VIEW and row.is_shifting and node.rank > node.inputs[0].rank
 
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from plan_support import leaf, spread
 
-from picograd.dtype import bfloat16, float32
+from picograd.dtype import bfloat16, float32, int64
 from picograd.graph import build
 from picograd.graph.node import Node, toposort
 from picograd.schedule.group import Facts
@@ -51,3 +51,10 @@ def test_operands_of_products_are_known_in_wider_dtypes() -> None:
     narrow, wide = leaf(4, 4).cast(bfloat16) + 1.0, leaf(4, 4) + 2.0
     found = readers(build.matmul(narrow.cast(float32), wide.cast(bfloat16).cast(float32)))
     assert found[narrow].is_operand and not found[wide].is_operand
+
+
+def test_places_that_have_more_dimensions_than_their_table_are_no_windows() -> None:
+    """`table[i, j] * y` took the axes of the gather for the sizes of a window."""
+    places = [leaf(2, 2, 2, dtype=int64) for _ in range(2)]
+    found = readers(build.gather(leaf(5, 5), places, (0, 1)) * leaf(2, 2, 2))
+    assert not any(facts.tap_rows for facts in found.values())

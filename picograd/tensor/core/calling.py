@@ -23,6 +23,7 @@ from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
+    Recorded,
     apply,
     apply_each,
     become,
@@ -223,13 +224,16 @@ class Spelling:
         return places
 
 
+ADDING = ("cumprod", "cumsum", "nansum", "prod", "sum")  # `out` says in which dtype they add up
+
+
 def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
     """Make the function of tensors that records a definition on nodes."""
     core, record = by_place(row.definition, spelling), recording_of(row)
     plain, read = spelling.plain, spelling.read
     if record is apply and spelling.takes_one and not has_out:  # `apply` checks the tensor itself
         return lambda x: apply(core, x)  # type: ignore[return-value]
-    checks = checks_of(row.definition, spelling.names)
+    checks, adds = checks_of(row.definition, spelling.names), row.name in ADDING
     first = min([each.place for each in checks], default=sys.maxsize)
 
     def call(*args: Any, **options: Any) -> Any:
@@ -240,6 +244,8 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
                 given = args if len(args) <= first else check_arguments(row.name, checks, args)
                 return record(core, *given)
             out = options.pop("out", None) if has_out else None
+            if adds and len(args) <= spelling.dtype and isinstance(out, Recorded):
+                options.setdefault("dtype", out.dtype)
             listed = read(args, options)
             if checks:
                 listed = check_arguments(row.name, checks, listed)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from picograd.engine.tracing import is_tracing
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
@@ -276,7 +277,8 @@ def lstsq(
 
     Which facts `driver` decides, as in PyTorch; the default "gelsy" gives the rank. "gels" gives
     the residuals (if M > N and the rank is full), "gelsd" and "gelss" also rank and singular
-    values. What is not given is empty. Gradients reach A and B.
+    values. What is not given is empty; where ranks are not known, inside `jit` and `vmap`,
+    residuals are given, NaN without full rank. Gradients reach A and B.
 
     >>> A, B = picograd.Tensor([[1.0], [1.0]]), picograd.Tensor([[1.0], [3.0]])
     >>> result = picograd.linalg.lstsq(A, B, driver="gelsd")
@@ -300,14 +302,15 @@ def lstsq(
         solution, rank = factors(host.lstsq, A, columns, None if driver == "gels" else rcond)
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.abs().dtype, device=A.device)
-    values = rest = Recorded.kind.zeros(0, **place)
+    values = rest = empty = Recorded.kind.zeros(0, **place)
     if has_values:
         _, values, _ = decided(*factors(host.svd, A.detach()))
-    is_full = driver == "gels" or (
-        has_values and rows > width and bool((rank == width).all().item())
-    )
-    if is_full and rows > width:
+    if rows > width and (driver == "gels" or has_values):
         rest = (A @ solution - columns).abs().square().sum(-2)
+        if has_values and is_tracing():
+            rest = (rank < width).unsqueeze(-1).where(float("nan"), rest)
+        elif has_values and not (rank == width).all().item():
+            rest = empty
     rank = rank.reshape(-1)[:0] if driver == "gels" else rank
     return LeastSquares(solution.squeeze(-1) if is_vector else solution, rest, rank, values)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from picograd.dtype import bool_
 from picograd.engine import pending
+from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
 from picograd.helpers import lying_along
@@ -28,6 +29,7 @@ from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
 from picograd.tensor.core.together import together
@@ -131,12 +133,12 @@ def nanquantile(
     if not input.dtype.is_float:
         raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
     check_known(op, "interpolation", interpolation, sorting.INTERPOLATIONS)
-    known: Any = q.tolist() if is_tensor(q) else q
-    if isinstance(known, (list, tuple)):
+    known = known_fractions(op, q)
+    if isinstance(known, (list, tuple)) or (is_tensor(known) and known.ndim):
         parts: Any = q if isinstance(q, Recorded) else known
         each = [nanquantile(input, x, dim, keepdim, interpolation=interpolation) for x in parts]
         return Recorded.kind.stack(each)
-    if not 0 <= known <= 1:
+    if not is_tensor(known) and not 0 <= known <= 1:
         raise ValueRangeError(op, f"q={known} is not in 0..1", "use fractions")
     if dim is None:
         flat = nanquantile(input.reshape(input.numel()), q, 0, interpolation=interpolation)
@@ -149,6 +151,15 @@ def nanquantile(
     share = q if is_tensor(q) else float(known)
     result = between(ordered, axis, last, share, interpolation)
     return result if keepdim else result.squeeze(axis)
+
+
+def known_fractions(op: str, q: Any) -> Any:
+    """Give q as numbers; one that a trace does not know stays, checked where the trace runs."""
+    if not is_tensor(q) or not is_tracing() or known_values(q._node) is not None:
+        return q.tolist() if is_tensor(q) else q
+    wrong = ((q >= 0) & (q <= 1)).logical_not().any()
+    report(wrong._node, ValueRangeError(op, "q is not in 0..1", "use fractions"), q._node)
+    return q
 
 
 def between(ordered: Tensor, axis: int, last: Tensor, q: Any, interpolation: str) -> Tensor:
@@ -181,12 +192,12 @@ def quantile(
     2.0
     """
     given: Any = q
-    is_learned = is_tensor(given) and given.requires_grad
-    if is_learned and MODE.enabled:
-        found = nanquantile(input, given, dim, keepdim, interpolation=interpolation)
+    is_learned = is_tensor(given) and given.requires_grad and MODE.enabled
+    wanted = given if is_learned else known_fractions("quantile", given)
+    if is_tensor(wanted):
+        found = nanquantile(input, wanted, dim, keepdim, interpolation=interpolation)
         has_hole = input.isnan().any(dim, keepdim)
         return has_hole.where(float("nan"), found)
-    wanted = given.tolist() if isinstance(q, Recorded) else q
     return apply(sorting.quantile, input, wanted, dim, keepdim, interpolation)
 
 

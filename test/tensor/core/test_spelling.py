@@ -209,6 +209,14 @@ def test_what_makes_tensors_takes_the_dtype_of_out(name: str) -> None:
         assert ours.dtype.name == name
         assert ours.tolist() == theirs.tolist(), function
 
+    x = [[1.5, 2.5], [1e-9, 1.0]]
+    for function in ("sum", "prod", "cumsum", "cumprod"):  # added up in this dtype, as in PyTorch
+        ours = picograd.empty(0, dtype=name)
+        getattr(picograd, function)(Tensor(x), 0, out=ours)
+        theirs = torch.empty(0, dtype=getattr(torch, name))
+        getattr(torch, function)(torch.tensor(x), 0, out=theirs)
+        assert ours.tolist() == theirs.tolist(), function
+
 
 OLDER_CALLS = """T.add(x, 2, x) | x.add(0.5, x) | x.clone().add_(0.5, x) | T.sub(x, 2, x)
 x.clone().sub_(0.5, x) | x.sub(2, x) | x.clone().addcmul_(0.5, x, x)

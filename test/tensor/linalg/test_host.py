@@ -76,6 +76,11 @@ def test_lstsq_and_rank(device: str) -> None:
     assert np.allclose(picograd.linalg.lstsq(a, b).solution.numpy(), want)
     assert picograd.linalg.matrix_rank(a).item() == 3
 
+    residuals = picograd.jit(lambda a: picograd.linalg.lstsq(a, b, driver="gelsd").residuals)
+    want = ((TALL @ want - numbers((5, 2))) ** 2).sum(0)
+    assert np.allclose(residuals(a).numpy(), want)
+    assert residuals(a * 0).isnan().all()  # of no full rank, which the shape cannot tell
+
 
 def test_errors(device: str) -> None:
     with pytest.raises(PicogradError, match="not square"):

@@ -69,6 +69,19 @@ def test_fractions_that_are_learned(name: str, how: str, device: str) -> None:
     np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_fractions_that_a_trace_is_given(name: str, device: str) -> None:
+    x, q = Tensor(A, device=device), Tensor([0.2, 0.7], device=device, dtype="float64")
+    function = getattr(picograd, name)
+    jitted = picograd.jit(lambda x, q: function(x, q, 1))
+    for fractions in (q, q / 2):
+        np.testing.assert_allclose(jitted(x, fractions).numpy(), function(x, fractions, 1).numpy())
+    with pytest.raises(PicogradError, match=r"q is not in 0\.\.1"):
+        jitted(x, q * 2)
+    each = picograd.vmap(function)(x[:2], q)
+    np.testing.assert_allclose(each[1].numpy(), function(x[1], 0.7).numpy())
+
+
 @pytest.mark.parametrize("values", [[3, 1, 3, 1, 2], [5], [2, 2, 1, 1, 1, 3, 3, 3]])
 def test_mode(values: list[int], device: str) -> None:
     found, want = Tensor(values, device=device).mode(), torch.tensor(values).mode()
