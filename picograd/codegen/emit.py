@@ -110,6 +110,14 @@ class Emitter:
         self.instructions.append(Instr(op, dtype, tuple(args), arg, lanes))
         return len(self.instructions) - 1
 
+    def get(self, array: int, place: int) -> int:
+        """Read an element of an array of registers."""
+        return self.add("get", self.dtype(array), (array, place))
+
+    def put(self, array: int, place: int, value: int) -> None:
+        """Write an element of an array of registers."""
+        self.add("set", None, (array, place, value))
+
     def const(self, value: Any, dtype: DType) -> int:
         """Find or make a constant; constants may be used everywhere after their first use."""
         key = (repr(value), dtype)
