@@ -127,11 +127,21 @@ def k1(node: Node) -> Node:
     return smooth("modified_bessel_k1", node, k1_value, k1_slope, True)
 
 
-def k0e(node: Node) -> Node:
-    """Compute exp(x) K0(x)."""
-    return smooth("scaled_modified_bessel_k0", node, k0e_value, k0e_slope, True)
+@within("special", "scaled_modified_bessel_k0", is_recorded=True)
+def k0e(x: Node) -> Node:
+    """Compute exp(x) K0(x).
+
+    >>> picograd.special.scaled_modified_bessel_k0(Tensor([0.0])).tolist()
+    [inf]
+    """
+    return smooth("scaled_modified_bessel_k0", x, k0e_value, k0e_slope, True)
 
 
-def k1e(node: Node) -> Node:
-    """Compute exp(x) K1(x)."""
-    return smooth("scaled_modified_bessel_k1", node, k1e_value, k1e_slope, True)
+@within("special", "scaled_modified_bessel_k1", is_recorded=True)
+def k1e(x: Node) -> Node:
+    """Compute exp(x) K1(x).
+
+    >>> picograd.special.scaled_modified_bessel_k1(Tensor([0.0])).tolist()
+    [inf]
+    """
+    return smooth("scaled_modified_bessel_k1", x, k1e_value, k1e_slope, True)
