@@ -112,7 +112,8 @@ class Emitter:
 
     def get(self, array: int, place: int) -> int:
         """Read an element of an array of registers."""
-        return self.add("get", self.dtype(array), (array, place))
+        dtype = self.dtype(array)
+        return self.add("get", dtype, (array, place))
 
     def put(self, array: int, place: int, value: int) -> None:
         """Write an element of an array of registers."""

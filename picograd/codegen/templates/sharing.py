@@ -48,7 +48,8 @@ def dear_parts(part: Part, compute: Compute, least: int) -> list[Expr]:
         return []
     found = []
     for expr in order:
-        if is_expensive(expr.op) or (least and is_held(part, expr, least)):
+        is_dear = is_expensive(expr.op)
+        if is_dear or (least and is_held(part, expr, least)):
             found.append(expr)
     return found
 
