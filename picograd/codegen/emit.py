@@ -204,13 +204,15 @@ class Emitter:
         """Load from a pointer and widen 8- and 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
         dtype = self.dtype(pointer)
-        return self.cast(self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype))
+        value = self.add("load", dtype, args, lanes=lanes)
+        return self.cast(value, compute_dtype(dtype))
 
     def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""
-        value = self.cast(value, self.dtype(pointer))
+        dtype = self.dtype(pointer)
+        value = self.cast(value, dtype)
         args = (pointer, index, value) if mask is None else (pointer, index, value, mask)
-        self.add("store", self.dtype(pointer), args, lanes=self.lanes(value))
+        self.add("store", dtype, args, lanes=self.lanes(value))
 
     def both(self, a: int | None, b: int | None) -> int | None:
         """And two masks; None is true."""

@@ -188,7 +188,8 @@ for _name, _written in list(globals().items()):
     if getattr(_written, "__module__", "") == __name__ and not _name.startswith("_"):
         within("special")(_written)
 ROWS = MODULES["special"] | {name: FUNCTIONS[name] for name in SHARED}
-ROWS |= {other: replace((FUNCTIONS | ROWS)[name], name=other) for other, name in SAME.items()}
+_known = FUNCTIONS | ROWS
+ROWS |= {other: replace(_known[name], name=other) for other, name in SAME.items()}
 _made = {name: function_of(row, __name__) for name, row in ROWS.items()}
 globals().update(_made)
 __all__ = sorted(_made)

@@ -211,7 +211,8 @@ def ravel(input: Tensor) -> Tensor:
     [1.0, 2.0, 3.0, 4.0]
     """
     flat: Any = apply(movement.flatten, input, 0, -1)
-    if flat.numel() > 1 and aliasing.strides_of(flat) != (1,):
+    strides = aliasing.strides_of(flat)
+    if flat.numel() > 1 and strides != (1,):
         flat._view = None
     return flat
 
@@ -226,7 +227,8 @@ def select(input: Tensor, dim: int, index: int | Tensor) -> Tensor:
     if not isinstance(index, Recorded):
         return apply(assembling.select, input, dim, position_of(index))
     position = as_axis(dim, input.ndim, "select")
-    if index.numel() != 1 or not index.dtype.is_integer:
+    is_one = index.numel() == 1
+    if not is_one or not index.dtype.is_integer:
         text = f"the index is a {index.dtype.name} tensor of shape {index.shape}"
         raise DTypeError("select", text, "use an integer tensor of one element")
     before = [slice(None)] * position
