@@ -132,12 +132,7 @@ def imag(x: Tensor, /) -> Tensor:
     return x.imag
 
 
-def clip(
-    x: Tensor,
-    /,
-    min: Any = None,
-    max: Any = None,
-) -> Tensor:  # fmt: skip
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """Limit elements to a range; the dtype stays."""
     result = x
     for compute, bound in ((Tensor.maximum, min), (Tensor.minimum, max)):

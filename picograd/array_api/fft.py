@@ -17,14 +17,7 @@ def along(name: str) -> Callable[..., Tensor]:
     """Make a transform along one axis."""
     compute: Any = getattr(fourier, name)
 
-    def call(
-        x: Tensor,
-        /,
-        *,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str = "backward",
-    ) -> Any:  # fmt: skip
+    def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         return compute(x, n, axis, norm)
 
     return named(call, name, f"picograd.fft.{name}")  # type: ignore[no-any-return]
@@ -34,14 +27,7 @@ def over(name: str) -> Callable[..., Tensor]:
     """Make a transform over several axes."""
     compute: Any = getattr(fourier, name)
 
-    def call(
-        x: Tensor,
-        /,
-        *,
-        s: Any = None,
-        axes: Any = None,
-        norm: str = "backward",
-    ) -> Any:  # fmt: skip
+    def call(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Any:
         return compute(x, s, axes, norm)
 
     return named(call, name, f"picograd.fft.{name}")  # type: ignore[no-any-return]

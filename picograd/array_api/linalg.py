@@ -40,23 +40,12 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     return x.diagonal(offset, -2, -1)
 
 
-def matrix_norm(
-    x: Tensor,
-    /,
-    *,
-    keepdims: bool = False,
-    ord: Any = "fro",
-) -> Tensor:  # fmt: skip
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Compute norms of matrices."""
     return decompositions.matrix_norm(x, ord, keepdim=keepdims)
 
 
-def matrix_rank(
-    x: Tensor,
-    /,
-    *,
-    rtol: Scalar | Tensor | None = None,
-) -> Tensor:  # fmt: skip
+def matrix_rank(x: Tensor, /, *, rtol: Scalar | Tensor | None = None) -> Tensor:
     """Count singular values above a part of the largest."""
     values = svdvals(x)
     if rtol is None:
@@ -96,13 +85,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     return decompositions.solve(first, second)
 
 
-def trace(
-    x: Tensor,
-    /,
-    *,
-    offset: int = 0,
-    dtype: DTypeLike | None = None,
-) -> Tensor:  # fmt: skip
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Add the elements on the diagonals of matrices."""
     wide = x.cast(summing_dtype(x, dtype))
     return add_up(wide.diagonal(offset, -2, -1), axis=-1, dtype=wide.dtype)

@@ -15,13 +15,7 @@ __all__ = [
 Axes = int | tuple[int, ...] | None
 
 
-def reduced(
-    reduction: Any,
-    x: Tensor,
-    axis: Axes,
-    keepdims: bool,
-    **options: Scalar,
-) -> Tensor:  # fmt: skip
+def reduced(reduction: Any, x: Tensor, axis: Axes, keepdims: bool, **options: Scalar) -> Tensor:
     """Reduce over axes; over none, which are all in PyTorch, means over one of one element."""
     if axis == ():
         x, axis, keepdims = x.unsqueeze(-1), -1, False
@@ -95,13 +89,7 @@ def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return x.cast("bool") if axis == () else x.any(axis, keepdim=keepdims)
 
 
-def cumulative(
-    x: Tensor,
-    compute: Any,
-    first: int,
-    axis: int | None,
-    is_led: bool,
-) -> Tensor:  # fmt: skip
+def cumulative(x: Tensor, compute: Any, first: int, axis: int | None, is_led: bool) -> Tensor:
     """Combine the elements up to each along an axis, after the first value if that leads."""
     at = 0 if axis is None else axis % x.ndim
     result: Tensor = compute(x, at, x.dtype)

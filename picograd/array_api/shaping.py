@@ -107,25 +107,13 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     return x.repeat_interleave(repeats, dim=axis)
 
 
-def reshape(
-    x: Tensor,
-    /,
-    shape: tuple[int, ...],
-    *,
-    copy: bool | None = None,
-) -> Tensor:  # fmt: skip
+def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """Read the elements in row-major order as another shape; `copy=True` in memory of its own."""
     found = x.reshape(shape) if copy is not False else x.view(shape)
     return found.clone() if copy else found
 
 
-def roll(
-    x: Tensor,
-    /,
-    shift: int | tuple[int, ...],
-    *,
-    axis: Axes = None,
-) -> Tensor:  # fmt: skip
+def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Tensor:
     """Move elements round along axes."""
     if isinstance(shift, int) and isinstance(axis, tuple):
         shift = (shift,) * len(axis)
@@ -165,13 +153,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) ->
     return count((x != 0).cast("int64"), axis=axis, keepdims=keepdims)
 
 
-def argmax(
-    x: Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    keepdims: bool = False,
-) -> Tensor:  # fmt: skip
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Find where the largest element is."""
     return x.argmax(axis, keepdims)
 
@@ -181,14 +163,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     return x.argmin(axis, keepdims)
 
 
-def sort(
-    x: Tensor,
-    /,
-    *,
-    axis: int = -1,
-    descending: bool = False,
-    stable: bool = True,
-) -> Tensor:  # fmt: skip
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Order the elements along an axis."""
     return x.sort(axis, descending, stable)[0]
 

@@ -169,7 +169,7 @@ class Block:
             return emitter.lane_by_lane(expr)
         if tile.space == "register":
             array = self.arrays[name]
-            return emitter.add("get", emitter.dtype(array), (array, emitter.index(where)))
+            return emitter.get(array, emitter.index(where))
         lanes = vector[1] if vector and is_varying else 1
         mask = emitter.scopes[-1].mask
         place = self.permuted(tile, index) if tile.swizzle else emitter.index(where)
@@ -358,8 +358,8 @@ def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     where = found.register(len(tile.shape))
     value = emitter.cast(value, emitter.dtype(array))
     if found.vector is None or found.vector[0] not in emitter.index_axes(where):
-        emitter.add("set", None, (array, emitter.index(where), lane_of(emitter, value, 0)))
+        emitter.put(array, emitter.index(where), lane_of(emitter, value, 0))
         return
     for lane in range(found.vector[1]):
         at = emitter.index(substitute(where, {found.vector[0]: constant(lane)}))
-        emitter.add("set", None, (array, at, lane_of(emitter, value, lane)))
+        emitter.put(array, at, lane_of(emitter, value, lane))

@@ -110,6 +110,15 @@ class Emitter:
         self.instructions.append(Instr(op, dtype, tuple(args), arg, lanes))
         return len(self.instructions) - 1
 
+    def get(self, array: int, place: int) -> int:
+        """Read an element of an array of registers."""
+        dtype = self.dtype(array)
+        return self.add("get", dtype, (array, place))
+
+    def put(self, array: int, place: int, value: int) -> None:
+        """Write an element of an array of registers."""
+        self.add("set", None, (array, place, value))
+
     def const(self, value: Any, dtype: DType) -> int:
         """Find or make a constant; constants may be used everywhere after their first use."""
         key = (repr(value), dtype)
@@ -195,13 +204,15 @@ class Emitter:
         """Load from a pointer and widen 8- and 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
         dtype = self.dtype(pointer)
-        return self.cast(self.add("load", dtype, args, lanes=lanes), compute_dtype(dtype))
+        value = self.add("load", dtype, args, lanes=lanes)
+        return self.cast(value, compute_dtype(dtype))
 
     def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""
-        value = self.cast(value, self.dtype(pointer))
+        dtype = self.dtype(pointer)
+        value = self.cast(value, dtype)
         args = (pointer, index, value) if mask is None else (pointer, index, value, mask)
-        self.add("store", self.dtype(pointer), args, lanes=self.lanes(value))
+        self.add("store", dtype, args, lanes=self.lanes(value))
 
     def both(self, a: int | None, b: int | None) -> int | None:
         """And two masks; None is true."""

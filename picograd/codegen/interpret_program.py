@@ -19,7 +19,7 @@ from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
-from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.row import OPS
 from picograd.helpers import round_up
 
 Array = Any
@@ -27,8 +27,7 @@ WARP = 32
 SIDE_BY_SIDE = 4096  # threads at most of the blocks that run in step
 LEAVES = {"const", "scalar", "param", "scratch", "workspace"}  # the same at every visit
 TIED = {"role", "choose", "workspace", "scratch", "atomic_add", *ASYNC}  # one block at a time
-MEANINGS: dict[str, Callable[..., Array] | None] = {
-    **{op: row.numpy for op, row in ELEMENTWISE.items()},
+MEANINGS: dict[str, Callable[..., Array]] = {  # of what has no row in the op table, or is less
     "and": np.logical_and,
     "or": np.logical_or,
     "not": np.logical_not,
@@ -47,6 +46,11 @@ MEANINGS: dict[str, Callable[..., Array] | None] = {
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
     "fma": lambda a, b, c: multiply_add(*(each.astype(np.float64) for each in (a, b, c))),
 }
+
+
+def meaning_of(op: str) -> Callable[..., Array] | None:
+    """Find the function of arrays that an instruction is, None if it has none."""
+    return MEANINGS[op] if op in MEANINGS else OPS[op].numpy if op in OPS else None
 
 
 def multiply_add(a: Array, b: Array, c: Array) -> Array:
@@ -246,7 +250,7 @@ class Run:
         method = METHODS.get(instr.op)
         if method is not None:
             return method(self, instr)
-        dtype, meaning = instr.dtype, MEANINGS.get(instr.op)
+        dtype, meaning = instr.dtype, meaning_of(instr.op)
         if dtype is None or meaning is None:
             internal(f"no meaning for {instr.op}", self.program)
         return convert(meaning(*[self.values[a] for a in instr.args]), dtype)
@@ -439,7 +443,7 @@ class Run:
     def rare(self, instr: Instr) -> Array:
         """Take the usual value where |x| is small, else compute the function."""
         x, usual, *operands = (self.values[a] for a in instr.args)
-        meaning = MEANINGS.get(instr.arg)
+        meaning = meaning_of(instr.arg)
         if meaning is None:
             internal(f"{instr.arg} has no meaning", self.program)
         return np.where(np.abs(x) >= RARE_FROM, meaning(*(operands or [x])), usual)

@@ -164,14 +164,14 @@ class CpuBuilder:
         """Read a tile element."""
         memory, emitter = self.memory[name], self.emitter
         if emitter.instructions[memory].op == "array":
-            return emitter.add("get", emitter.dtype(memory), (memory, position))
+            return emitter.get(memory, position)
         return emitter.load(memory, position)
 
     def put(self, name: str, position: int, value: int) -> None:
         """Write a tile element."""
         memory, emitter = self.memory[name], self.emitter
         if emitter.instructions[memory].op == "array":
-            emitter.add("set", None, (memory, position, emitter.cast(value, emitter.dtype(memory))))
+            emitter.put(memory, position, emitter.cast(value, emitter.dtype(memory)))
         else:
             emitter.store(memory, position, value)
 
@@ -318,7 +318,7 @@ class CpuBuilder:
         else:
             here = tuple(axis_index(d) for d in step.dims)
             start = self.get(step.tile, self.position(step.tile, here))
-        emitter.add("set", None, (total, zero, start))
+        emitter.put(total, zero, start)
 
         count = product(a.size for a in step.over)
         is_unrolled: bool | None = count <= nests.UNROLLED
@@ -328,12 +328,11 @@ class CpuBuilder:
 
         def body() -> None:
             value = emitter.value(step.expr)
-            old = emitter.add("get", dtype, (total, zero))
-            made = self.combine(step.monoid, old, value, is_ordered)
-            emitter.add("set", None, (total, zero, made))
+            made = self.combine(step.monoid, emitter.get(total, zero), value, is_ordered)
+            emitter.put(total, zero, made)
 
         self.nest(step.over, (), body, is_unrolled)
-        return emitter.add("get", dtype, (total, zero))
+        return emitter.get(total, zero)
 
     def combine(self, monoid: str, old: int, value: int, is_ordered: bool = False) -> int:
         """Append one reduction step; LLVM may reassociate it, unless sums are in order."""

@@ -85,7 +85,7 @@ class Block:
     def set(self, number: int, value: int) -> None:
         """Write an accumulator."""
         place = self.emitter.integer(number)
-        self.emitter.add("set", None, (self.array, place, value))
+        self.emitter.put(self.array, place, value)
 
     def begin(self) -> None:
         """Start from zero."""

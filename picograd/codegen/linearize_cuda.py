@@ -122,7 +122,7 @@ def leave(block: Block, step: Join, flags: int) -> None:
     acc, partial = block.arrays[step.acc], block.places[step.partial]
     dtype = block.tiles[step.acc].dtype
     with pieces(block, step, step.block) as (place, registers):
-        found = [emitter.add("get", dtype, (acc, number)) for number in registers]
+        found = [emitter.get(acc, number) for number in registers]
         value = emitter.add("pack", dtype, found, lanes=LANES)
         emitter.store(partial, place, value)
     add(block, "warp_barrier")
@@ -148,8 +148,7 @@ def take(block: Block, step: Join, flags: int) -> None:
             part = emitter.load(partial, place, None, LANES)
             for lane, number in enumerate(registers):
                 value = emitter.add("extract", dtype, (part,), lane)
-                before = emitter.add("get", dtype, (acc, number))
-                total = emitter.raw("add", dtype, before, value)
+                total = emitter.raw("add", dtype, emitter.get(acc, number), value)
                 add(block, "set", (acc, number, total))
 
 

@@ -46,7 +46,7 @@ def main_loop(block: Block, step: MainLoop) -> None:
     registers = Axis("register", emitter.instructions[acc].arg)
     with emitter.axis_loop(registers, True):
         at, zero = (emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc)))
-        emitter.add("set", None, (acc, at, zero))
+        emitter.put(acc, at, zero)
     operands = operands_of(step)
     copiers = [copier(block, operand, schedule) for operand in operands]
     k = step.dims[2]
@@ -202,7 +202,7 @@ def fetch_registers(
                 lanes.append(emitter.value(expr))
         value = emitter.add("pack", emitter.dtype(lanes[0]), lanes, lanes=operand.lanes)
     value = emitter.cast(value, operand.expr.dtype)
-    emitter.add("set", None, (item.staging or 0, emitter.index(turn), value))
+    emitter.put(item.staging or 0, emitter.index(turn), value)
 
 
 def put(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
@@ -273,11 +273,11 @@ def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copie
         v = layout.vector
         where = (i // v[0] * layout.steps[1] + j // v[1]) * (v[0] * v[1])
         at = emitter.index(where + i % v[0] * v[1] + j % v[1])
-        a = emitter.add("get", dtype, (parts[0], emitter.index(i)))
-        b = emitter.add("get", dtype, (parts[1], emitter.index(j)))
-        old = emitter.add("get", emitter.dtype(acc), (acc, at))
+        a = emitter.get(parts[0], emitter.index(i))
+        b = emitter.get(parts[1], emitter.index(j))
+        old = emitter.get(acc, at)
         new = emitter.add("fma", emitter.dtype(acc), (a, b, old))
-        emitter.add("set", None, (acc, at, new))
+        emitter.put(acc, at, new)
 
 
 def load_part(
@@ -296,7 +296,7 @@ def load_part(
         value = emitter.add("load", dtype, (item.shared, place), lanes=lanes)
         for lane in range(lanes):
             at = emitter.integer(number * lanes + lane)
-            emitter.add("set", None, (part, at, lane_of(emitter, value, lane)))
+            emitter.put(part, at, lane_of(emitter, value, lane))
 
 
 Multiplier = Callable[[Block, MainLoop, Axis, list[Copier]], None]
@@ -375,7 +375,7 @@ def clear(block: Block, patch: Patch) -> None:
     with emitter.axis_loop(register, True):
         at = emitter.axis_value(register)
         zero = emitter.const(0.0, patch.dtype)
-        emitter.add("set", None, (patch.acc, at, zero))
+        emitter.put(patch.acc, at, zero)
 
 
 def multiply(block: Block, patch: Patch, a: int, b: int) -> None:
@@ -390,11 +390,10 @@ def multiply(block: Block, patch: Patch, a: int, b: int) -> None:
         left = emitter.index(axis_index(row) * GROUP + axis_index(inner))
         right = emitter.index(axis_index(column) * GROUP + axis_index(inner))
         at = emitter.index(axis_index(row) * patch.columns + axis_index(column))
-        x = emitter.add("get", dtype, (a, left))
-        y = emitter.add("get", dtype, (b, right))
-        old = emitter.add("get", dtype, (patch.acc, at))
-        new = emitter.add("fma", dtype, (x, y, old))
-        emitter.add("set", None, (patch.acc, at, new))
+        x = emitter.get(a, left)
+        y = emitter.get(b, right)
+        new = emitter.add("fma", dtype, (x, y, emitter.get(patch.acc, at)))
+        emitter.put(patch.acc, at, new)
 
 
 def fill_along(block: Block, name: str, places: Sequence[Index], first: Index, side: int) -> None:
@@ -427,4 +426,4 @@ def put_lane(block: Block, side: int, place: int, value: int, lane: int) -> None
     """Put a lane of a vector in a register."""
     emitter = block.emitter
     at = emitter.integer(place)
-    emitter.add("set", None, (side, at, lane_of(emitter, value, lane)))
+    emitter.put(side, at, lane_of(emitter, value, lane))

@@ -272,8 +272,7 @@ def finish_all(
     emitter, parts = block.emitter, []
     for step, partial in partials:
         for lane in range(lanes):
-            at, dtype = emitter.index(place + lane), emitter.dtype(partial)
-            parts.append((step, lane, emitter.add("get", dtype, (partial, at))))
+            parts.append((step, lane, emitter.get(partial, emitter.index(place + lane))))
     layout = partials[0][0].layout
     if not isinstance(layout, Blocked):
         internal("threads share what a Blocked layout gives them", partials[0][0])
@@ -311,7 +310,7 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
             places = [(chain + lane) % CHAINS for lane in range(lanes_of(found))]
             add_lanes(block, step.monoid, partial, value, places)
-        parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
+        parts = [emitter.get(partial, emitter.integer(n)) for n in range(CHAINS)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [combine(emitter, step.monoid, a, b) for a, b in pairs]
@@ -354,8 +353,8 @@ def start(block: Block, step: Accumulate, lanes: int, held: Walk | None = None) 
         value = first
         if held is not None and not step.is_first:
             at = register_in(block, held, len(step.dims), lane)
-            value = emitter.add("get", dtype, (block.arrays[step.tile], at))
-        emitter.add("set", None, (partial, emitter.integer(lane), value))
+            value = emitter.get(block.arrays[step.tile], at)
+        emitter.put(partial, emitter.integer(lane), value)
     return partial, first
 
 
@@ -382,12 +381,11 @@ def lanes_of(found: Walk) -> int:
 
 def add_lanes(block: Block, monoid: str, partial: int, value: int, places: Sequence[Index]) -> None:
     """Add the lanes of a value to partial results: each to that of its place."""
-    emitter, dtype = block.emitter, block.emitter.dtype(partial)
+    emitter = block.emitter
     for lane, place in enumerate(places):
         at = emitter.index(place)
-        old = emitter.add("get", dtype, (partial, at))
-        new = combine(emitter, monoid, old, lane_of(emitter, value, lane))
-        emitter.add("set", None, (partial, at, new))
+        new = combine(emitter, monoid, emitter.get(partial, at), lane_of(emitter, value, lane))
+        emitter.put(partial, at, new)
 
 
 def across_threads(
@@ -484,6 +482,5 @@ def finish(block: Block, step: Accumulate, found: Walk, tile: Tile, lane: int, v
     emitter = block.emitter
     array, at = block.arrays[tile.name], register_in(block, found, len(step.dims), lane)
     if not step.is_first:
-        old = emitter.add("get", emitter.dtype(array), (array, at))
-        value = combine(emitter, step.monoid, old, value)
-    emitter.add("set", None, (array, at, value))
+        value = combine(emitter, step.monoid, emitter.get(array, at), value)
+    emitter.put(array, at, value)

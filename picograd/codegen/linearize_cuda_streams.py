@@ -144,7 +144,7 @@ def assign(block: Block, variable: int, value: int) -> None:
 def read(block: Block, variable: int) -> int:
     """Read a variable."""
     emitter = block.emitter
-    return emitter.add("get", emitter.index_dtype, (variable, emitter.integer(0)))
+    return emitter.get(variable, emitter.integer(0))
 
 
 def flip(block: Block, parity: int) -> None:

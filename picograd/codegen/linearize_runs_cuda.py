@@ -83,12 +83,12 @@ class Run:
         emitter, zero = self.emitter, self.emitter.integer(0)
         dtype = emitter.dtype(start)
         self.total = emitter.add("array", dtype, arg=1)
-        emitter.add("set", None, (self.total, zero, start))
+        emitter.put(self.total, zero, start)
         with emitter.scope({self.step.axis: place}):
             first = emitter.cast(emitter.value(self.step.first), self.dtype)
         stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
         self.walk(0, first, stop)
-        return emitter.add("get", dtype, (self.total, zero))
+        return emitter.get(self.total, zero)
 
     def walk(self, level: int, first: int, stop: int) -> None:
         """Combine positions first..stop-1 of a level: whole groups from the level above."""
@@ -110,7 +110,7 @@ class Run:
         emitter, zero = self.emitter, self.emitter.integer(0)
         dtype = emitter.dtype(self.total)
         with emitter.loop(first, stop) as place:
-            old = emitter.add("get", dtype, (self.total, zero))
+            old = emitter.get(self.total, zero)
             value = emitter.cast(self.element(level, place), dtype)
             new = combine(emitter, self.step.monoid or "sum", old, value)
-            emitter.add("set", None, (self.total, zero, new))
+            emitter.put(self.total, zero, new)

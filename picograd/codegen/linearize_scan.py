@@ -138,14 +138,14 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
 
     def clear() -> None:
         start = start_of(emitter, step, dtype)
-        emitter.add("set", None, (totals, emitter.index(flat), start))
+        emitter.put(totals, emitter.index(flat), start)
 
     def body() -> None:
         place = emitter.index(flat)
-        old = emitter.add("get", dtype, (totals, place))
+        old = emitter.get(totals, place)
         value = emitter.cast(emitter.value(step.expr), dtype)
         new = combine(emitter, step.monoid, old, value)
-        emitter.add("set", None, (totals, place, new))
+        emitter.put(totals, place, new)
         emitter.store(emitter.slots[step.slot], emitter.index(step.target), new)
 
     builder.nest(step.dims, uniform, clear)
@@ -181,14 +181,13 @@ def scan_columns(block: Block, step: ScanStep) -> None:
         inside(block, stack, found, outside)
         start = None if step.start is None else rewrite(step.start, values)
         first = nothing(emitter, step.monoid, dtype) if start is None else emitter.value(start)
-        emitter.add("set", None, (total, zero, emitter.cast(first, dtype)))
+        emitter.put(total, zero, emitter.cast(first, dtype))
         stack.enter_context(emitter.axis_loop(step.axis))
         mask = emitter.both(outside, emitter.conditions([c for c in tests if c not in uniform]))
         emitter.scopes[-1].mask = mask
         value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
-        old = emitter.add("get", dtype, (total, zero))
-        new = combine(emitter, step.monoid, old, value)
-        emitter.add("set", None, (total, zero, new))
+        new = combine(emitter, step.monoid, emitter.get(total, zero), value)
+        emitter.put(total, zero, new)
         place = emitter.index(substitute(step.target, values))
         emitter.store(emitter.slots[step.slot], place, new, mask)
 
@@ -201,21 +200,21 @@ def scan_row(block: Block, step: ScanStep) -> None:
     layout = Blocked((width,), (block.threads,), (LANES,))
     held = emitter.add("array", dtype, arg=LANES)
     carry, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
-    emitter.add("set", None, (carry, zero, start_of(emitter, step, dtype)))
+    emitter.put(carry, zero, start_of(emitter, step, dtype))
     with emitter.axis_loop(tile):
         place = axis_index(tile) * width + axis_index(within)
         row = RowTile(block, step, place, within, layout)
         row.read(held)
         for lane in range(1, LANES):
-            old = emitter.add("get", dtype, (held, emitter.integer(lane - 1)))
-            new = emitter.add("get", dtype, (held, emitter.integer(lane)))
+            old = emitter.get(held, emitter.integer(lane - 1))
+            new = emitter.get(held, emitter.integer(lane))
             new = combine(emitter, step.monoid, old, new)
-            emitter.add("set", None, (held, emitter.integer(lane), new))
-        total = emitter.add("get", dtype, (held, emitter.integer(LANES - 1)))
+            emitter.put(held, emitter.integer(lane), new)
+        total = emitter.get(held, emitter.integer(LANES - 1))
         before, total = across_warp(block, step.monoid, total)
-        carried = emitter.add("get", dtype, (carry, zero))
+        carried = emitter.get(carry, zero)
         warps, total = across_block(block, step.monoid, carried, total)
-        emitter.add("set", None, (carry, zero, total))
+        emitter.put(carry, zero, total)
         row.write(held, combine(emitter, step.monoid, warps, before))
 
 
@@ -269,7 +268,7 @@ class RowTile:
                 value = emitter.apply("where", mask, value, fill, dtype=dtype)
             for lane, where in enumerate(self.registers()):
                 one = lane_of(emitter, value, lane)
-                emitter.add("set", None, (held, emitter.index(where), one))
+                emitter.put(held, emitter.index(where), one)
 
     def write(self, held: int, before: int) -> None:
         """Store the registers, combined with everything before this thread's."""
@@ -279,7 +278,7 @@ class RowTile:
             mask = self.enter(stack)
             made = []
             for where in self.registers():
-                value = emitter.add("get", dtype, (held, emitter.index(where)))
+                value = emitter.get(held, emitter.index(where))
                 made.append(combine(emitter, monoid, before, value))
             value = made[0]
             if len(made) > 1:

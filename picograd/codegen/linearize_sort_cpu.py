@@ -41,24 +41,23 @@ def store_position(emitter: Emitter, step: SortStep, place: int, position: int) 
 
 def sort_by_counting(builder: Builder, step: SortStep) -> None:
     """Place each element by the number of elements that go before it."""
-    emitter, dtype = builder.emitter, step.expr.dtype
+    emitter = builder.emitter
     keys, zero = builder.memory[step.tiles[0]], emitter.integer(0)
     count = count_of(emitter, step)
     before = emitter.add("array", int32, arg=1)
     with emitter.loop(zero, count) as place:
         emitter.bind(step.axis, place)
-        emitter.add("set", None, (keys, place, emitter.value(step.expr)))
+        emitter.put(keys, place, emitter.value(step.expr))
     with emitter.loop(zero, count) as own:
-        key = emitter.add("get", dtype, (keys, own))
-        emitter.add("set", None, (before, zero, emitter.const(0, int32)))
+        key = emitter.get(keys, own)
+        emitter.put(before, zero, emitter.const(0, int32))
         with emitter.loop(zero, count) as other:
-            found = emitter.add("get", dtype, (keys, other))
-            pairs = (Value(emitter, each) for each in (found, key, other, own))
+            pairs = (Value(emitter, each) for each in (emitter.get(keys, other), key, other, own))
             is_before = goes_before(*pairs).position
-            old = emitter.add("get", int32, (before, zero))
+            old = emitter.get(before, zero)
             new = emitter.raw("add", int32, old, emitter.cast(is_before, int32))
-            emitter.add("set", None, (before, zero, new))
-        total = emitter.add("get", int32, (before, zero))
+            emitter.put(before, zero, new)
+        total = emitter.get(before, zero)
         store_position(emitter, step, emitter.cast(total, emitter.index_dtype), own)
 
 
@@ -102,16 +101,16 @@ class RadixSort:
     def take(self, cell: int, step: int) -> int:
         """Read a counter and raise it by `step`."""
         emitter = self.emitter
-        old = emitter.add("get", int32, (self.counts, cell))
+        old = emitter.get(self.counts, cell)
         new = emitter.raw("add", int32, old, step)
-        emitter.add("set", None, (self.counts, cell, new))
+        emitter.put(self.counts, cell, new)
         return old
 
     def count_bytes(self) -> None:
         """Compute the keys, and count the values of all their bytes."""
         emitter, one = self.emitter, self.emitter.const(1, int32)
         with emitter.loop(self.zero, emitter.integer(self.passes * BYTE)) as cell:
-            emitter.add("set", None, (self.counts, cell, emitter.const(0, int32)))
+            emitter.put(self.counts, cell, emitter.const(0, int32))
         with emitter.loop(self.zero, self.count) as place:
             emitter.bind(self.step.axis, place)
             key = emitter.value(self.step.expr)
@@ -124,13 +123,13 @@ class RadixSort:
         emitter = self.emitter
         first, last = (emitter.integer(n * BYTE) for n in (number, number + 1))
         total = emitter.add("array", int32, arg=1)
-        emitter.add("set", None, (total, self.zero, emitter.const(0, int32)))
+        emitter.put(total, self.zero, emitter.const(0, int32))
         with emitter.loop(first, last) as cell:
-            before = emitter.add("get", int32, (total, self.zero))
-            count = emitter.add("get", int32, (self.counts, cell))
-            emitter.add("set", None, (self.counts, cell, before))
+            before = emitter.get(total, self.zero)
+            count = emitter.get(self.counts, cell)
+            emitter.put(self.counts, cell, before)
             after = emitter.raw("add", int32, before, count)
-            emitter.add("set", None, (total, self.zero, after))
+            emitter.put(total, self.zero, after)
 
     def distribute(self, number: int) -> None:
         """Send every element to the next place of its byte value."""

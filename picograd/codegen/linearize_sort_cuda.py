@@ -97,7 +97,7 @@ class RadixTile:
     def cell(self, turn: Axis) -> tuple[int, int]:
         """Give the digit of a turn's element, and where the warp counts that digit."""
         emitter, at = self.emitter, self.emitter.axis_value(turn)
-        value = emitter.add("get", self.dtype, (self.held, at))
+        value = emitter.get(self.held, at)
         digit, mask = self.digit(value), self.is_inside(turn)
         if mask is not None:
             outside = emitter.const(DIGITS, uint32)
@@ -117,7 +117,7 @@ class RadixTile:
             before = (same & below).raw("popcount").cast(int32)
             met = Value(emitter, emitter.load(self.counters, cell))
             rank = (met + before).position
-            emitter.add("set", None, (self.ranks, emitter.axis_value(turn), rank))
+            emitter.put(self.ranks, emitter.axis_value(turn), rank)
             count = same.raw("popcount").cast(int32)
             emitter.add("warp_barrier", None)
             is_first, total = before.is_equal(0), met + count
@@ -152,11 +152,11 @@ class RadixTile:
         with emitter.axis_loop(turn, True):
             at = emitter.axis_value(turn)
             _, cell = self.cell(turn)
-            rank = emitter.add("get", int32, (self.ranks, at))
+            rank = emitter.get(self.ranks, at)
             first = emitter.load(self.counters, cell)
             moved = emitter.cast(emitter.raw("add", int32, first, rank), emitter.index_dtype)
             for array, tile in self.moved:
-                value = emitter.add("get", emitter.dtype(array), (array, at))
+                value = emitter.get(array, at)
                 emitter.store(tile, moved, value, self.is_inside(turn))
         emitter.add("barrier", None)
 
@@ -196,7 +196,7 @@ class RadixMove(RadixTile):
             with emitter.scope({self.step.axis: emitter.index(place)}):
                 emitter.scopes[-1].mask = self.is_inside(turn)
                 value = emitter.value(self.step.expr)
-            emitter.add("set", None, (self.held, emitter.axis_value(turn), value))
+            emitter.put(self.held, emitter.axis_value(turn), value)
 
     def store_count(self, total: int) -> None:
         """Store how often the thread's digit occurs in the tile."""
@@ -277,9 +277,9 @@ class RadixSort(RadixTile):
         emitter, turn = self.emitter, Axis("turn", self.turns)
         with emitter.axis_loop(turn, True):
             at, place = emitter.axis_value(turn), self.within(turn)
-            emitter.add("set", None, (self.held, at, key_of(self.block, self.step, place)))
+            emitter.put(self.held, at, key_of(self.block, self.step, place))
             position = emitter.cast(emitter.index(place), int32)
-            emitter.add("set", None, (self.positions, at, position))
+            emitter.put(self.positions, at, position)
         first, stop = emitter.integer(0), emitter.integer(self.dtype.bits)
         with emitter.loop(first, stop, DIGITS.bit_length() - 1, None) as shift:
             self.shift = Value(emitter, emitter.cast(shift, self.dtype))
@@ -290,9 +290,9 @@ class RadixSort(RadixTile):
                 at, here = emitter.axis_value(turn), emitter.index(self.within(turn))
                 for array, tile in self.moved:
                     value = emitter.cast(emitter.load(tile, here), emitter.dtype(array))
-                    emitter.add("set", None, (array, at, value))
+                    emitter.put(array, at, value)
         with emitter.axis_loop(turn, True):
-            position = emitter.add("get", int32, (self.positions, emitter.axis_value(turn)))
+            position = emitter.get(self.positions, emitter.axis_value(turn))
             store_position(self.block, self.step, self.within(turn), position)
 
 

@@ -28,7 +28,6 @@ from picograd.codegen.operands import cast, expr_axes, size_of
 from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import bool_, float32, int32, int64
 from picograd.errors import internal
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ops import OPS
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
@@ -376,7 +375,7 @@ def parts_of(expr: Expr) -> Parts | None:
     if not is_difference or less.dtype.bits != 32:
         return None
     score, peak = less.args
-    base = ELEMENTWISE[inner.op].numpy(1.0)  # type: ignore[misc]
+    base = OPS[inner.op].numpy(1.0)  # type: ignore[misc]
     return score, peak, total, float(base)
 
 

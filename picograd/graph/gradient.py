@@ -19,11 +19,10 @@ from picograd.errors import GradientError, internal
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
-from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, NUMBERS, Role, ops_of
 from picograd.helpers import paused_collection
 from picograd.late_methods import dataclass
 
-EXPONENTIALS = {name for name, row in OPS.items() if row.is_exponential}
 SUMS, PRODUCTS = ops_of(Role.REDUCE), ops_of(Role.CONTRACT)
 MOST = 8  # values looked at in a graph
 

@@ -26,7 +26,6 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import DTypeError
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, Op
 from picograd.graph.shape import (
     ConvSpec,
@@ -150,7 +149,7 @@ class Node:
 
     def of_complex(self, op: str, *others: "Node") -> "Node":
         """Apply an op to complex nodes: it is recorded in real arithmetic."""
-        row = ELEMENTWISE[op]
+        row = OPS[op]
         if row.of_complex is None:
             text = f"is not defined for {self.dtype.name}"
             raise DTypeError(op, text, "take .real, .imag or .abs() of it")
@@ -189,7 +188,7 @@ class Node:
         """Apply an elementwise op with one input."""
         if self.dtype.kind == "complex":
             return self.of_complex(op)
-        dtype = ELEMENTWISE[op].dtype_rule.result(self.dtype)
+        dtype = OPS[op].dtype_rule.result(self.dtype)
         node = Node(op, (self,), None, self.shape, dtype, self.device)
         return fold_constant(node) if self.op in NUMBERS else node
 
@@ -199,7 +198,7 @@ class Node:
             other = self.const_like(other)
         if self.dtype.kind == "complex":
             return self.of_complex(op, other)
-        row = ELEMENTWISE[op]
+        row = OPS[op]
         dtype, (left, right) = row.dtype_rule.result(self.dtype), row.identities
         is_number = self.op in NUMBERS
         if other.op in NUMBERS:
@@ -500,7 +499,7 @@ def fold_constant(node: Node) -> Node:
         return constant(made, node.shape, node.dtype, node.device)
     arrays = [convert(source.arg, source.dtype) for source in node.inputs]
     with np.errstate(all="ignore"):
-        value = ELEMENTWISE[node.op].numpy(*arrays)  # type: ignore[misc]
+        value = OPS[node.op].numpy(*arrays)  # type: ignore[misc]
         if node.dtype.kind in ("int", "uint"):  # wrap as the dtype does
             value = np.asarray(value).astype(node.dtype.numpy)
     number = np.asarray(value).item()

@@ -264,6 +264,7 @@ MOVING: set[str] = set()  # ops with starts
 MOVES: set[str] = set()  # views of all elements, in another order or shape
 SHOWING: set[str] = set()  # views
 PASSING: set[str] = set()  # ops that gradients flow through
+EXPONENTIALS: set[str] = set()  # whose value at a difference is a quotient of values
 
 
 def table(*rows: Op) -> dict[str, Op]:
@@ -279,6 +280,8 @@ def table(*rows: Op) -> dict[str, Op]:
                 MOVES.add(row.name)
         if row.is_differentiable:
             PASSING.add(row.name)
+        if row.is_exponential:
+            EXPONENTIALS.add(row.name)
     return {row.name: row for row in rows}
 
 

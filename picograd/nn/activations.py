@@ -44,6 +44,22 @@ class Activation(Family):
         return self.function(input, self.inplace)
 
 
+class Adjusted(Activation):
+    """This class is the base of those whose function takes `settings` of the class before that."""
+
+    settings: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **own: Any) -> None:
+        """Show the settings by their names."""
+        super().__init_subclass__(**own)
+        cls._shown = ", ".join(f"{name}={{self.{name}}}" for name in cls.settings)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function of the class."""
+        values = [getattr(self, name) for name in self.settings]
+        return self.function(input, *values, self.inplace)
+
+
 def whole_or_none(module: Any, dim: Any) -> Any:
     """Check the axis of a module that is given no other option; a tensor is for its call."""
     if isinstance(dim, Tensor):
@@ -100,7 +116,7 @@ class ReLU6(Activation, function=functional.relu6):
     min_val, max_val = 0.0, 6.0
 
 
-class LeakyReLU(Activation):
+class LeakyReLU(Adjusted, function=functional.leaky_relu, settings=("negative_slope",)):
     """This class computes x where positive, else negative_slope * x.
 
     >>> from picograd import Tensor, nn
@@ -108,15 +124,9 @@ class LeakyReLU(Activation):
     [-0.5, 0.0, 2.0]
     """
 
-    _shown = "negative_slope={self.negative_slope}"
-
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         self.negative_slope = negative_slope
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the leaky ReLU to each element."""
-        return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
 
 class PReLU(Module):
@@ -171,7 +181,7 @@ class RReLU(Activation):
         return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class ELU(Activation):
+class ELU(Adjusted, function=functional.elu, settings=("alpha",)):
     """This class computes x where positive, else alpha * (exp(x) - 1).
 
     >>> from picograd import Tensor, nn
@@ -179,18 +189,12 @@ class ELU(Activation):
     [-0.6321..., 0.0, 2.0]
     """
 
-    _shown = "alpha={self.alpha}"
-
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply ELU to each element."""
-        return functional.elu(input, self.alpha, self.inplace)
 
-
-class CELU(Activation):
+class CELU(Adjusted, function=functional.celu, settings=("alpha",)):
     """This class computes max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 
     >>> from picograd import Tensor, nn
@@ -198,15 +202,9 @@ class CELU(Activation):
     [-0.6321..., 0.0, 2.0]
     """
 
-    _shown = "alpha={self.alpha}"
-
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha = alpha
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply CELU to each element."""
-        return functional.celu(input, self.alpha, self.inplace)
 
 
 class SELU(Activation, function=functional.selu):
@@ -272,7 +270,7 @@ class Hardsigmoid(Activation, function=functional.hardsigmoid):
     """
 
 
-class Hardtanh(Activation):
+class Hardtanh(Adjusted, function=functional.hardtanh, settings=("min_val", "max_val")):
     """This class limits values to [min_val, max_val].
 
     >>> from picograd import Tensor, nn
@@ -280,16 +278,10 @@ class Hardtanh(Activation):
     [-1.0, 0.5, 1.0]
     """
 
-    _shown = "min_val={self.min_val}, max_val={self.max_val}"
-
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Limit each element."""
-        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
 class Softplus(Module):
@@ -347,7 +339,7 @@ class Tanhshrink(Plain, function=functional.tanhshrink):
     """
 
 
-class Threshold(Activation):
+class Threshold(Adjusted, function=functional.threshold, settings=("threshold", "value")):
     """This class replaces elements up to a threshold by a value.
 
     >>> from picograd import Tensor, nn
@@ -355,16 +347,10 @@ class Threshold(Activation):
     [9.0, 9.0, 2.0]
     """
 
-    _shown = "threshold={self.threshold}, value={self.value}"
-
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self.threshold = threshold
         self.value = value
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Replace elements."""
-        return functional.threshold(input, self.threshold, self.value, self.inplace)
 
 
 class Tanh(Plain, function=functional.tanh):

@@ -9,11 +9,10 @@ from picograd.dtype import accumulate_dtype
 from picograd.errors import DTypeError, ShapeError
 from picograd.tensor.core.annotations import DTypeLike
 from picograd.tensor.core.arguments import need_tensor, promoted
-from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import apart
-from picograd.tensor.core.together import together
+from picograd.tensor.core.together import in_functional, together
 from picograd.tensor.network.activation_functions import implicit_axis
 from picograd.tensor.tensor import Tensor
 
@@ -44,9 +43,7 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | Non
     return wide.log_softmax(implicit_axis(input, dim))
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute a W b + bias: (..., I), (..., J) with weight (O, I, J) -> (..., O).
 
@@ -79,9 +76,7 @@ def _clamped_norm(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
     return (size < eps).where(eps, size)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute a.b / (|a| |b|) along an axis; norms below eps count as eps.
 

@@ -26,15 +26,13 @@ from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import need_integer
 from picograd.tensor.core.recording import apply
-from picograd.tensor.core.together import together
+from picograd.tensor.core.together import in_functional, together
 from picograd.tensor.network.losses import broadcast, check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -52,9 +50,7 @@ def mse_loss(
     return _weighted("mse_loss", difference * difference, weight, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -77,9 +73,7 @@ def _weighted(op: str, loss: Tensor, weight: Tensor | None, reduction: str) -> T
     return reduce_loss(op, loss * weight, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -102,9 +96,7 @@ def smooth_l1_loss(
     return reduce_loss(op, (distance < beta).where(square, distance - 0.5 * beta), reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -128,9 +120,7 @@ def huber_loss(
     return reduce_loss(op, loss if weight is None else loss * weight, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -155,9 +145,7 @@ def kl_div(
     return reduce_loss(op, loss, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -227,9 +215,7 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 TINY = 1e-12
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -245,9 +231,7 @@ def margin_ranking_loss(
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -263,9 +247,7 @@ def hinge_embedding_loss(
     return reduce_loss("hinge_embedding_loss", loss, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Compute log(1 + exp(-y input)) for y = 1 or -1.
 
@@ -337,9 +319,7 @@ def multi_margin_loss(
     return reduce_loss(op, loss, reduction)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -377,9 +357,7 @@ def triplet_loss(
     return (near - far + margin).clamp(min=0.0)
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

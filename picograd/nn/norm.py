@@ -19,7 +19,31 @@ from picograd.tensor.public import arange
 from picograd.tensor.tensor import Tensor
 
 
-class BatchNorm(Family):
+class Affine(Family):
+    """This class is the base of layers that normalise, then scale and shift."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _begin(
+        self,
+        shape: tuple[int, ...],
+        has_weight: bool,
+        has_bias: bool,
+        device: DeviceLike | None,
+        dtype: DTypeLike | None,
+    ) -> None:
+        """Make the weight of ones and the bias of zeros, or None."""
+        self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if has_weight else None
+        has_bias = has_weight and has_bias
+        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if has_bias else None
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        init.begin_norm(self)
+
+
+class BatchNorm(Affine):
     """This class normalises each channel (axis 1) over all other axes, then scales and shifts.
 
     Training uses the batch's biased variance and moves the running mean and unbiased variance by
@@ -31,8 +55,6 @@ class BatchNorm(Family):
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -53,9 +75,7 @@ class BatchNorm(Family):
         self.affine = affine
         self.track_running_stats = track_running_stats
         shape = (num_features,)
-        self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if affine else None
-        has_bias = affine and bias
-        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if has_bias else None
+        self._begin(shape, affine, bias, device, dtype)
         buffers: list[Tensor | None] = [None, None, None]  # which programs ask for, too
         if track_running_stats:
             stats = [init.constant(shape, value, device, dtype) for value in (0.0, 1.0)]
@@ -73,7 +93,7 @@ class BatchNorm(Family):
     def reset_parameters(self) -> None:
         """Forget the running statistics, the weight and the bias."""
         self.reset_running_stats()
-        init.begin_norm(self)
+        super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise, and in training mode record the new running statistics."""
@@ -190,7 +210,14 @@ class SyncBatchNorm(BatchNorm, ranks=(2, 3, 4, 5)):
         return module
 
 
-class LayerNorm(Module):
+def read_shape(op: str, shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Read the sizes of the last axes: one, or several. Raises ShapeError."""
+    sizes = (shape,) if isinstance(shape, int) else shape
+    init.check_sizes(op, normalized_shape=sizes)
+    return tuple(sizes)
+
+
+class LayerNorm(Affine):
     """This class normalises over the last axes, whose sizes are `normalized_shape`.
 
     >>> from picograd import Tensor, nn
@@ -199,8 +226,6 @@ class LayerNorm(Module):
     """
 
     normalized_shape: tuple[int, ...]
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -211,20 +236,10 @@ class LayerNorm(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
-        init.check_sizes("LayerNorm", normalized_shape=sizes)
-        self.normalized_shape = shape = tuple(sizes)
+        self.normalized_shape = read_shape("LayerNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        place = (device, dtype)
-        self.weight = self.bias = None
-        if elementwise_affine:
-            self.weight = Parameter(init.constant(shape, 1.0, *place))
-            self.bias = Parameter(init.constant(shape, 0.0, *place)) if bias else None
-
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        init.begin_norm(self)
+        self._begin(self.normalized_shape, elementwise_affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise, scale and shift."""
@@ -237,7 +252,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, {affine}, bias={self.bias is not None}"
 
 
-class GroupNorm(Module):
+class GroupNorm(Affine):
     """This class normalises each sample over groups of channels (Wu and He, 2018).
 
     (B, C, *S) -> the same shape.
@@ -246,9 +261,6 @@ class GroupNorm(Module):
     >>> nn.GroupNorm(2, 4)(Tensor.ones(1, 4, 3)).shape
     (1, 4, 3)
     """
-
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -269,14 +281,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        place, shape = (device, dtype), (num_channels,)
-        self.weight = Parameter(init.constant(shape, 1.0, *place)) if affine else None
-        has_bias = affine and bias
-        self.bias = Parameter(init.constant(shape, 0.0, *place)) if has_bias else None
-
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        init.begin_norm(self)
+        self._begin((num_channels,), affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise, scale and shift."""
@@ -371,6 +376,7 @@ class RMSNorm(Module):
     [[1.0, -1.0]]
     """
 
+    _shown = "{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
     normalized_shape: tuple[int, ...]
 
     def __init__(
@@ -381,9 +387,7 @@ class RMSNorm(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
-        init.check_sizes("RMSNorm", normalized_shape=sizes)
-        self.normalized_shape = shape = tuple(sizes)
+        self.normalized_shape = shape = read_shape("RMSNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self.weight: Parameter | None = None
@@ -398,11 +402,6 @@ class RMSNorm(Module):
         """Divide and scale."""
         need_tensor("RMSNorm", x)
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        affine = f"elementwise_affine={self.elementwise_affine}"
-        return f"{self.normalized_shape}, eps={self.eps}, {affine}"
 
 
 class LocalResponseNorm(Module):

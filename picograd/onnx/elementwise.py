@@ -26,7 +26,10 @@ TWO = {
     "Xor": "logical_xor", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
     "BitwiseXor": "bitwise_xor",
 }  # fmt: skip
-PLAIN = {"Softplus": "softplus", "Softsign": "softsign", "Mish": "mish", "HardSwish": "hardswish"}
+PLAIN = {  # functions of `nn.functional`, whose options are the attributes
+    "Softplus": "softplus", "Softsign": "softsign", "Mish": "mish", "HardSwish": "hardswish",
+    "Elu": "elu", "Celu": "celu", "Gelu": "gelu",
+}  # fmt: skip
 LARGEST_E5M2 = 57344.0
 SOME = {"Sum": Tensor.add, "Max": Tensor.maximum, "Min": Tensor.minimum}
 
@@ -38,7 +41,7 @@ for each, method in TWO.items():
 for each, function in SOME.items():
     operator(each)(lambda *xs, function=function: functools.reduce(function, xs))
 for each, method in PLAIN.items():
-    operator(each)(lambda x, method=method: getattr(functional, method)(x))
+    operator(each)(lambda x, method=method, **options: getattr(functional, method)(x, **options))
 
 
 @operator("Identity")
@@ -110,29 +113,11 @@ def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     return functional.leaky_relu(x, alpha)
 
 
-@operator("Elu")
-def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """Exponential linear unit."""
-    return functional.elu(x, alpha)
-
-
-@operator("Celu")
-def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """Continuously differentiable exponential linear unit."""
-    return functional.celu(x, alpha)
-
-
 @operator("Selu")
 def selu(x: Tensor, alpha: float = 1.67326319217681884765625,
          gamma: float = 1.05070102214813232421875) -> Tensor:  # fmt: skip
     """Scaled exponential linear unit."""
     return functional.elu(x, alpha) * gamma
-
-
-@operator("Gelu")
-def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit."""
-    return functional.gelu(x, approximate=approximate)
 
 
 @operator("Swish")

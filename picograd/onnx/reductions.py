@@ -81,45 +81,22 @@ def arg_extreme(
     return x.shape[axis] - 1 - getattr(x.flip(axis), method)(axis, bool(keepdims))
 
 
-@operator("Softmax", since=13)
-def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """Exponentials over their sum."""
-    return x.softmax(axis)
-
-
-@operator("LogSoftmax", since=13)
-def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """Logarithm of the softmax."""
-    return x.log_softmax(axis)
-
-
-@operator("Softmax")
-def softmax_before(x: Tensor, axis: int = 1) -> Tensor:
-    """Softmax over an axis and all after it."""
-    return as_matrix(x, axis).softmax(1).reshape(x.shape)
-
-
-@operator("LogSoftmax")
-def log_softmax_before(x: Tensor, axis: int = 1) -> Tensor:
-    """Logarithm of the softmax over an axis and all after it."""
-    return as_matrix(x, axis).log_softmax(1).reshape(x.shape)
-
-
-@operator("Hardmax", since=13)
-def hardmax(x: Tensor, axis: int = -1) -> Tensor:
+def hardmax(x: Tensor, axis: int) -> Tensor:
     """1 at the first of the largest elements, 0 elsewhere."""
     return (places_along(x.shape[axis], axis, x.ndim) == x.argmax(axis, True)).to(x.dtype)
-
-
-@operator("Hardmax")
-def hardmax_before(x: Tensor, axis: int = 1) -> Tensor:
-    """Hardmax over an axis and all after it."""
-    return hardmax(as_matrix(x, axis), 1).reshape(x.shape)
 
 
 def as_matrix(x: Tensor, axis: int) -> Tensor:
     """Make a matrix: the axes before `axis` are the rows."""
     return x.reshape(math.prod(x.shape[: axis % max(x.ndim, 1)]), -1)
+
+
+NORMALISED = {"Softmax": Tensor.softmax, "LogSoftmax": Tensor.log_softmax, "Hardmax": hardmax}
+for each, function in NORMALISED.items():  # before opset 13 over an axis and all after it
+    operator(each, since=13)(lambda x, axis=-1, function=function: function(x, axis))
+    operator(each)(
+        lambda x, axis=1, function=function: function(as_matrix(x, axis), 1).reshape(x.shape)
+    )
 
 
 @operator("CumSum")

@@ -240,7 +240,10 @@ class CpuDevice(Device):
             library = self.machine.load(binary, (code.entry,))
         except RuntimeError as error:
             problem = f"the object of kernel {code.name} cannot be loaded: {error}"
-            raise DeviceError("load", problem, "empty the cache folder") from None
+            fix = "empty the cache folder"
+            if "undefined symbol" in str(error):  # of an op that somebody added
+                fix = "give the op a formula in codegen/polynomial.py: C's library has none"
+            raise DeviceError("load", problem, fix) from None
         self.runner.reserve_scratch(code.scratch_bytes)
         workspaces = self.workspaces.own(code)
         nbytes = loaded_bytes(binary) + len(code.source)

@@ -16,12 +16,9 @@ copied so that its rows begin where lines of a GPU's cache do (`repack_work`)?
 from collections.abc import Sequence
 from enum import Enum
 
-from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.target import Target
-
-COSTS = {name: row.cost for name, row in OPS.items()}
 
 OPERATION_LIMIT = 30  # operations that are rather stored than repeated for many elements
 LOAD_BYTES = 4  # of an element of most arrays

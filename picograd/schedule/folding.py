@@ -20,11 +20,10 @@ from itertools import chain
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule.cost import COSTS
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
 from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
-from picograd.schedule.loop import Compute, Expr, Part, Slot, rewrite, walk
+from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.views import MOST_PIECES
 from picograd.target import Target
@@ -332,7 +331,7 @@ def kernel_of(
         count = len(part.computes)
         exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
-        operations = sum(COSTS.get(e.op, 0) for e in exprs)
+        operations = count_operations(exprs)
         if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
             return None
     if not touched.isdisjoint(stored):

@@ -12,7 +12,7 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.errors import check
-from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.row import OPS
 from picograd.helpers import lying_along
 from picograd.schedule import loop
 from picograd.schedule.index import Axis, Index, axes_of, evaluate
@@ -321,7 +321,7 @@ def join_mask(masks: dict[int, Array], child: loop.Expr, mask: Array) -> None:
 
 def elementwise(expr: loop.Expr, args: list[Array]) -> Array:
     """Apply one row of the op table, in the precision of its dtype."""
-    row = ELEMENTWISE[expr.op]
+    row = OPS[expr.op]
     if row.reinterpret is not None:
         return row.reinterpret(args[0], expr.args[0].dtype, expr.dtype)
     check(row.numpy is not None, f"no meaning for {expr.op}")

@@ -5,7 +5,6 @@ from math import prod
 
 from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.conv_forms import is_weight_gradient
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.schedule.cost import FEW_CHANNELS, FEW_PRODUCTS, OperandWork, machine, operand_work
@@ -127,7 +126,7 @@ def is_own_map(operand: Facts, base: Facts) -> bool:
 
     Floats of 16 bits are stored: that rounds them.
     """
-    if base.is_loaded or base.node.op not in ELEMENTWISE or base.node.dtype.is_narrow_float:
+    if base.is_loaded or not base.node.row.is_elementwise or base.node.dtype.is_narrow_float:
         return False
     facts = operand
     while facts is not base and facts.kernels == 1:

@@ -18,10 +18,9 @@ from itertools import chain, repeat
 
 from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
+from picograd.graph.row import EXPONENTIALS, SHOWING
 from picograd.schedule.group import Facts
-from picograd.schedule.readers import PASSING
 from picograd.schedule.score_boxes import streamed
-from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_sum, replaced
 from picograd.target import Target
@@ -80,7 +79,7 @@ def is_rounded(facts: Facts, read_by: Mapping[int, Sequence[Facts]]) -> bool:
     if node.dtype is bfloat16:
         return node.row.keeps_value
     others = read_by.get(facts.number, ())
-    is_through = is_sum(node) or node.op in PASSING
+    is_through = is_sum(node) or node.op in SHOWING
     return is_through and bool(others) and all(is_rounded(each, read_by) for each in others)
 
 

@@ -307,6 +307,11 @@ def walk(root: Expr) -> list[Expr]:
     return order
 
 
+def count_operations(exprs: Iterable[Expr]) -> int:
+    """Count the simple scalar operations of an element, by the costs of the op table."""
+    return sum(OPS[expr.op].cost for expr in exprs if expr.op in OPS)
+
+
 def indices_of(expr: Expr) -> tuple[Index, ...]:
     """Every Index an expression node carries itself."""
     if expr.op == "load":

@@ -22,11 +22,11 @@ from typing import Any
 from picograd.dtype import float16, float32
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
 from picograd.schedule.score_boxes import streamed_nodes
-from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE
+from picograd.schedule.scores import LEAST_SIDE
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_product, number_of, replaced
 from picograd.target import Target

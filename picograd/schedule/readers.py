@@ -11,13 +11,12 @@ is a sink for those below it. One walk from the outputs down.
 from collections.abc import Collection, Sequence
 from math import prod
 
-from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
-from picograd.graph.ops import OPS
+from picograd.graph.row import SHOWING, Role, ops_of
 from picograd.schedule.group import PRODUCTS, Facts, Sink
 from picograd.schedule.views import dimension_map, is_window
 
-PASSING = {name for name, row in OPS.items() if row.view is not None}  # that show their input
+ELEMENTWISE = ops_of(Role.ELEMENTWISE)
 
 
 def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
@@ -61,6 +60,6 @@ def rows_of_taps(facts: Facts) -> float:
 
 def passes(node: Node) -> bool:
     """Tell whether a product that reads a node reads its input from memory: a view, or wider."""
-    if node.op in PASSING:
+    if node.op in SHOWING:
         return True
     return node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits

@@ -27,7 +27,7 @@ from itertools import product as choices
 from picograd.graph.conv_few import ALIGNED, FEW, cut_to, padded_to
 from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node, is_renaming
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
@@ -44,7 +44,7 @@ from picograd.schedule.channels_last import (
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work, saves_boxes
 from picograd.schedule.group import PRODUCTS, Group
 from picograd.schedule.index import Axis, Index, axis_index, flatten
-from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
+from picograd.schedule.scores import MOST_DEPTH
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, view_source
 from picograd.schedule.views import Order, dimension_map, followed_order

@@ -27,7 +27,7 @@ from picograd.graph.axes import NoRule
 from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
@@ -55,7 +55,7 @@ from picograd.schedule.score_sinks import (
     outer_reads,
     sum_rows,
 )
-from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, lone_axis
+from picograd.schedule.scores import LEAST_SIDE, lone_axis
 from picograd.schedule.values import facts_of
 from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views

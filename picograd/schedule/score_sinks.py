@@ -23,12 +23,12 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import field
 
 from picograd.dtype import bool_
-from picograd.graph.row import Role
+from picograd.graph.row import EXPONENTIALS, Role
 from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, Region, Sink, find_regions, lone_axis
+from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis
 from picograd.schedule.viewindex import view_source
 
 NO_LIMIT = 1 << 31

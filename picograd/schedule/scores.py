@@ -17,8 +17,7 @@ region, so that views of scores are only other indices.
 from collections.abc import Collection, Container, Sequence
 from dataclasses import field
 
-from picograd.graph.ops import OPS
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
@@ -38,7 +37,6 @@ from picograd.schedule.views import dimension_map
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
 LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors, on a CPU
 CONTRACTIONS = ops_of(Role.CONTRACT)
-EXPONENTIALS = {name for name, row in OPS.items() if row.is_exponential}
 Sides = tuple[frozenset[Axis], frozenset[Axis]]
 
 

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
+from picograd.graph.row import EXPONENTIALS
 from picograd.schedule.repack import BETWEEN, LEAST, permutation_of, sizes_of
-from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.viewindex import SOURCES
 from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, shorter_sums, wide
 from picograd.target import Target

@@ -11,7 +11,6 @@ from picograd.tensor.indexing import partial_writes as partial_writes
 from picograd.tensor.indexing import writing as writing
 from picograd.tensor.linalg import decompositions as decompositions
 from picograd.tensor.linalg import fourier as fourier
-from picograd.tensor.linalg import methods_product as methods_product
 from picograd.tensor.linalg import products as products
 from picograd.tensor.linalg import systems as systems
 from picograd.tensor.making import dense_storage as dense_storage
@@ -21,7 +20,6 @@ from picograd.tensor.making import tensors_like as tensors_like
 from picograd.tensor.math import arithmetic as arithmetic
 from picograd.tensor.math import complex_functions as complex_functions
 from picograd.tensor.math import gamma as gamma
-from picograd.tensor.math import methods_elementwise as methods_elementwise
 from picograd.tensor.math import methods_operator as methods_operator
 from picograd.tensor.math import primitives as primitives
 from picograd.tensor.math import special as special
@@ -41,7 +39,6 @@ from picograd.tensor.reductions import statistics as statistics
 from picograd.tensor.shaping import assembling as assembling
 from picograd.tensor.shaping import axis_formulas as axis_formulas
 from picograd.tensor.shaping import joining as joining
-from picograd.tensor.shaping import methods_assemble as methods_assemble
 from picograd.tensor.shaping import methods_movement as methods_movement
 from picograd.tensor.shaping import movement as movement
 from picograd.tensor.shaping import resizing as resizing

@@ -97,28 +97,16 @@ from picograd.tensor.core.spelling import spell_methods
 from picograd.tensor.core.subclasses import adopt, answer
 from picograd.tensor.indexing import choosing, indexing, masking, selecting
 from picograd.tensor.linalg import products
-from picograd.tensor.linalg.methods_product import ProductMethods
 from picograd.tensor.making import creation, distributions, random
 from picograd.tensor.making.random import Generator
-from picograd.tensor.math.methods_elementwise import ElementwiseMethods
-from picograd.tensor.math.methods_elementwise import where as where
 from picograd.tensor.math.methods_operator import OperatorMethods
+from picograd.tensor.math.methods_operator import where as where
 from picograd.tensor.methods import Methods
 from picograd.tensor.shaping import movement
-from picograd.tensor.shaping.methods_assemble import AssemblyMethods
 from picograd.tensor.shaping.methods_movement import MovementMethods
 
 
-class Tensor(
-    OperatorMethods,
-    ElementwiseMethods,
-    Methods,
-    MovementMethods,
-    ProductMethods,
-    AssemblyMethods,
-    FamilyMethods,
-    ProtocolMethods,
-):
+class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolMethods):
     """This class is a lazy tensor; see the module docstring.
 
     `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Lists of ints give
@@ -1109,9 +1097,8 @@ Recorded.kind = Tensor
 declare_tensors()
 declare_small()
 follow_plans()
-INNER = (object, Recorded, ElementwiseMethods, Methods)
+INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
-guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand
 spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
 
 

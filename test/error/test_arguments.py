@@ -100,7 +100,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "diagonal: offset must be an int, not 2.0": lambda: picograd.linalg.diagonal(X, offset=2.0),
     "arange: start must be a number, not 1j": lambda: picograd.arange(1j),
     "std: correction=1j is complex": lambda: X.std(correction=1j),
-    "inner: other must be a Tensor, not True": lambda: X.inner(True),
+    "inner: the input must be a Tensor, not bool": lambda: X.inner(True),
     "size: takes a tensor, not 3": lambda: Tensor.size(3),
     "mean: [1] is not a dtype": lambda: X.mean(dtype=[1]),
     "float(): a complex64 is no real number": lambda: float(Z[0, 0]),

@@ -3,7 +3,20 @@
 import pytest
 
 from picograd.dtype import bool_, float32, int8
-from picograd.graph.row import ANY, COMPARE, FLOAT, NUMBER, DTypeRule, Op, Role, ops_of, table
+from picograd.graph.row import (
+    ANY,
+    COMPARE,
+    EXPONENTIALS,
+    FLOAT,
+    NUMBER,
+    OPS,
+    PASSING,
+    DTypeRule,
+    Op,
+    Role,
+    ops_of,
+    table,
+)
 
 
 def test_result_dtype() -> None:
@@ -25,3 +38,16 @@ def test_row_and_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert smooth.is_differentiable and not smooth.is_elementwise
     assert table(plain, smooth) == {"twice": plain, "view": smooth}
     assert ops_of(Role.VIEW) == {"view"}
+
+
+def test_a_row_that_is_added_later_is_in_all_sets() -> None:
+    """What code asks of an op grows with the table: an op of a user's own is like any other."""
+    own = Op("own_power", Role.ELEMENTWISE, 1, FLOAT, vjp=lambda g, y, x: (g,), is_exponential=True)
+    sets = ops_of(Role.ELEMENTWISE), PASSING, EXPONENTIALS
+    table(own)
+    try:
+        assert all(own.name in each for each in sets) and OPS[own.name] is own
+    finally:
+        del OPS[own.name]
+        for each in sets:
+            each.discard(own.name)

@@ -183,6 +183,16 @@ def test_damaged_object_is_refused(device, scale):
     run_scale(device, scale(3), 3, 2.0)
 
 
+def test_a_function_that_the_library_lacks(device, scale):
+    code = scale(1)
+    call = "%unknown = call double @not_in_any_library(double %wide)\n"
+    source = code.source.replace("%a = fptrunc double %wide", f"{call}%a = fptrunc double %unknown")
+    source += "\ndeclare double @not_in_any_library(double)\n"
+    code = replace(code, source=source)
+    with pytest.raises(DeviceError, match=r"undefined symbol.* Fix: give the op a formula"):
+        device.load(code, device.compile(code))
+
+
 def test_out_of_memory():
     device = CpuDevice(1, capacity=1 << 20)
     kept = device.new_buffer(float32, 1000, "user.py:7")

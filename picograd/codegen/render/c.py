@@ -18,7 +18,7 @@ import numpy as np
 from picograd.codegen.program import RARE_FROM
 from picograd.dtype import DType
 from picograd.errors import internal
-from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.row import Role, ops_of
 from picograd.late_methods import dataclass
 
 INFIX = {  # between two operands
@@ -234,7 +234,7 @@ def convert(text: str, source: DType, to: DType, dialect: Dialect = CUDA_C) -> s
 
 def spelling_of(op: str, count: int, dialect: Dialect = CUDA_C) -> str:
     """Find the expression of an op: its row, or the library's function of its name."""
-    if op not in dialect.spelling and op not in ELEMENTWISE:
+    if op not in dialect.spelling and op not in ops_of(Role.ELEMENTWISE):
         internal(f"op {op!r} has no spelling in C")
     arguments = ", ".join(f"{{{number}}}" for number in range(count))
     return dialect.spelling.get(op, f"{op}({arguments})")

@@ -11,8 +11,8 @@ fma. Other arithmetic is rounded as written, as on every device (docs/design/000
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
+from picograd.codegen.render import llvm_rare
 from picograd.codegen.render.llvm_loops import LoopHints
-from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions, rare_of
 from picograd.codegen.render.llvm_types import (
     in_turn,
     literal,
@@ -78,8 +78,8 @@ class Renderer:
         self.open: list[tuple[str, int]] = []
         self.hints = LoopHints(self.instructions)
         rare = [instr for instr in self.instructions if instr.op == "rare"]
-        self.rare_ops = list(dict.fromkeys(map(rare_of, rare)))
-        self.declares |= rare_declarations(self.rare_ops)
+        self.rare_ops = list(dict.fromkeys(map(llvm_rare.rare_of, rare)))
+        self.declares |= llvm_rare.rare_declarations(self.rare_ops)
 
     # -- the module -------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Renderer:
             'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }',
             *self.hints.lines,
         ]
-        parts += rare_functions(self.rare_ops)
+        parts += llvm_rare.rare_functions(self.rare_ops)
         return "\n".join(parts) + "\n"
 
     def entry(self, parameters: list[str]) -> list[str]:
@@ -443,15 +443,16 @@ class Renderer:
                 return self.text[instr.args[0]]
             name = f"llvm.abs.{mangled(dtype, instr.lanes)}"
             return self.call(number, name, vector, [args[0], "i1 false"])
-        if instr.op not in FLOAT_INTRINSICS:  # float64 tanh, erf, ...: libm's function of that name
-            check(dtype.bits == 64 and instr.lanes == 1, f"{instr.op} of {dtype.name}")
-            return self.call(number, instr.op, vector, args)
+        if instr.op not in FLOAT_INTRINSICS:
+            self.declares[llvm_rare.library_declaration(instr.op, len(args))] = None
+            self.lines += [f"  {line}" for line in llvm_rare.library_lines(number, instr, args)]
+            return f"%v{number}"
         name = f"llvm.{FLOAT_INTRINSICS[instr.op]}.{mangled(dtype, instr.lanes)}"
         return self.call(number, name, vector, args)
 
     def rare(self, number: int, instr: Instr) -> str:
         """Call the function of one element, with the names of its variants, or the variant."""
-        self.emit(rare_call(number, instr, [self.of(a) for a in instr.args]))
+        self.emit(llvm_rare.rare_call(number, instr, [self.of(a) for a in instr.args]))
         return f"%v{number}"
 
     def cast(self, number: int, instr: Instr) -> str:

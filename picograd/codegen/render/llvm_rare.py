@@ -1,6 +1,7 @@
-"""LLVM IR text of `rare` instructions: a library function where a gauge is large, for those lanes.
+"""LLVM IR text of calls of the C library: the functions of float64, whose results are rounded once.
 
-The function is the one of float64, whose result is rounded once.
+An operation that has no other spelling calls one for each lane (`library_lines`). A `rare`
+instruction calls one where a gauge is large, for those lanes.
 
 The loop vectoriser turns a call of the scalar function `@rare_sin_f32` into a call of one of its
 vector variants, which the attribute "vector-function-abi-variant" names. A variant tests all lanes
@@ -17,6 +18,36 @@ from picograd.dtype import DType, float64
 LANES = (2, 4, 8, 16, 32)  # the vectoriser may choose any
 LIBRARY = {"remainder": "fmod"}  # where its name is another
 Rare = tuple[str, DType, int]  # an operation, its dtype, and arguments: gauge, usual and operands
+
+
+def library_declaration(op: str, count: int) -> str:
+    """Declare the library's function of an operation with so many operands."""
+    return f"declare double @{LIBRARY.get(op, op)}({', '.join(['double'] * count)})"
+
+
+def library_lines(number: int, instr: Instr, args: Sequence[str]) -> Iterator[str]:
+    """Call the library's function of float64, lane by lane, and round its values."""
+    dtype, lanes = instr.dtype or float64, instr.lanes
+    name, wide = LIBRARY.get(instr.op, instr.op), type_name(float64, lanes)
+    found = f"%v{number}" if dtype is float64 else f"%wide{number}"
+    if dtype is not float64:
+        for place, operand in enumerate(args):
+            yield f"%w{number}.{place} = fpext {operand} to {wide}"
+        args = [f"{wide} %w{number}.{place}" for place in range(len(args))]
+    result = f"{wide} poison"
+    for lane in range(lanes) if lanes > 1 else ():
+        at = f"{number}.{lane}"
+        for place, operand in enumerate(args):
+            yield f"%e{at}.{place} = extractelement {operand}, i64 {lane}"
+        inside = ", ".join(f"double %e{at}.{place}" for place in range(len(args)))
+        yield f"%c{at} = call double @{name}({inside})"
+        whole = found if lane == lanes - 1 else f"%i{at}"
+        yield f"{whole} = insertelement {result}, double %c{at}, i64 {lane}"
+        result = f"{wide} {whole}"
+    if lanes == 1:
+        yield f"{found} = call double @{name}({', '.join(args)})"
+    if dtype is not float64:
+        yield f"%v{number} = fptrunc {wide} {found} to {type_name(dtype, lanes)}"
 
 
 def rare_name(rare: Rare) -> str:
@@ -153,8 +184,7 @@ def rare_declarations(rares: Sequence[Rare]) -> dict[str, None]:
     """Declare what the functions call."""
     lines = []
     for op, dtype, count in rares:
-        inside = ", ".join(["double"] * max(count - 2, 1))
-        lines.append(f"declare double @{LIBRARY.get(op, op)}({inside})")
+        lines.append(library_declaration(op, max(count - 2, 1)))
         for lanes in (1, *LANES):
             vector, bits = type_name(dtype, lanes), f"f{dtype.bits}"
             suffix = bits if lanes == 1 else f"v{lanes}{bits}"

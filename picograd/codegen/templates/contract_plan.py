@@ -23,7 +23,6 @@ from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.cost import COSTS
 from picograd.schedule.index import (
     Axis,
     Index,
@@ -33,7 +32,7 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
-from picograd.schedule.loop import Expr, const, indices_of, walk
+from picograd.schedule.loop import Expr, const, count_operations, indices_of, walk
 from picograd.target import Target
 
 SHORT, FARTHEST = 11, 4  # elements: taps that are no run, between windows that are one
@@ -306,7 +305,7 @@ def reads_along(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) -> 
 
 def packed_operations(expr: Expr) -> int:
     """Operations of packing an element that are more than moving it."""
-    return sum(COSTS.get(node.op, 0) for node in walk(expr) if node.op not in MOVING)
+    return count_operations(node for node in walk(expr) if node.op not in MOVING)
 
 
 def counts(low: int, high: int) -> list[int]:

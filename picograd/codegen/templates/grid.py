@@ -7,7 +7,7 @@ from picograd.codegen.cuts import compares_counts
 from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
-from picograd.schedule.cost import COSTS, OPERATION_LIMIT
+from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.index import (
     Axis,
     Div,
@@ -28,6 +28,7 @@ from picograd.schedule.loop import (
     Runs,
     Scan,
     const,
+    count_operations,
     dynamics_of,
     indices_of,
     rewrite,
@@ -216,7 +217,7 @@ def spread_lanes(part: Part, axes: Sequence[Axis], lanes: int, threads: int) -> 
     expressions: dict[int, Expr] = {}
     for compute in part.computes:
         expressions |= {id(each): each for each in walk(compute.body)}
-    work = sum(COSTS.get(each.op, 0) for each in expressions.values())
+    work = count_operations(expressions.values())
     points = product(axis.size for axis in axes)
     while lanes > 1 and work > OPERATION_LIMIT and points < lanes * threads:
         lanes //= 2

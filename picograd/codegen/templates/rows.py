@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import balanced, guard, in_piece, loads_apart, rebind
-from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
+from picograd.codegen.templates.threads import Threads, is_expensive, loads_free_of
 from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
@@ -237,8 +237,7 @@ class Rows:
         for number, compute in enumerate(self.part.computes):
             is_used = uses[number] + bool(compute.store) > 1
             if self.level(compute) == "elem" and is_used:
-                ops = {e.op for e in walk(compute.body)}
-                if self.threads or ops & EXPENSIVE:
+                if self.threads or any(is_expensive(e.op) for e in walk(compute.body)):
                     found.add(number)
         return {n for n in found if self.fits(self.part.computes[n])}
 

@@ -7,7 +7,7 @@ Whether the elements are kept, or computed in each pass after all, is for the ro
 
 from dataclasses import replace
 
-from picograd.codegen.templates.threads import EXPENSIVE
+from picograd.codegen.templates.threads import is_expensive
 from picograd.schedule.index import Axis, axes_of
 from picograd.schedule.loop import Compute, Expr, Part, rewrite, walk
 
@@ -48,7 +48,7 @@ def dear_parts(part: Part, compute: Compute, least: int) -> list[Expr]:
         return []
     found = []
     for expr in order:
-        is_dear = expr.op in EXPENSIVE
+        is_dear = is_expensive(expr.op)
         if is_dear or (least and is_held(part, expr, least)):
             found.append(expr)
     return found

@@ -3,19 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from picograd.codegen.layout import Blocked
+from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of
 from picograd.schedule.loop import Expr, dynamics_of
 
-# Rather kept for every element of a row than computed again in each pass over it.
-EXPENSIVE = {
-    "exp", "log", "sin", "cos", "tanh", "erf", "pow", "sqrt", "rsqrt", "div",
-    "portable_log", "portable_exp", "portable_cos_turn",
-    "quick_exp2", "exp2", "expm1", "log2", "log10", "log1p",
-    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-    "erfc", "atan2", "hypot", "logaddexp", "sigmoid", "silu",
-}  # fmt: skip
+EXPENSIVE, EXPENSIVE_WHOLE = 2, 4  # costs of ops on floats alone, and on integers, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +77,11 @@ def loads_free_of(body: Expr, axes: Sequence[Axis]) -> Iterator[Expr]:
 def is_free_of(index: Index, axes: Sequence[Axis]) -> bool:
     """Tell whether an index is the same along some axes, and read from no memory."""
     return not any(dynamics_of(index)) and axes_of(index).isdisjoint(axes)
+
+
+def is_expensive(op: str) -> bool:
+    """Tell whether values are rather kept for all elements of a row than computed in each pass."""
+    row = OPS.get(op)
+    if row is None or not row.is_elementwise:
+        return False
+    return row.cost >= (EXPENSIVE_WHOLE if "int" in row.dtype_rule.kinds else EXPENSIVE)

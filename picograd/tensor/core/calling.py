@@ -179,7 +179,7 @@ class Spelling:
             name = self.names[0] if name == "input" else name
             if name in self.places:
                 self.places.setdefault(other, self.places[name])
-        self.dtype = self.places.get("dtype", count)
+        self.dtype = self.places.get("dtype", sys.maxsize)
         self.takes_one = count == 1 and not self.spread
         self.plain = sys.maxsize if self.spread else min(self.most, self.dtype)
 

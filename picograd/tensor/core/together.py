@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
-from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autocast import REGIONS, listed
+from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import Recorded, apply_each, fill
 from picograd.tensor.core.repeated import repeated
 
@@ -53,6 +54,11 @@ def together(function: F) -> F:
         return apply_each(on_nodes, *operands)
 
     return call  # type: ignore[return-value]
+
+
+def in_functional(function: F) -> F:
+    """Show a function in nn.functional: recorded in one go, and one operation to autocast."""
+    return within("functional")(listed(together(function)))
 
 
 def shown_as(node: Node) -> Any:

@@ -63,24 +63,10 @@ def plain(x: Node, order: int) -> Node:
     return x.unary("isnan").where(x, value)
 
 
-def i0e_value(x: Node) -> Node:
-    """Compute exp(-|x|) I0(x)."""
-    return scaled(x, 0)
-
-
-def i1e_value(x: Node) -> Node:
-    """Compute exp(-|x|) I1(x), which is odd."""
-    return with_sign(scaled(x, 1), x)
-
-
-def i0_value(x: Node) -> Node:
-    """Compute I0(x)."""
-    return plain(x, 0)
-
-
-def i1_value(x: Node) -> Node:
-    """Compute I1(x), which is odd."""
-    return with_sign(plain(x, 1), x)
+def value(x: Node, order: int, is_scaled: bool) -> Node:
+    """Compute I(x), times exp(-|x|) if it is scaled; I1 is odd."""
+    found = scaled(x, order) if is_scaled else plain(x, order)
+    return with_sign(found, x) if order else found
 
 
 def ratio(x: Node, y: Node) -> Node:
@@ -89,24 +75,11 @@ def ratio(x: Node, y: Node) -> Node:
     return is_zero.where(x.const_like(0.5), y / is_zero.where(x.const_like(1.0), x))
 
 
-def i1_slope(x: Node, y: Node) -> Node:
-    """Compute I1' = I0 - I1 / x."""
-    return known_slope(x, i0_value, i0_slope) - ratio(x, y)
-
-
-def i0_slope(x: Node, y: Node) -> Node:
-    """Compute I0' = I1."""
-    return known_slope(x, i1_value, i1_slope)
-
-
-def i0e_slope(x: Node, y: Node) -> Node:
-    """Compute the derivative of exp(-|x|) I0(x)."""
-    return known_slope(x, i1e_value, i1e_slope) - x.unary("sign") * y
-
-
-def i1e_slope(x: Node, y: Node) -> Node:
-    """Compute the derivative of exp(-|x|) I1(x)."""
-    return known_slope(x, i0e_value, i0e_slope) - x.unary("sign") * y - ratio(x, y)
+def slope(x: Node, y: Node, order: int, is_scaled: bool) -> Node:
+    """Compute I0' = I1, or I1' = I0 - I1 / x, less sign(x) y if it is scaled."""
+    found = known_slope(x, value, slope, order=1 - order, is_scaled=is_scaled)
+    found = found - x.unary("sign") * y if is_scaled else found
+    return found - ratio(x, y) if order else found
 
 
 @recorded(in_place=True)
@@ -117,7 +90,7 @@ def i0(node: Node) -> Node:
     >>> picograd.special.i0(picograd.Tensor([0.0])).tolist()
     [1.0]
     """
-    return smooth("i0", node, i0_value, i0_slope, True)
+    return smooth("i0", node, value, slope, True, order=0, is_scaled=False)
 
 
 @within("special", is_recorded=True)
@@ -127,7 +100,7 @@ def i0e(node: Node) -> Node:
     >>> picograd.special.i0e(picograd.Tensor([0.0])).tolist()
     [1.0]
     """
-    return smooth("i0e", node, i0e_value, i0e_slope, True)
+    return smooth("i0e", node, value, slope, True, order=0, is_scaled=True)
 
 
 @within("special", is_recorded=True)
@@ -137,7 +110,7 @@ def i1(node: Node) -> Node:
     >>> picograd.special.i1(picograd.Tensor([0.0])).tolist()
     [0.0]
     """
-    return smooth("i1", node, i1_value, i1_slope, True)
+    return smooth("i1", node, value, slope, True, order=1, is_scaled=False)
 
 
 @within("special", is_recorded=True)
@@ -147,4 +120,4 @@ def i1e(node: Node) -> Node:
     >>> picograd.special.i1e(picograd.Tensor([0.0])).tolist()
     [0.0]
     """
-    return smooth("i1e", node, i1e_value, i1e_slope, True)
+    return smooth("i1e", node, value, slope, True, order=1, is_scaled=True)

@@ -67,44 +67,13 @@ def second_kind(x: Node, order: int, is_scaled: bool) -> Node:
     return above(x, 0.0).where(value, edge)
 
 
-def k0_value(x: Node) -> Node:
-    """Compute K0(x)."""
-    return second_kind(x, 0, False)
-
-
-def k1_value(x: Node) -> Node:
-    """Compute K1(x)."""
-    return second_kind(x, 1, False)
-
-
-def k0e_value(x: Node) -> Node:
-    """Compute exp(x) K0(x)."""
-    return second_kind(x, 0, True)
-
-
-def k1e_value(x: Node) -> Node:
-    """Compute exp(x) K1(x)."""
-    return second_kind(x, 1, True)
-
-
-def k0_slope(x: Node, y: Node) -> Node:
-    """Compute K0' = -K1."""
-    return -known_slope(x, k1_value, k1_slope)
-
-
-def k1_slope(x: Node, y: Node) -> Node:
-    """Compute K1' = -K0 - K1 / x."""
-    return -known_slope(x, k0_value, k0_slope) - y / x
-
-
-def k0e_slope(x: Node, y: Node) -> Node:
-    """Compute the derivative of exp(x) K0(x)."""
-    return y - known_slope(x, k1e_value, k1e_slope)
-
-
-def k1e_slope(x: Node, y: Node) -> Node:
-    """Compute the derivative of exp(x) K1(x)."""
-    return y - known_slope(x, k0e_value, k0e_slope) - y / x
+def slope(x: Node, y: Node, order: int, is_scaled: bool) -> Node:
+    """Compute K0' = -K1, or K1' = -K0 - K1 / x, and y more if it is scaled."""
+    other = known_slope(x, second_kind, slope, order=1 - order, is_scaled=is_scaled)
+    found = y - other if is_scaled else -other
+    if order == 0:
+        return found
+    return found - y / x
 
 
 @within("special", "modified_bessel_k0", is_recorded=True)
@@ -114,7 +83,7 @@ def k0(node: Node) -> Node:
     >>> picograd.special.modified_bessel_k0(Tensor([0.0])).tolist()
     [inf]
     """
-    return smooth("modified_bessel_k0", node, k0_value, k0_slope, True)
+    return smooth("modified_bessel_k0", node, second_kind, slope, True, order=0, is_scaled=False)
 
 
 @within("special", "modified_bessel_k1", is_recorded=True)
@@ -124,14 +93,24 @@ def k1(node: Node) -> Node:
     >>> picograd.special.modified_bessel_k1(Tensor([0.0])).tolist()
     [inf]
     """
-    return smooth("modified_bessel_k1", node, k1_value, k1_slope, True)
+    return smooth("modified_bessel_k1", node, second_kind, slope, True, order=1, is_scaled=False)
 
 
-def k0e(node: Node) -> Node:
-    """Compute exp(x) K0(x)."""
-    return smooth("scaled_modified_bessel_k0", node, k0e_value, k0e_slope, True)
+@within("special", "scaled_modified_bessel_k0", is_recorded=True)
+def k0e(x: Node) -> Node:
+    """Compute exp(x) K0(x).
+
+    >>> picograd.special.scaled_modified_bessel_k0(Tensor([0.0])).tolist()
+    [inf]
+    """
+    return smooth("scaled_modified_bessel_k0", x, second_kind, slope, True, order=0, is_scaled=True)
 
 
-def k1e(node: Node) -> Node:
-    """Compute exp(x) K1(x)."""
-    return smooth("scaled_modified_bessel_k1", node, k1e_value, k1e_slope, True)
+@within("special", "scaled_modified_bessel_k1", is_recorded=True)
+def k1e(x: Node) -> Node:
+    """Compute exp(x) K1(x).
+
+    >>> picograd.special.scaled_modified_bessel_k1(Tensor([0.0])).tolist()
+    [inf]
+    """
+    return smooth("scaled_modified_bessel_k1", x, second_kind, slope, True, order=1, is_scaled=True)

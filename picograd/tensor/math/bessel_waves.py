@@ -10,6 +10,7 @@ import math
 
 from picograd.graph.node import Node
 from picograd.tensor.core.function import within
+from picograd.tensor.math import bessel
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth, with_sign
 
 END = 8.0
@@ -113,46 +114,19 @@ def second_kind(x: Node, order: int) -> Node:
     return above(x, 0.0).where(value, edge)
 
 
-def j0_value(x: Node) -> Node:
-    """Compute J0(x)."""
-    return first_kind(x, 0)
+def value(x: Node, order: int, is_second: bool) -> Node:
+    """Compute J(x), of which J1 is odd, or Y(x)."""
+    if is_second:
+        return second_kind(x, order)
+    return with_sign(first_kind(x, order), x) if order else first_kind(x, order)
 
 
-def j1_value(x: Node) -> Node:
-    """Compute J1(x), which is odd."""
-    return with_sign(first_kind(x, 1), x)
-
-
-def y0_value(x: Node) -> Node:
-    """Compute Y0(x)."""
-    return second_kind(x, 0)
-
-
-def y1_value(x: Node) -> Node:
-    """Compute Y1(x)."""
-    return second_kind(x, 1)
-
-
-def j0_slope(x: Node, y: Node) -> Node:
-    """Compute J0' = -J1."""
-    return -known_slope(x, j1_value, j1_slope)
-
-
-def j1_slope(x: Node, y: Node) -> Node:
-    """Compute J1' = J0 - J1 / x, where J1 / x is 1/2 at 0."""
-    is_zero = x.binary("equal", 0.0)
-    share = is_zero.where(x.const_like(0.5), y / is_zero.where(x.const_like(1.0), x))
-    return known_slope(x, j0_value, j0_slope) - share
-
-
-def y0_slope(x: Node, y: Node) -> Node:
-    """Compute Y0' = -Y1."""
-    return -known_slope(x, y1_value, y1_slope)
-
-
-def y1_slope(x: Node, y: Node) -> Node:
-    """Compute Y1' = Y0 - Y1 / x."""
-    return known_slope(x, y0_value, y0_slope) - y / x
+def slope(x: Node, y: Node, order: int, is_second: bool) -> Node:
+    """Compute J0' = -J1, or J1' = J0 - J1 / x, where J1 / x is 1/2 at 0; or those of Y."""
+    other = known_slope(x, value, slope, order=1 - order, is_second=is_second)
+    if order == 0:
+        return -other
+    return other - (y / x if is_second else bessel.ratio(x, y))
 
 
 @within("special", "bessel_j0", is_recorded=True)
@@ -162,7 +136,7 @@ def j0(node: Node) -> Node:
     >>> picograd.special.bessel_j0(Tensor([0.0])).tolist()
     [1.0]
     """
-    return smooth("bessel_j0", node, j0_value, j0_slope, True)
+    return smooth("bessel_j0", node, value, slope, True, order=0, is_second=False)
 
 
 @within("special", "bessel_j1", is_recorded=True)
@@ -172,7 +146,7 @@ def j1(node: Node) -> Node:
     >>> picograd.special.bessel_j1(Tensor([0.0])).tolist()
     [0.0]
     """
-    return smooth("bessel_j1", node, j1_value, j1_slope, True)
+    return smooth("bessel_j1", node, value, slope, True, order=1, is_second=False)
 
 
 @within("special", "bessel_y0", is_recorded=True)
@@ -182,7 +156,7 @@ def y0(node: Node) -> Node:
     >>> picograd.special.bessel_y0(Tensor([0.0])).tolist()
     [-inf]
     """
-    return smooth("bessel_y0", node, y0_value, y0_slope, True)
+    return smooth("bessel_y0", node, value, slope, True, order=0, is_second=True)
 
 
 @within("special", "bessel_y1", is_recorded=True)
@@ -192,4 +166,4 @@ def y1(node: Node) -> Node:
     >>> picograd.special.bessel_y1(Tensor([0.0])).tolist()
     [-inf]
     """
-    return smooth("bessel_y1", node, y1_value, y1_slope, True)
+    return smooth("bessel_y1", node, value, slope, True, order=1, is_second=True)

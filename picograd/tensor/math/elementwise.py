@@ -206,6 +206,19 @@ def unary(op: str, node: Node) -> Node:
     return build.elementwise(op, floating(op, node))
 
 
+@recorded("round", in_place=True)
+def rounded(x: Node, *, decimals: int = 0) -> Node:
+    """Round to so many decimals, halves to even.
+
+    >>> Tensor([1.24, 2.5]).round().tolist(), Tensor([1.24]).round(decimals=1).tolist()
+    ([1.0, 2.0], [1.2000...])
+    """
+    if not isinstance(decimals, int):
+        text = f"decimals must be an int, not {decimals!r}"
+        raise DTypeError("round", text, "pass a whole number")
+    return round_decimals(x, decimals) if decimals and x.dtype.is_float else rounding("round", x)
+
+
 def rounding(op: str, node: Node) -> Node:
     """Compute floor, ceil, round or trunc; integers stay."""
     return node if node.dtype.kind in ("bool", "int", "uint") else build.elementwise(op, node)

@@ -13,7 +13,7 @@ from picograd.graph.gradient import Refused
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
-from picograd.tensor.core.function import recorded
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import Operand, floating, pair
 from picograd.tensor.math import transcendental
 from picograd.tensor.math.zeta import polygamma_of, zeta_in_double
@@ -21,9 +21,16 @@ from picograd.tensor.math.zeta import polygamma_of, zeta_in_double
 SPELT_OUT = 16  # terms of multigammaln that are each a node of their own
 
 
-def zeta(a: Operand, b: Operand) -> Node:
-    """Compute Hurwitz's zeta function of x = a and q = b."""
-    x, q = pair("zeta", a, b, floating=True)
+@within("special", is_recorded=True)
+def zeta(a: Operand, other: Operand) -> Node:
+    """Compute Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
+
+    Gradients reach `other`. Negative `other` that are no poles give NaN.
+
+    >>> round(picograd.special.zeta(picograd.Tensor([2.0]), 1.0).item(), 4)
+    1.6449
+    """
+    x, q = pair("zeta", a, other, floating=True)
     return zeta_in_double(x.cast(float64), q.cast(float64)).cast(x.dtype)
 
 
@@ -41,11 +48,17 @@ def polygamma(x: Node, n: int) -> Node:
     return polygamma_of(n, floating("polygamma", x))
 
 
-def multigammaln(node: Node, p: int) -> Node:
-    """Compute the logarithm of the multivariate gamma function of dimension p."""
+@recorded("mvlgamma", in_place=True)
+@within("special", is_recorded=True)
+def multigammaln(x: Node, p: int) -> Node:
+    """Compute the logarithm of the multivariate gamma function of dimension p.
+
+    >>> round(picograd.special.multigammaln(picograd.Tensor([2.0]), 2).item(), 4)
+    0.4516
+    """
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
         raise ValueRangeError("multigammaln", f"p is {p!r}", "use a whole number >= 1")
-    x = floating("multigammaln", node)
+    x = floating("multigammaln", x)
     total = x.const_like(p * (p - 1) / 4 * math.log(math.pi))
     if p > SPELT_OUT:
         shape = (*x.shape, p)
@@ -75,11 +88,27 @@ def incomplete(op: str, a: Operand, b: Operand) -> Node:
     return custom(value, (x, order), vjp).cast(first.dtype)
 
 
-def igamma(a: Operand, b: Operand) -> Node:
-    """Compute the regularised lower incomplete gamma function."""
-    return incomplete("igamma", a, b)
+@recorded(in_place=True)
+@within("special", "gammainc", is_recorded=True)
+def igamma(a: Operand, other: Operand) -> Node:
+    """Compute the regularised lower incomplete gamma function of a and x = other.
+
+    Computed on the host, at once; gradients reach x alone.
+
+    >>> round(picograd.special.gammainc(picograd.Tensor([1.0]), 1.0).item(), 4)
+    0.6321
+    """
+    return incomplete("igamma", a, other)
 
 
-def igammac(a: Operand, b: Operand) -> Node:
-    """Compute the regularised upper incomplete gamma function."""
-    return incomplete("igammac", a, b)
+@recorded(in_place=True)
+@within("special", "gammaincc", is_recorded=True)
+def igammac(a: Operand, other: Operand) -> Node:
+    """Compute the regularised upper incomplete gamma function of a and x = other.
+
+    Computed on the host, at once; gradients reach x alone.
+
+    >>> round(picograd.special.gammaincc(picograd.Tensor([1.0]), 1.0).item(), 4)
+    0.3679
+    """
+    return incomplete("igammac", a, other)

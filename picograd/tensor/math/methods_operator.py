@@ -4,10 +4,11 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
+from picograd.dtype import bool_
 from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
@@ -15,10 +16,10 @@ from picograd.graph.node import Node
 from picograd.graph.room import CLEARLY_FINE, check_recorded
 from picograd.graph.row import NUMBERS
 from picograd.number import given, like
-from picograd.tensor.core.annotations import Scalar, TensorLike
+from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import broadcast_both
+from picograd.tensor.core.operands import UNSET, broadcast_both
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
@@ -48,6 +49,12 @@ class OperatorMethods(Recorded):
     """This class holds the operators of `Tensor`, and their named forms."""
 
     __slots__ = ()
+
+    def where(self: Same, condition: TensorLike, other: TensorLike) -> Same:
+        """Choose: `x.where(condition, y)`; a bool tensor is the condition: `mask.where(x, y)`."""
+        if self.dtype is bool_:
+            return chosen(self, condition, other)
+        return chosen(condition, self, other)
 
     # arithmetic
 
@@ -542,3 +549,46 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
     if function in OF_NUMBERS and not isinstance(a, Recorded) and not isinstance(b, Recorded):
         a = Recorded.kind.full((), a)  # sums, products, quotients of two numbers
     return apply(function, op, a, b, *more)
+
+
+@composed()
+def dot(input: Tensor, other: TensorLike) -> Tensor:
+    """Multiply vectors or matrices, as NumPy's dot for up to two axes.
+
+    >>> Tensor([1.0, 2.0, 3.0]).dot(Tensor([1.0, 1.0, 2.0])).item()
+    9.0
+    """
+    return apply(products.dot, input, as_tensor(other, input))
+
+
+@overload
+def where(condition: TensorLike) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: TensorLike, a: TensorLike, b: TensorLike) -> Tensor: ...
+
+
+@composed(method=False)
+def where(condition: TensorLike, a: TensorLike = UNSET, b: TensorLike = UNSET) -> Any:
+    """Choose from `a` where the condition holds, else from `b`; all broadcast.
+
+    With a condition alone, the positions where it holds, one vector per axis.
+
+    >>> picograd.where(picograd.tensor([True, False, True]), Tensor([1.0, 2.0, 3.0]), 0.0).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    if b is UNSET:
+        found: Any = condition
+        return found.nonzero(as_tuple=True)
+    return chosen(condition, a, b)
+
+
+def chosen(condition: Any, a: Any, b: Any) -> Any:
+    """Choose elements; what is no tensor yet comes to the device of the others."""
+    if not isinstance(condition, Recorded):
+        like = a if isinstance(a, Recorded) else b
+        condition = Recorded.kind.of(
+            condition, device=like.device if isinstance(like, Recorded) else None
+        )
+    return apply(elementwise.where, condition, a, b)

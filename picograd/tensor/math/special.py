@@ -11,35 +11,32 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError
-from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
+from picograd.tensor.core.annotations import Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.calling import function_of
-from picograd.tensor.core.function import FUNCTIONS, MODULES, composed, within
-from picograd.tensor.core.operands import optional_dtype
+from picograd.tensor.core.function import FUNCTIONS, MODULES, within
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.math import airy as airy
 from picograd.tensor.math import arithmetic as arithmetic
 from picograd.tensor.math import bessel as bessel
-from picograd.tensor.math import bessel_decay, gamma, polynomials, transcendental
+from picograd.tensor.math import bessel_decay as bessel_decay
 from picograd.tensor.math import bessel_waves as bessel_waves
+from picograd.tensor.math import gamma, polynomials, transcendental
 from picograd.tensor.math import normal_distribution as normal_distribution
-from picograd.tensor.reductions import reduce
+from picograd.tensor.network import activation as activation
+from picograd.tensor.reductions import reduce as reduce
+from picograd.tensor.shaping import assembling as assembling
 
 # functions of `picograd` that PyTorch has here, too
-SHARED = ("digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "sinc", "xlogy")
+SHARED = (
+    "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "log_softmax", "logit",
+    "logsumexp", "round", "sinc", "softmax", "xlogy",
+)  # fmt: skip
 # other names of functions
-SAME = {"psi": "digamma", "modified_bessel_i0": "i0", "modified_bessel_i1": "i1"}
-
-
-def zeta(input: TensorLike, other: TensorLike) -> Tensor:
-    """Compute Hurwitz's zeta function: the sum of (other + k) ** -input over k >= 0.
-
-    Gradients reach `other`. Negative `other` that are no poles give NaN.
-
-    >>> round(picograd.special.zeta(picograd.Tensor([2.0]), 1.0).item(), 4)
-    1.6449
-    """
-    return apply(gamma.zeta, input, other)
+SAME = {
+    "psi": "digamma", "modified_bessel_i0": "i0", "modified_bessel_i1": "i1",
+    "expit": "sigmoid", "gammaln": "lgamma",
+}  # fmt: skip
 
 
 def polygamma(n: int, input: Tensor) -> Tensor:
@@ -50,106 +47,6 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     """
     need_tensor("polygamma", input)
     return apply(gamma.polygamma, input, n)
-
-
-@composed("mvlgamma", in_place=True)
-def multigammaln(input: Tensor, p: int) -> Tensor:
-    """Compute the logarithm of the multivariate gamma function of dimension p.
-
-    >>> round(picograd.special.multigammaln(picograd.Tensor([2.0]), 2).item(), 4)
-    0.4516
-    """
-    return apply(gamma.multigammaln, input, p)
-
-
-@composed("igamma", in_place=True)
-def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Compute the regularised lower incomplete gamma function of a = input and x = other.
-
-    Computed on the host, at once; gradients reach x alone.
-
-    >>> round(picograd.special.gammainc(picograd.Tensor([1.0]), 1.0).item(), 4)
-    0.6321
-    """
-    return apply(gamma.igamma, input, other)
-
-
-@composed("igammac", in_place=True)
-def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Compute the regularised upper incomplete gamma function of a = input and x = other.
-
-    Computed on the host, at once; gradients reach x alone.
-
-    >>> round(picograd.special.gammaincc(picograd.Tensor([1.0]), 1.0).item(), 4)
-    0.3679
-    """
-    return apply(gamma.igammac, input, other)
-
-
-def gammaln(input: Tensor) -> Tensor:
-    """Compute log|gamma(x)|.
-
-    >>> picograd.special.gammaln(Tensor([3.0, 4.0, 5.0])).tolist()
-    [0.6931..., 1.7917..., 3.1780...]
-    """
-    return apply(transcendental.lgamma, input)
-
-
-def expit(input: Tensor) -> Tensor:
-    """Compute 1 / (1 + exp(-x)).
-
-    >>> picograd.special.expit(picograd.Tensor([0.0])).tolist()
-    [0.5]
-    """
-    need_tensor("expit", input)
-    return input.sigmoid()
-
-
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """Compute log(x / (1 - x)); with eps, x is limited to [eps, 1 - eps] first.
-
-    >>> picograd.special.logit(Tensor([0.25, 0.5, 0.75])).tolist()
-    [-1.0986..., 0.0, 1.0986...]
-    """
-    need_tensor("logit", input)
-    return input.logit(eps)
-
-
-def logsumexp(input: Tensor, dim: Axis, keepdim: bool = False) -> Tensor:
-    """Compute log(sum(exp(x))) along axes without overflow.
-
-    >>> picograd.special.logsumexp(Tensor([[0.0, 0.0], [1.0, 1.0]]), 1).tolist()
-    [0.6931..., 1.6931...]
-    """
-    return apply(reduce.logsumexp, input, dim, keepdim)
-
-
-def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Normalise exp(x) to sum 1 along an axis.
-
-    >>> picograd.special.softmax(Tensor([1.0, 1.0, 1.0, 1.0]), 0).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    return apply(reduce.softmax, input, dim, optional_dtype(dtype))
-
-
-def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Compute log(softmax(x)) along an axis.
-
-    >>> picograd.special.log_softmax(Tensor([1.0, 1.0, 1.0]), 0).tolist()
-    [-1.0986..., -1.0986..., -1.0986...]
-    """
-    return apply(reduce.log_softmax, input, dim, optional_dtype(dtype))
-
-
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round to so many decimals, halves to even.
-
-    >>> picograd.special.round(picograd.Tensor([1260.0]), decimals=-2).tolist()
-    [1300.0]
-    """
-    need_tensor("round", input)
-    return input.round(decimals=decimals)
 
 
 def _of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tensor:
@@ -286,32 +183,13 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     return apply(transcendental.sinc, input / math.pi)
 
 
-def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
-    """Compute exp(x) K0(x).
-
-    >>> picograd.special.scaled_modified_bessel_k0(Tensor([0.0])).tolist()
-    [inf]
-    """
-    need_tensor("scaled_modified_bessel_k0", x)
-    return apply(bessel_decay.k0e, x)
-
-
-def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
-    """Compute exp(x) K1(x).
-
-    >>> picograd.special.scaled_modified_bessel_k1(Tensor([0.0])).tolist()
-    [inf]
-    """
-    need_tensor("scaled_modified_bessel_k1", x)
-    return apply(bessel_decay.k1e, x)
-
-
 # Rows are these, the functions above, and what files of this room show `within("special")`.
 for _name, _written in list(globals().items()):
     if getattr(_written, "__module__", "") == __name__ and not _name.startswith("_"):
         within("special")(_written)
 ROWS = MODULES["special"] | {name: FUNCTIONS[name] for name in SHARED}
-ROWS |= {other: replace(ROWS[name], name=other) for other, name in SAME.items()}
+_known = FUNCTIONS | ROWS
+ROWS |= {other: replace(_known[name], name=other) for other, name in SAME.items()}
 _made = {name: function_of(row, __name__) for name, row in ROWS.items()}
 globals().update(_made)
 __all__ = sorted(_made)

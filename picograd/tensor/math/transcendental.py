@@ -45,21 +45,23 @@ TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3
 SHIFT = 10  # from here on Stirling's series is exact; trigamma moves smaller arguments up to it
 ROOT_PI = math.sqrt(math.pi)
 BITS = {16: int16, 32: int32, 64: int64}
-Pieces = Callable[[Node], Node]
-Slope = Callable[[Node, Node], Node]
+Pieces = Callable[..., Node]
+Slope = Callable[..., Node]
 
 
-def smooth(op: str, node: Node, value: Pieces, slope: Slope, in_double: bool = False) -> Node:
-    """Compute `value(x)` with the gradient `slope(x, y)`, in float32 or float64."""
+def smooth(
+    op: str, node: Node, value: Pieces, slope: Slope, in_double: bool = False, **which: int
+) -> Node:
+    """Compute a value with its slope as `known_slope` does, in float32 or float64."""
     x = floating(op, node)
     # 16-bit floats have enough digits in float32
     wide = x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
-    return known_slope(wide, value, slope).cast(x.dtype)
+    return known_slope(wide, value, slope, **which).cast(x.dtype)
 
 
-def known_slope(x: Node, value: Pieces, slope: Slope) -> Node:
-    """Compute `value(x)` with the gradient `slope(x, y)`."""
-    return custom(value(x), (x,), lambda g, y, x: (g * slope(x, y),))
+def known_slope(x: Node, value: Pieces, slope: Slope, **which: int) -> Node:
+    """Compute `value(x, **which)` with the gradient `slope(x, y, **which)`."""
+    return custom(value(x, **which), (x,), lambda g, y, x: (g * slope(x, y, **which),))
 
 
 def above(x: Node, limit: float) -> Node:

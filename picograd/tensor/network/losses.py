@@ -17,7 +17,7 @@ from picograd.tensor.core.known_values import check_between
 from picograd.tensor.core.operands import promote_all
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.core.together import together
+from picograd.tensor.core.together import in_functional, together
 
 entropy_of_classes = repeated(composite.cross_entropy)
 
@@ -272,9 +272,7 @@ def cut_log(x: Node) -> Node:
 
 
 @composed("binary_crossentropy_logits", function=False)
-@within("functional")
-@listed
-@together
+@in_functional
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,

@@ -16,12 +16,11 @@ from picograd.helpers import product
 from picograd.number import given
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
 from picograd.tensor.core.recording import Recorded, apply, write_each
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.core.together import together
+from picograd.tensor.core.together import in_functional, together
 from picograd.tensor.math.elementwise import arithmetic
 
 over_features = repeated(composite.layer_norm)
@@ -311,9 +310,7 @@ def local_response_norm(
     return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
 
 
-@within("functional")
-@listed
-@together
+@in_functional
 def rms_norm(
     input: Tensor,
     normalized_shape: tuple[int, ...],

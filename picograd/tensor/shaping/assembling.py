@@ -207,6 +207,27 @@ def tile(node: Node, counts: Sequence[Any]) -> Node:
     return movement.repeat(node, (1,) * (len(node.shape) - len(times)) + times)
 
 
+@recorded()
+def fliplr(x: Node) -> Node:
+    """Reverse the columns.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).fliplr().tolist()
+    [[2.0, 1.0], [4.0, 3.0]]
+    """
+    return movement.flip(x, (1,))
+
+
+@recorded()
+def flipud(x: Node) -> Node:
+    """Reverse the rows.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flipud().tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+    need_rank("flipud", x, 1)
+    return movement.flip(x, (0,))
+
+
 @recorded("movedim", "moveaxis", view="if")
 def move_axes(x: Node, source: Sizes, destination: Sizes) -> Node:
     """Move axes to other positions; the rest keeps its order.
@@ -352,6 +373,18 @@ def triangle_indices(
 
 
 @recorded()
+def inner(x: Node, other: Node) -> Node:
+    """Sum the products of the last axes; with a number, multiply.
+
+    >>> Tensor([1.0, 2.0, 3.0]).inner(Tensor([1.0, 1.0, 2.0])).item()
+    9.0
+    """
+    if not x.shape or not other.shape:
+        return elementwise.arithmetic("mul", x, other)
+    return tensordot(x, other, ([-1], [-1]))
+
+
+@recorded()
 def tensordot(a: Node, other: Node, dims: int | Sequence[Sequence[int]] = 2) -> Node:
     """Contract the last axes with the first of other, or listed pairs.
 
@@ -455,12 +488,24 @@ def largest(node: Node) -> float:
     return LARGEST.get(node.dtype.name, float(np.finfo(np.float64).max))
 
 
-RADIAN = math.pi / 180
+@recorded(in_place=True)
+def deg2rad(x: Node) -> Node:
+    """Turn degrees into radians.
+
+    >>> Tensor([0.0, 90.0, 180.0]).deg2rad().tolist()
+    [0.0, 1.5707..., 3.1415...]
+    """
+    return elementwise.arithmetic("mul", floating("mul", x), math.pi / 180)
 
 
-def scaled(node: Node, factor: float) -> Node:
-    """Multiply floats by a number."""
-    return elementwise.arithmetic("mul", floating("mul", node), factor)
+@recorded(in_place=True)
+def rad2deg(x: Node) -> Node:
+    """Turn radians into degrees.
+
+    >>> Tensor([0.0, 1.0, 2.0]).rad2deg().tolist()
+    [0.0, 57.2957..., 114.5915...]
+    """
+    return elementwise.arithmetic("mul", floating("mul", x), 180 / math.pi)
 
 
 @recorded("frac", in_place=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from picograd.dtype import to_dtype
-from picograd.errors import ShapeError
+from picograd.errors import DTypeError, ShapeError
 from picograd.graph.shape import reshaped_strides
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
@@ -183,9 +183,62 @@ class MovementMethods(Recorded):
         return apply(movement.narrow, self, dim, position_of(start), length)
 
 
+@composed("reshape_as", "view_as", function=False)
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """Take another tensor's shape.
+
+    >>> Tensor([1.0, 2.0]).reshape_as(Tensor([[0.0], [0.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+    return apply(movement.reshape, input, other.shape)
+
+
+@composed()
+def tile(input: Tensor, *counts: Sizes) -> Tensor:
+    """Repeat along axes; missing counts are 1.
+
+    >>> Tensor([1.0, 2.0]).tile((2, 1)).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
+    return apply(assembling.tile, input, counts)
+
+
+@composed()
+def ravel(input: Tensor) -> Tensor:
+    """Flatten to one axis: a view of what is contiguous in memory, a copy of anything else.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).ravel().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    flat: Any = apply(movement.flatten, input, 0, -1)
+    strides = aliasing.strides_of(flat)
+    if flat.numel() > 1 and strides != (1,):
+        flat._view = None
+    return flat
+
+
+@composed()
+def select(input: Tensor, dim: int, index: int | Tensor) -> Tensor:
+    """Take one slice along an axis, at a number or an integer tensor.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).select(0, 1).tolist()
+    [3.0, 4.0]
+    """
+    if not isinstance(index, Recorded):
+        return apply(assembling.select, input, dim, position_of(index))
+    position = as_axis(dim, input.ndim, "select")
+    is_one = index.numel() == 1
+    if not is_one or not index.dtype.is_integer:
+        text = f"the index is a {index.dtype.name} tensor of shape {index.shape}"
+        raise DTypeError("select", text, "use an integer tensor of one element")
+    before = [slice(None)] * position
+    items = (*before, index.reshape(()))
+    return input[items]
+
+
 showing(
     movement.reshape, movement.permute, movement.transpose, movement.expand, movement.squeeze,
-    movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow,
+    movement.unsqueeze, movement.flatten, movement.unflatten, movement.narrow, assembling.select,
     always=(movement.diagonal, movement.unfold, movement.view),
 )  # fmt: skip
 

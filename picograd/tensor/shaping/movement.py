@@ -66,6 +66,16 @@ def transpose(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
     return build.permute(x, tuple(order))
 
 
+@recorded("swapaxes", "swapdims", in_place=True, view="if")
+def swap_axes(x: Node, axis0: int, axis1: int) -> Node:
+    """Swap two axes.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).swapaxes(0, 1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    return transpose(x, axis0, axis1)
+
+
 def move_axis(node: Node, source: Any, target: Any) -> Node:
     """Move one axis to another position; the others keep their order."""
     rank = len(node.shape)

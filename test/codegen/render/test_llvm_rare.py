@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 from cases import binary, unary
 from harness import TARGET, run
+from llvmlite import binding
 
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
-from picograd.codegen.program import RARE_FROM
-from picograd.codegen.render.llvm_rare import LANES, rare_functions
+from picograd.codegen.program import RARE_FROM, Instr
+from picograd.codegen.render.llvm_rare import (
+    LANES,
+    library_declaration,
+    library_lines,
+    rare_functions,
+)
+from picograd.codegen.render.llvm_types import type_name
 from picograd.dtype import DType, float32, float64
 
 HUGE = (1e13, -3e15, 1e22, 3.4e38, -2.5e30)
@@ -62,3 +69,22 @@ def test_text_has_every_variant() -> None:
     text = "\n".join(rare_functions([("sin", float32, 2)]))
     assert all(f"@rare_sin_f32_v{lanes}(" in text for lanes in LANES)
     assert rare_functions([]) == []
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=repr)
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_other_ops_are_functions_of_the_library(dtype: DType, lanes: int) -> None:
+    """What has no formula here is the library's function of its name, lane by lane."""
+    instr = Instr("cbrt", dtype, (0,), None, lanes)
+    vector, wide = type_name(dtype, lanes), type_name(float64, lanes)
+    lines = list(library_lines(7, instr, [f"{vector} %v0"]))
+    assert sum("call double @cbrt(double" in line for line in lines) == lanes
+    assert [line for line in lines if "fpext" in line] == (
+        [f"%w7.0 = fpext {vector} %v0 to {wide}"] if dtype is float32 else []
+    )
+    assert lines[-1].startswith("%v7 = ")
+    assert library_declaration("hypot", 2) == "declare double @hypot(double, double)"
+    module = "\n  ".join(
+        [library_declaration("cbrt", 1), f"define {vector} @f({vector} %v0) {{", *lines]
+    )
+    binding.parse_assembly(f"{module}\n  ret {vector} %v7\n}}").verify()

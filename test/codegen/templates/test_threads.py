@@ -2,7 +2,8 @@
 
 import pytest
 
-from picograd.codegen.templates.threads import spread
+from picograd.codegen.templates.threads import is_expensive, spread
+from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 
 
@@ -24,3 +25,10 @@ def test_threads_go_where_the_elements_are(sizes, vector, threads, wanted) -> No
     steps = [ceil_div(s, t * v) for s, t, v in zip(sizes, found, vector, strict=True)]
     if product(sizes) > threads * product(vector):
         assert product(steps) * threads * product(vector) < 2.5 * product(sizes)
+
+
+def test_what_is_rather_kept_is_told_by_its_cost() -> None:
+    dear = {op for op in OPS if is_expensive(op)}
+    assert dear >= {"exp", "div", "sqrt", "pow", "silu", "portable_cos_turn", "atan2"}
+    assert not dear & {"add", "where", "floordiv", "mod", "gather", "random_bits", "softmax"}
+    assert not is_expensive("load")
