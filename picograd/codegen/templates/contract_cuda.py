@@ -67,6 +67,7 @@ NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
+MOST_SUMS = 64  # of a thread, where two blocks of 256 share a processor
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
 Apart = Union[SimtSchedule, MmaSchedule, Tf32Schedule]  # whose parts all blocks may add
@@ -109,20 +110,35 @@ def build(
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
     check(common, "products of one kernel have as many threads", kernel)
-    parts = []
+    parts, chosen = [], []
     for each, schedules, share in zip(products, options, shares, strict=True):
         fitting = [schedule for schedule in schedules if schedule.threads in common]
         schedule, threads, part = choose(kernel, each, fitting, share)
         common = {threads}
+        chosen.append(schedule)
         if isinstance(schedule, SimtSchedule) and schedule.is_bound:
             part = replace(part, together=part.together or schedule.resident)
         parts.append(part)
+    if len({*map(is_large, chosen)}) > 1:
+        return build(kernel, target, lambda schedule: select(schedule) and not is_large(schedule))
     return TileKernel(kernel, tuple(parts), threads)
 
 
 def is_bound(schedule: Schedule) -> bool:
     """Tell whether a schedule needs the compiler to keep registers for its resident blocks."""
     return isinstance(schedule, SimtSchedule) and schedule.is_bound
+
+
+def is_large(schedule: Schedule) -> bool:
+    """Tell whether a thread's sums leave registers for no other block on its processor.
+
+    Beside tiles that want others either those are alone, or these sums are in memory, which took
+    four times as long.
+    """
+    if not isinstance(schedule, SimtSchedule):
+        return False
+    rows, columns, _ = schedule.block
+    return rows * columns > MOST_SUMS * schedule.threads
 
 
 def shared_among(products: list[Contraction], target: Target) -> list[Target]:

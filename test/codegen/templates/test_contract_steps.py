@@ -133,3 +133,12 @@ def test_no_product_of_a_launch_has_tiles_that_want_the_most_registers():
     (kernel,) = (each for each in schedule(roots, H200).kernels if each.hero == "conv")
     tiles = contract_cuda.build(kernel, H200)
     assert len(tiles.parts) == 2 and "is_bound=True" not in repr(tiles)
+
+
+def test_no_product_of_a_launch_keeps_its_sums_in_memory():
+    """By the image 256 x 128 would be the fastest alone; by the weight two blocks are."""
+    roots = both_gradients((128, 256, 8, 8), (256, 256, 1, 1), dtype=float32)
+    (kernel,) = (each for each in schedule(roots, H200).kernels if each.hero == "conv")
+    tiles = contract_cuda.build(kernel, H200)
+    assert len(tiles.parts) == 2 and tiles.together == 2
+    assert "block=(256, 128" not in repr(tiles)
