@@ -152,6 +152,7 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         streamed = streamed_nodes(roots, order, target)
     done: dict[int, Node] = {}
     ordered: set[int] = set()  # values that lie as convolutions left them
+    has_lone = multiplies_windows(order)
     for node in order:
         if is_leaf(node):
             done[id(node)] = node
@@ -159,7 +160,7 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         inputs = tuple([done[id(child)] for child in node.inputs])
         is_ordered = any(id(child) in ordered for child in node.inputs)
         if node.op in CONVOLUTIONS:
-            is_turned = id(node.inputs[0]) in ordered
+            is_turned = has_lone or id(node.inputs[0]) in ordered
             is_ordered = computed_order(node, target, is_turned) is not None
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
@@ -311,6 +312,15 @@ def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ..
     if target.copies_boxes and is_weight_gradient(node):
         return 1, 2, *spatial, 0
     return 0, *spatial, 1, 2
+
+
+def multiplies_windows(order: Sequence[Node]) -> bool:
+    """Tell whether channels are convolved alone: vectors of them are read, so that all is turned.
+
+    With pixels side by side the gradient of 3 x 3 such taps took 3.5 times as long.
+    """
+    products = [node for node in order if node.op == "mul" and not is_leaf(node)]
+    return any(under_casts(child).op == "window" for each in products for child in each.inputs)
 
 
 def has_units(node: Node, target: Target) -> bool:

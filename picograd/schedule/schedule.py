@@ -18,7 +18,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
-from picograd.schedule.channels_last import lay_out
+from picograd.schedule.channels_last import lay_out, multiplies_windows
 from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
@@ -173,6 +173,7 @@ def fuse(draft: Draft) -> None:
     wanted = set(found)
     draft.values = stream_scores(draft.values, wanted, draft.target, draft.fuser.reasons)
     find_readers(draft.values, wanted)
+    draft.fuser.has_lone = multiplies_windows(order)
     for facts in draft.values:
         draft.fuser.visit(facts)
         if facts in wanted:

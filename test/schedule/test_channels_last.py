@@ -148,6 +148,14 @@ def test_without_tensor_cores_images_stay_as_they_are_found(is_turned):
     assert second.strides == ((1024, 1, 128, 16) if is_turned else (1024, 64, 8, 1))
 
 
+def test_without_tensor_cores_channels_are_nearest_where_some_are_convolved_alone():
+    hidden = convolve(plain(4, 64, 8, 8), plain(32, 64, 3, 3)).binary("maximum", 0)
+    lone = hidden.reshape((4, 32, 1, 8, 8)).conv(plain(32, 1, 1, 3, 3), SAME)
+    slots = schedule([total(lone)], H100).slots
+    (kept,) = (each.strides for each in slots if each.shape == (4, 1, 32, 8, 8))
+    assert kept == (2048, 32, 1, 256, 32)
+
+
 def test_without_tensor_cores_gradients_of_weights_lie_as_weights_do():
     image, given = plain(4, 64, 8, 8), plain(4, 32, 8, 8)
     made = convolve(image, weight := plain(32, 64, 3, 3))
