@@ -152,7 +152,6 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         streamed = streamed_nodes(roots, order, target)
     done: dict[int, Node] = {}
     ordered: set[int] = set()  # values that lie as convolutions left them
-    has_lone = multiplies_windows(order)
     for node in order:
         if is_leaf(node):
             done[id(node)] = node
@@ -160,7 +159,7 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         inputs = tuple([done[id(child)] for child in node.inputs])
         is_ordered = any(id(child) in ordered for child in node.inputs)
         if node.op in CONVOLUTIONS:
-            is_turned = has_lone or id(node.inputs[0]) in ordered
+            is_turned = id(node.inputs[0]) in ordered
             is_ordered = computed_order(node, target, is_turned) is not None
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
@@ -303,9 +302,10 @@ def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ..
     without tensor cores: it leaves images as it finds them, as threads have neighbouring pixels.
     """
     image, weight = node.inputs
-    is_plain = target.has_blocks and not has_units(node, target)
     spatial = range(3, node.rank)
-    if is_plain and not is_turned and not is_nearest(image, 2, 1):
+    is_plain = target.has_blocks and not has_units(node, target)
+    is_turned = is_turned or (is_plain and is_nearest(image, 2, 1))
+    if is_plain and not is_turned:
         return (1, 2, 0, *spatial) if is_weight_gradient(node) else None
     if is_lone(image, weight) and not (is_turned or target.has_blocks):
         return None
@@ -314,19 +314,12 @@ def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ..
     return 0, *spatial, 1, 2
 
 
-def multiplies_windows(order: Sequence[Node]) -> bool:
-    """Tell whether channels are convolved alone: vectors of them are read, so that all is turned.
-
-    With pixels side by side the gradient of 3 x 3 such taps took 3.5 times as long.
-    """
-    products = [node for node in order if node.op == "mul" and not is_leaf(node)]
-    return any(under_casts(child).op == "window" for each in products for child in each.inputs)
-
-
 def has_units(node: Node, target: Target) -> bool:
     """Tell whether tensor cores may multiply what a convolution reads."""
-    bits = max(strip_widening(child).dtype.bits for child in node.inputs)
-    return target.tensor_cores and bits <= (32 if target.tf32 else 16)
+    most = 32 if target.tf32 else 16
+    values = map(strip_widening, node.inputs)
+    bits = [value.dtype.bits for value in values]
+    return target.tensor_cores and max(bits) <= most
 
 
 def is_view(node: Node) -> bool:

@@ -63,8 +63,7 @@ class Fuser:
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
         self.maps = joining.Maps()
-        self.pairs = Pairs(target)
-        self.has_lone = False  # convolutions of channels alone
+        self.pairs, self.has_lone = Pairs(target), False  # channels that are convolved alone
 
     def visit(self, facts: Facts) -> None:
         """Collect the facts of one node; its inputs have theirs."""

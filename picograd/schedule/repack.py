@@ -37,7 +37,6 @@ from picograd.schedule.channels_last import (
     can_be_boxes,
     computed_order,
     multiplied,
-    multiplies_windows,
     nearest,
     shown_by,
     strip_widening,
@@ -89,7 +88,7 @@ def repack(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
     """Rewrite products whose operands are worth a copy; `order` lists inputs first."""
     if not target.copies_boxes or not any(node.op in PRODUCTS for node in order):
         return list(roots)
-    packer = Packer(target, multiplies_windows(order))
+    packer = Packer(target)
     for node in order:
         packer.visit(node)
     return replaced(roots, order, packer.new) if packer.new else list(roots)
@@ -98,8 +97,8 @@ def repack(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
 class Packer:
     """This class is the state of the walk."""
 
-    def __init__(self, target: Target, has_lone: bool) -> None:
-        self.target, self.has_lone = target, has_lone
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.new: dict[int, Node] = {}  # operands' copies, by products
         self.copies: dict[Key, Node] = {}
         self.weights: set[int] = set()  # made of exponentials: scores that may be nowhere
@@ -116,7 +115,7 @@ class Packer:
         if node.op in CONVOLUTIONS:
             if type(node) is Node and can_be_boxes(node, self.target):
                 self.look_at_images(node)
-            is_turned = self.has_lone or id(node.inputs[0]) in self.orders
+            is_turned = id(node.inputs[0]) in self.orders
             order = computed_order(node, self.target, is_turned)
         if node.op in CONVOLUTIONS or not self.images.isdisjoint(map(id, node.inputs)):
             self.images.add(id(node))
