@@ -157,8 +157,10 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             done[id(node)] = node
             continue
         inputs = tuple([done[id(child)] for child in node.inputs])
-        reads_ordered = any(id(child) in ordered for child in node.inputs)
-        is_ordered = reads_ordered or node.op in CONVOLUTIONS
+        is_ordered = any(id(child) in ordered for child in node.inputs)
+        if node.op in CONVOLUTIONS:
+            is_turned = id(node.inputs[0]) in ordered
+            is_ordered = computed_order(node, target, is_turned) is not None
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
             images.note(node, ordered)
@@ -296,14 +298,28 @@ def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ..
     """Choose how a convolution (N, G, O, *S) lies in memory; None if row-major.
 
     Of a weight's gradient N are the channels. Where channels are alone a CPU reads neighbours
-    together: of pixels, unless the image is turned to channels-last.
+    together: of pixels, unless the image is turned to channels-last. So does a GPU that multiplies
+    without tensor cores: it leaves images as it finds them, as threads have neighbouring pixels.
     """
-    if is_lone(*node.inputs) and not (is_turned or target.has_blocks):
-        return None
+    image, weight = node.inputs
     spatial = range(3, node.rank)
+    is_plain = target.has_blocks and not has_units(node, target)
+    is_turned = is_turned or (is_plain and is_nearest(image, 2, 1))
+    if is_plain and not is_turned:
+        return (1, 2, 0, *spatial) if is_weight_gradient(node) else None
+    if is_lone(image, weight) and not (is_turned or target.has_blocks):
+        return None
     if target.copies_boxes and is_weight_gradient(node):
         return 1, 2, *spatial, 0
     return 0, *spatial, 1, 2
+
+
+def has_units(node: Node, target: Target) -> bool:
+    """Tell whether tensor cores may multiply what a convolution reads."""
+    most = 32 if target.tf32 else 16
+    values = map(strip_widening, node.inputs)
+    bits = [value.dtype.bits for value in values]
+    return target.tensor_cores and max(bits) <= most
 
 
 def is_view(node: Node) -> bool:

@@ -63,7 +63,7 @@ class Fuser:
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
         self.maps = joining.Maps()
-        self.pairs = Pairs(target)
+        self.pairs, self.has_lone = Pairs(target), False  # channels that are convolved alone
 
     def visit(self, facts: Facts) -> None:
         """Collect the facts of one node; its inputs have theirs."""
@@ -433,7 +433,7 @@ class Fuser:
             depth = max(depth, init.depth + 1)
         if row.role is Role.CONV:
             is_turned = views.strip_views(facts.inputs[0]).order is not None
-            facts.order = computed_order(node, self.target, is_turned)
+            facts.order = computed_order(node, self.target, is_turned or self.has_lone)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
         depth = self.pairs.depth_of(facts, depth)
         new = row.hero, depth, node.shape, (), node.device

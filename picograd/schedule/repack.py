@@ -115,7 +115,8 @@ class Packer:
         if node.op in CONVOLUTIONS:
             if type(node) is Node and can_be_boxes(node, self.target):
                 self.look_at_images(node)
-            order = computed_order(node, self.target, is_turned=True)
+            is_turned = id(node.inputs[0]) in self.orders
+            order = computed_order(node, self.target, is_turned)
         if node.op in CONVOLUTIONS or not self.images.isdisjoint(map(id, node.inputs)):
             self.images.add(id(node))
         if order is not None:

@@ -136,6 +136,34 @@ def plain(*shape: int) -> Node:
     return Tensor(np.zeros(shape, np.float32)).realize().node
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_without_tensor_cores_images_stay_as_they_are_found(is_turned):
+    """Pixels are side by side, which threads read, unless channels were in the first image."""
+    x = plain(4, 8, 8, 64).permute((0, 3, 1, 2)) if is_turned else plain(4, 64, 8, 8)
+    made = convolve(x, plain(32, 64, 3, 3)).binary("maximum", 0)
+    far = convolve(made, plain(16, 32, 3, 3)).binary("maximum", 0)
+    plan = schedule([total(convolve(far, plain(8, 16, 3, 3)))], H100)
+    first, second, *_ = (slot for slot in plan.slots if slot.kind == "temporary")
+    assert first.strides == ((2048, 1, 256, 32) if is_turned else (2048, 64, 8, 1))
+    assert second.strides == ((1024, 1, 128, 16) if is_turned else (1024, 64, 8, 1))
+
+
+def test_without_tensor_cores_channels_are_nearest_where_some_are_convolved_alone():
+    hidden = convolve(plain(4, 64, 8, 8), plain(32, 64, 3, 3)).binary("maximum", 0)
+    lone = hidden.reshape((4, 32, 1, 8, 8)).conv(plain(32, 1, 1, 3, 3), SAME)
+    slots = schedule([total(lone)], H100).slots
+    (kept,) = (each.strides for each in slots if each.shape == (4, 1, 32, 8, 8))
+    assert kept == (2048, 32, 1, 256, 32)
+
+
+def test_without_tensor_cores_gradients_of_weights_lie_as_weights_do():
+    image, given = plain(4, 64, 8, 8), plain(4, 32, 8, 8)
+    made = convolve(image, weight := plain(32, 64, 3, 3))
+    (found,) = gradient([(made, given)], [weight])
+    (kernel, *_) = schedule([total(found * found)], H100).kernels
+    assert [axis.size for axis in kernel.parts[0].rows] == [32, 64, 3, 3]
+
+
 def test_tf32_wants_what_is_summed_nearest():
     """(M, K) @ (K, N): the second operand is copied, and so is one whose rows are summed."""
     asked = replace(H100, tf32=True)

@@ -47,7 +47,8 @@ def test_both_operands_are_in_the_order_of_the_images(name, dtype):
     (axis,) = product.parts[0].computes[0].reduce
     assert axis.size == 160, "one axis, along which both are next to one another"
     sizes = [slot.size for slot in plan.slots if slot.kind == "temporary"]
-    assert 800 not in sizes and (160 in sizes) == (1 in shape), "the smaller one is copied"
+    is_copied = dtype is bfloat16 and 1 in shape  # without tensor cores channels are not nearest
+    assert 800 not in sizes and (160 in sizes) == is_copied, "the smaller one is copied"
     (found,) = interpret_plan(plan, [memory(node) for node in plan.inputs])
     (wanted,) = interpret([made])
     np.testing.assert_array_equal(found.reshape(made.shape), wanted)

@@ -19,6 +19,7 @@ from picograd.codegen.operands import (
     Role,
     bind_roles,
     expr_axes,
+    output_strides,
     role,
     size_of,
     stores,
@@ -55,6 +56,7 @@ FARTHEST = 2  # elements between what neighbouring threads read
 RESIDENT = 2  # blocks of a processor
 # Of a multiplication, and of a read, beside a quarter of the time that a read takes at best.
 BUSY, READ = 1.2, 2
+SCATTERED = 3.6  # products that it takes to store an element apart from those of other threads
 PLAIN = {"load", "guard", "const", "cast"}
 
 
@@ -104,7 +106,17 @@ class Plan:
         rate = work / (BUSY * work + READ * read)
         depth = self.c.sizes[3]
         each = THREADS * self.rows * self.patch * depth / rate
-        return contract_steps.time_of_waves(self.blocks, each, RESIDENT, target)
+        time = contract_steps.time_of_waves(self.blocks, each, RESIDENT, target)
+        return time + SCATTERED * self.scattered
+
+    @property
+    def scattered(self) -> int:
+        """Count the elements that are stored apart: lines of memory are not whole."""
+        last = self.c.columns[-1]
+        batch, rows, columns, _ = self.c.sizes
+        stores = sum(compute.store is not None for compute in self.c.computes)
+        is_apart = output_strides(self.c, (last,))[last] > LANES
+        return stores * batch * rows * columns if is_apart else 0
 
 
 def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart | None:

@@ -127,9 +127,14 @@ def test_patches_of_images_have_tiles_of_their_own():
     assert "is_bound=True" in repr(tiles) and "is_bound=True" not in repr(product)
 
 
-def test_products_of_a_launch_have_tiles_of_as_many_threads_and_resident_blocks():
+@pytest.mark.parametrize(
+    ("image", "weight", "gap"),
+    [((16, 64, 56, 56), (64, 64, 3, 3), 2), ((128, 256, 8, 8), (256, 256, 1, 1), 1)],
+)
+def test_products_of_a_launch_have_tiles_of_as_many_threads_and_resident_blocks(image, weight, gap):
     """Else one would have too few registers, its sums in local memory, or few blocks at once."""
-    roots = both_gradients((16, 64, 56, 56), (64, 64, 3, 3), padding=2, gap=2, dtype=float32)
+    padding = gap * (weight[2] // 2)
+    roots = both_gradients(image, weight, padding=padding, gap=gap, dtype=float32)
     (kernel,) = (each for each in schedule(roots, H200).kernels if each.hero == "conv")
     tiles = contract_cuda.build(kernel, H200)
     assert len(tiles.parts) == 2 and len({part.together for part in tiles.parts}) == 1
