@@ -120,7 +120,8 @@ class Uninitialized(Tensor):
         return type(self), (self.requires_grad, self.device, self.dtype)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        memo[id(self)] = made = type(self)(self.requires_grad, self.device, self.dtype)
+        kind: Any = type(self)
+        memo[id(self)] = made = kind(self.requires_grad, self.device, self.dtype)
         return made
 
     def __repr__(self) -> str:
