@@ -304,7 +304,8 @@ def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ..
     image, weight = node.inputs
     spatial = range(3, node.rank)
     is_plain = target.has_blocks and not has_units(node, target)
-    is_turned = is_turned or (is_plain and is_nearest(image, 2, 1))
+    if is_plain and not is_turned:
+        is_turned = is_nearest(image, 2, 1)
     if is_plain and not is_turned:
         return (1, 2, 0, *spatial) if is_weight_gradient(node) else None
     if is_lone(image, weight) and not (is_turned or target.has_blocks):
