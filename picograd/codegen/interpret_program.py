@@ -345,6 +345,18 @@ class Run:
                 threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
                 self.writers[byte[held]] = threads[held]
 
+    def count(self, instr: Instr) -> None:
+        """Add 1 to a counter for each thread; its writer is none of them, and all have to wait."""
+        pointer, index = instr.args
+        held = self.active((), 1)
+        array, _, places = self.places(pointer, index, held)
+        for byte in self.bytes_of(pointer, places):
+            writer = self.writers[byte[held]]
+            is_safe = (writer == -1) | (writer == self.threads)
+            check(is_safe.all(), "a counter is written without a barrier", self.program)
+            self.writers[byte[held]] = self.threads
+        np.add.at(array, places[held], 1)
+
     def bytes_of(self, pointer: int, places: Array) -> list[Array]:
         """First byte of every element, in shared memory."""
         instr = self.program.instructions[pointer]
@@ -492,6 +504,6 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
     "interleave": Run.interleave, "rare": Run.rare, "choose": Run.choose,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
-    "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
+    "count": Run.count, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
     "claims_wait": Run.claims_wait, **ASYNC,
 }  # fmt: skip

@@ -6,9 +6,10 @@ Every warp walks a stretch of the tile, 32 neighbours at a time, in order:
     rank     elements of this digit that the warp met before, and lanes below in `same`
     counter  of the digit, in the warp's own row of shared memory, grows by the lanes in `same`
 
-Then thread d adds up digit d over the warps. That is the tile's count; or, after a scan over the
-digits, the place where each warp's elements begin in the sorted tile. The tile is sorted in shared
-memory first: elements of one digit leave it side by side, so that the stores fill whole sectors.
+Then thread d adds up digit d over the warps. That is the tile's count, for which nobody needs
+ranks: elements are counted in any order. Or, after a scan over the digits, the place where each
+warp's elements begin in the sorted tile. The tile is sorted in shared memory first: elements of one
+digit leave it side by side, so that the stores fill whole sectors.
 Ranks follow the order of the elements, so the sort is stable, and nothing is left to chance.
 
 SortStep -> Program of a CUDA block that holds a run. "radix": for every digit of the keys ranks as
@@ -23,7 +24,7 @@ last. Positions differ, hence no two pairs are equal, and equal keys keep their 
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -124,11 +125,18 @@ class RadixTile:
             emitter.store(self.counters, cell, total.position, is_first.position)
             emitter.add("warp_barrier", None)
 
-    def counted(self) -> tuple[list[int], int]:
-        """Rank the elements; count the thread's digit in every warp, and in all."""
+    def tally(self) -> None:
+        """Count the digits alone."""
+        turn = Axis("turn", self.turns)
+        with self.emitter.axis_loop(turn, True):
+            _, cell = self.cell(turn)
+            self.emitter.add("count", None, (self.counters, cell))
+
+    def counted(self, look: Callable[[], None]) -> tuple[list[int], int]:
+        """Rank or tally the elements; count the thread's digit in every warp, and in all."""
         emitter = self.emitter
         emitter.add("barrier", None)
-        self.rank()
+        look()
         emitter.add("barrier", None)
         places = [self.thread + warp * ROW for warp in range(self.warps)]
         counts = [emitter.load(self.counters, emitter.index(place), self.own) for place in places]
@@ -173,10 +181,10 @@ class RadixMove(RadixTile):
         """Write ranking; then the counts, or the moves."""
         self.clear()
         self.read()
-        counts, total = self.counted()
         if self.step.start is None:
-            self.store_count(total)
+            self.store_count(self.counted(self.tally)[1])
             return
+        counts, total = self.counted(self.rank)
         place = self.first_place(total)
         self.note_offset(place)
         self.moved = [(self.held, self.memory[2])]
@@ -284,7 +292,7 @@ class RadixSort(RadixTile):
         with emitter.loop(first, stop, DIGITS.bit_length() - 1, None) as shift:
             self.shift = Value(emitter, emitter.cast(shift, self.dtype))
             self.clear()
-            counts, total = self.counted()
+            counts, total = self.counted(self.rank)
             self.sort(self.first_place(total), counts)
             with emitter.axis_loop(turn, True):
                 at, here = emitter.axis_value(turn), emitter.index(self.within(turn))

@@ -10,7 +10,7 @@ from structured import STRUCTURED
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
 from picograd.codegen.program import Instr, Program, format_program, verify
-from picograd.dtype import DType, float32, int32, uint8
+from picograd.dtype import DType, bool_, float32, int32, uint8
 from picograd.errors import InternalError
 from picograd.target import Target, cuda_target
 
@@ -77,6 +77,34 @@ def test_blocks_side_by_side_have_their_own_shared_memory() -> None:
     given, made = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     interpret(verify(shifted(1)), [given, made])
     assert made.tolist() == [0, *range(31), 0, *range(32, 63)]
+
+
+def counted(*barriers: bool) -> Program:
+    """Count the threads of a block by their lowest bit; the first two store what was counted."""
+    instructions = [
+        Instr("param", int32, arg=0),
+        Instr("shared", int32, arg=0),
+        Instr("thread", int32),
+        Instr("const", int32, arg=2),
+        Instr("const", int32, arg=0),
+        Instr("remainder", int32, (2, 3)),
+        Instr("less", bool_, (2, 3)),
+        Instr("store", int32, (1, 2, 4, 6)),
+    ]
+    instructions += [Instr("barrier", None)] * barriers[0] + [Instr("count", None, (1, 5))]
+    instructions += [Instr("barrier", None)] * barriers[1]
+    at = len(instructions)
+    instructions += [Instr("load", int32, (1, 5)), Instr("store", int32, (0, 2, at, 6))]
+    return Program("c", tuple(instructions), ((int32, "out"),), threads=37, shared_bytes=8)
+
+
+def test_threads_count_in_any_order_between_barriers() -> None:
+    made = np.zeros(2, np.int32)
+    interpret(verify(counted(True, True)), [made])
+    assert made.tolist() == [19, 18]
+    for barriers in ((False, True), (True, False)):
+        with pytest.raises(InternalError, match="without a barrier"):
+            interpret(verify(counted(*barriers)), [made])
 
 
 def told(is_waited: bool) -> Program:
