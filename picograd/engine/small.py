@@ -30,11 +30,9 @@ from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN
-from picograd.runtime.python_layout import is_possible
 
 LIMIT = 64  # nodes, leaves among them
 KNOWN_LIMIT = 4096
-FEW = 8  # operations that are recorded about as fast as they are followed
 
 
 class SmallGraph:
@@ -225,19 +223,6 @@ def compute(graph: SmallGraph, live: Any) -> bool:
         if tensor is not None:
             tensor.settle()
     return True
-
-
-def is_short(way: Any) -> bool:
-    """Tell whether recording a way, of whose graph machine code does the rest, is as fast.
-
-    So are few operations of a node or two that nothing but the end of the way computes or writes.
-    """
-    events, count = way.events, len(way.events)
-    if way.asked is None or way.reads or config.verify or not (config.native and is_possible()):
-        return False
-    if count > FEW or len(way.template.steps) > 2 * count or way.template.count + 2 * count > LIMIT:
-        return False
-    return not any(x.is_change or x.advance or x.looks or x.copies or x.walks for x in events)
 
 
 def note_beside(graph: SmallGraph, live: Any) -> None:

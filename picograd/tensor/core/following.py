@@ -41,7 +41,6 @@ from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
-from picograd.engine.small import is_short
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory, move_on, told_of
 from picograd.engine.watch import PROFILES
@@ -118,8 +117,6 @@ class Known:
 
         Where it could begin later, so that what is between two steps ends none, it is learnt again.
         """
-        if way is not None and is_short(way):
-            way, self.missed = None, LONGEST
         if way is None and not self.ways:
             self.leading, self.may_read = 0, not self.may_read
             self.miss()
@@ -727,7 +724,8 @@ class Follower:
         memory = self.memory(wanted.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
             return None
-        scalars = [self.record.drawn.get(id(each), each).value for each in wanted.scalars]
+        drawn = self.record.drawn
+        scalars = [drawn.get(id(scalar), scalar).value for scalar in wanted.scalars]
         return Taken(plan, memory, scalars, ())
 
     def read(self, read: Read, asked: list[Node] | None) -> bool:
@@ -984,7 +982,8 @@ def give_value(reference: Any, node: Node, buffer: Any) -> bool:
     What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
     """
     tensor, data = reference(), pending.LIVE.data
-    leaf, is_graph = node, node.leaf is None and tensor._tracks
+    leaf = node
+    is_graph = node.leaf is None and tensor._tracks
     if is_graph:
         node.realized = buffer
     elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:

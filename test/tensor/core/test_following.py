@@ -15,13 +15,12 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import carried, followed, foreseen, pending, small
+from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError, PicogradError
 from picograd.nn import functional as F
-from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import demands, following, known_values, ways
 
 STEPS = 14
@@ -1351,7 +1350,6 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     monkeypatch.setattr(noted, "__code__", inside)
     monkeypatch.setattr(following.Follower, "finish", noted)
     monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 1))
-    monkeypatch.setattr(following, "is_short", lambda way: False)  # whatever machine code can do
     carried.SPOTS.clear()
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())  # other loops have other sizes
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
@@ -1567,21 +1565,6 @@ def test_a_way_begins_behind_a_write_of_few_nodes(
     for _ in range(12):
         x.zero_().realize()
     assert hits.count(True) >= 8, hits
-
-
-@pytest.mark.parametrize("native", [0, 1])
-def test_few_operations_that_machine_code_computes_are_not_followed(
-    native: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "is_short", small.is_short)
-    x, y = picograd.zeros(2, 3).realize(), picograd.ones(2, 3).realize()
-    with picograd.config.override(verify=0, native=native):
-        for _ in range(24):
-            z = x * 2.0
-            assert (z + y).sum().item() == 6
-            x.zero_().realize()
-    is_followed = hits.count(True) > 24  # as are the writes, either way
-    assert is_followed != bool(native and is_possible()), hits
 
 
 def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:
