@@ -179,6 +179,9 @@ def test_on_a_gpu_other_kernels_store_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(found) == len(names(plain)) and sum(n.endswith("_again") for n in found) > 1
     assert peak(plan) < 0.9 * peak(plain)
     same_results(plan, plain)
+    with monkeypatch.context() as changed:
+        changed.setattr(module, "GAIN_BESIDE", 0.1)
+        assert names(schedule(roots, gpu)) == names(plain)
     monkeypatch.setattr(module, "HELD", 1)  # what would be gone from the cache until it is read
     assert names(schedule(roots, gpu)) == names(plain)
 
