@@ -11,6 +11,7 @@ so what saves most bytes for it comes first. Bits stay what they were.
 On a GPU a launch more is what costs: a value is one more part of a map or a reduction that runs
 soon before its readers, and only if it stays in the cache until they do. So a kernel that made one
 runs again beside its like, and before it what it read: weights of attention, and their scores.
+Sums of a kernel that has more parts may have another order there.
 """
 
 import math
@@ -53,6 +54,7 @@ FEW = 256  # times a value fits into the peak, at most
 CHAIN = 2  # kernels that run again for one value there
 AGAIN = "_again"  # what the name of a kernel ends in that makes a value beside its own
 GAIN = 0.95  # of the peak before: what is left must be less
+GAIN_BESIDE = 0.9  # the same, on a GPU
 
 
 def lower_peaks(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
@@ -82,7 +84,7 @@ def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target
             del slots[known:]
             break
         best, most = found, now
-    if most > first * GAIN:
+    if most > first * (GAIN_BESIDE if is_beside else GAIN):
         del slots[count:]
         return list(steps)
     return best
@@ -144,7 +146,7 @@ class Peak:
         for place in range(late - 1, max(draft.peak, late - AHEAD - 1), -1):
             host = draft.steps[place]
             if isinstance(host, KernelLaunch) and host.device == step.device:
-                if has_room(host.kernel, step.kernel.hero):
+                if has_room(host.kernel, step.kernel):
                     return place
         return -1
 
@@ -257,14 +259,16 @@ class Peak:
         return found
 
 
-def has_room(kernel: Kernel, hero: str) -> bool:
-    """Tell whether a kernel has room for a part: maps and reductions, or few products."""
-    if hero == "contract":
-        return kernel.hero == hero and 1 < len(kernel.parts) < PRODUCT_LIMIT
+def has_room(kernel: Kernel, other: Kernel) -> bool:
+    """Tell whether a kernel has room for another: maps and reductions, or products of one dtype."""
+    if other.hero == "contract":
+        dtypes = {slot.dtype for slot in (*kernel.slots, *other.slots)}
+        is_like = kernel.hero == other.hero and len(dtypes) == 1
+        return is_like and 1 < len(kernel.parts) < PRODUCT_LIMIT
     is_plain = not any(part.scatter or part.along or part.ends for part in kernel.parts)
     is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < SLOT_LIMIT // 2
     is_there = join_of(kernel) is None  # those may not run at all
-    kinds = {each.partition(".")[0] for each in (kernel.hero, hero)}
+    kinds = {each.partition(".")[0] for each in (kernel.hero, other.hero)}
     return is_there and is_plain and is_short and kinds.issubset(MERGED)
 
 

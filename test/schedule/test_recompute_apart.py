@@ -9,7 +9,7 @@ from plan_support import TARGET, leaf
 
 from picograd import Tensor
 from picograd.buffer import RuntimeScalar
-from picograd.dtype import float32
+from picograd.dtype import bfloat16, float32
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -179,6 +179,9 @@ def test_on_a_gpu_other_kernels_store_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(found) == len(names(plain)) and sum(n.endswith("_again") for n in found) > 1
     assert peak(plan) < 0.9 * peak(plain)
     same_results(plan, plain)
+    with monkeypatch.context() as changed:
+        changed.setattr(module, "GAIN_BESIDE", 0.1)
+        assert names(schedule(roots, gpu)) == names(plain)
     monkeypatch.setattr(module, "HELD", 1)  # what would be gone from the cache until it is read
     assert names(schedule(roots, gpu)) == names(plain)
 
@@ -218,11 +221,16 @@ def test_who_is_a_host() -> None:
     """A join may not run at all; one product has tiles that others may not want."""
     top, bottom = (leaf(64, 16).pad(pads) for pads in (((0, 64), (0, 0)), ((64, 0), (0, 0))))
     join, plain = (schedule([root], TARGET).kernels[0] for root in (top + bottom, top * 2.0))
-    (lone,) = schedule([build.matmul(leaf(64, 16), leaf(16, 8))], TARGET).kernels
+    assert not module.has_room(join, plain) and module.has_room(plain, plain)
+    plans = (
+        schedule([build.matmul(leaf(64, 16, dtype=each), leaf(16, 8, dtype=each))], TARGET)
+        for each in (float32, bfloat16)
+    )
+    lone, half = (plan.kernels[0] for plan in plans)
     pair = replace(lone, parts=lone.parts * 2)
-    assert not module.has_room(join, "map") and module.has_room(plain, "reduce.row")
-    assert not module.has_room(lone, "contract") and module.has_room(pair, "contract")
-    assert not module.has_room(pair, "map") and not module.has_room(plain, "contract")
+    assert not module.has_room(lone, lone) and module.has_room(pair, lone)
+    assert not module.has_room(pair, half) and not module.has_room(pair, plain)
+    assert not module.has_room(plain, lone)
 
 
 def test_parts_keep_their_scalars() -> None:
