@@ -120,8 +120,8 @@ class Uninitialized(Tensor):
         return type(self), (self.requires_grad, self.device, self.dtype)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        kind: Any = type(self)
-        memo[id(self)] = made = kind(self.requires_grad, self.device, self.dtype)
+        kind, given = self.__reduce__()
+        memo[id(self)] = made = kind(*given)
         return made
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """All learning-rate schedules under the name PyTorch's users look for."""
 
+from picograd.nn.optim.lr import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from picograd.nn.optim.lr import (
-    EPOCH_DEPRECATION_WARNING,
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
@@ -24,8 +24,8 @@ from picograd.nn.optim.lr_cyclic import (
 )
 
 __all__ = [
-    "EPOCH_DEPRECATION_WARNING", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR",
     "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
     "TriangleLR",

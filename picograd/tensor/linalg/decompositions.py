@@ -202,9 +202,9 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     >>> values.tolist()
     [1.0, 2.0]
     """
-    check_known("linalg.eigh", "UPLO", UPLO, ("L", "U"))
+    check_known("linalg.eigh", "UPLO", UPLO.upper(), ("L", "U"))
     need_tensor("linalg.eigh", A)
-    x = A.mH if UPLO == "U" else A
+    x = A.mH if UPLO.upper() == "U" else A
     return Eigh(*decided(*factors(host.eigh, x)))
 
 
@@ -216,8 +216,8 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """
     if needs_vectors("linalg.eigvalsh", A):
         return eigh(A, UPLO).eigenvalues
-    check_known("linalg.eigvalsh", "UPLO", UPLO, ("L", "U"))
-    return called(host.computed, "eigvalsh", A.mH if UPLO == "U" else A)
+    check_known("linalg.eigvalsh", "UPLO", UPLO.upper(), ("L", "U"))
+    return called(host.computed, "eigvalsh", A.mH if UPLO.upper() == "U" else A)
 
 
 @composed("pinverse")

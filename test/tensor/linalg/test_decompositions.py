@@ -179,3 +179,9 @@ def test_matrices_without_an_inverse_have_an_infinite_condition_number() -> None
     x = Tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     assert picograd.linalg.cond(x, 1).tolist() == [math.inf, 1.0]
     assert picograd.linalg.cond(x[0], "fro").item() == math.inf
+
+
+def test_eigh_names_its_triangle_in_either_case():
+    x = Tensor([[2.0, 9.0], [1.0, 2.0]])
+    found = [picograd.linalg.eigh(x, each).eigenvalues.tolist() for each in ("u", "U")]
+    assert found[0] == found[1]
