@@ -406,11 +406,11 @@ def segment_reduce(
         raise ValueRangeError(op, "no lengths of segments", "pass lengths or offsets")
     if not data.dtype.is_float:
         raise DTypeError(op, f"the data are {data.dtype.name}", "call .float() first")
-    at, size = lengths.ndim - 1, data.shape[lengths.ndim - 1]
+    at = lengths.ndim - 1
     if as_axis(axis, data.ndim, op) != at or lengths.shape[:-1] != data.shape[:at]:
         problem = f"lengths {lengths.shape}, data {data.shape}, axis {axis}"
         raise ShapeError(op, problem, "give lengths along the axis for each row before it")
-    ends = lengths.long().cumsum(-1)
+    ends, size = lengths.long().cumsum(-1), data.shape[at]
     if not unsafe and (lengths < 0).any():
         raise ValueRangeError(op, "a length is negative", "pass lengths of 0 or more")
     if not unsafe and (lengths.sum(-1) != size).any():
