@@ -390,7 +390,8 @@ def backward(
         targets = targets_of(root, is_tracked)
         gradients = node_gradient([(root, start)], targets, is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
-    return [(leaf, each) for leaf, each in found if each is not None]
+    # a hook may have let go the last one who had a leaf
+    return [(leaf, each) for leaf, each in found if each is not None and leaf is not None]
 
 
 def hooked(leaf: Any, gradient: Any) -> Any:

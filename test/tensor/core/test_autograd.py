@@ -472,3 +472,13 @@ def test_gradients_that_could_be_differentiated_add_up_in_jit(power: int) -> Non
     for call in range(1, 6):
         step()
         assert x.grad.tolist() == [call * power * each ** (power - 1) for each in (1.0, 2.0)]
+
+
+def test_a_hook_may_let_go_a_leaf() -> None:
+    """Nobody sees the gradient of a leaf that went while backward ran."""
+    weight = Tensor([2.0]).requires_grad_()
+    held = [Tensor([3.0]).requires_grad_()]
+    product = weight * held[0]
+    product.register_hook(lambda gradient: held.clear())
+    product.sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [3.0]
