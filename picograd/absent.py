@@ -105,6 +105,7 @@ class AbsentDType:
 
 complex32 = chalf = AbsentDType("complex32")
 qint8, quint8, qint32 = AbsentDType("qint8"), AbsentDType("quint8"), AbsentDType("qint32")
+quint4x2, quint2x4 = AbsentDType("quint4x2"), AbsentDType("quint2x4")
 
 
 def refuse_capture(*given: Any, **options: Any) -> NoReturn:
