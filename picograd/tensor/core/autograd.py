@@ -64,7 +64,39 @@ class Walks(threading.local):
 WALKS = Walks()
 
 
-class GradMode(ContextDecorator):
+class _DecoratorContextManager(ContextDecorator):
+    """This class is PyTorch's base of blocks that decorate, too: each call has a block of its own.
+
+    A class whose blocks are made with arguments says by `clone` how another is made.
+    """
+
+    def clone(self) -> Any:
+        """Make another block."""
+        return type(self)()
+
+    def _recreate_cm(self) -> Any:
+        return self.clone()
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function; a generator runs each of its steps inside the block."""
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @functools.wraps(function)
+        def steps(*args: Any, **options: Any) -> Any:
+            generator = function(*args, **options)
+            while True:
+                with self._recreate_cm():
+                    try:
+                        item = next(generator)
+                    except StopIteration as end:
+                        return end.value
+                yield item
+
+        return steps  # type: ignore[return-value]
+
+
+class GradMode(_DecoratorContextManager):
     """This class switches recording on or off inside a block or a function."""
 
     wanted = True
@@ -86,23 +118,9 @@ class GradMode(ContextDecorator):
         made.previous = []
         return made(function)
 
-    def __call__(self, function: F) -> F:
-        """Decorate a function; a generator runs each of its steps in this mode."""
-        if not inspect.isgeneratorfunction(function):
-            return super().__call__(function)
-
-        @functools.wraps(function)
-        def steps(*args: Any, **options: Any) -> Any:
-            generator = function(*args, **options)
-            while True:
-                with self:
-                    try:
-                        item = next(generator)
-                    except StopIteration as end:
-                        return end.value
-                yield item
-
-        return steps  # type: ignore[return-value]
+    def clone(self) -> Any:
+        """Give this block: it may be entered again."""
+        return self
 
     def __enter__(self) -> None:
         self.previous.append(MODE.enabled)

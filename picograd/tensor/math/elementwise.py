@@ -268,7 +268,6 @@ def is_infinite(x: Node) -> Node:
     return build.const(False, x.shape, bool_, x.device)
 
 
-@recorded("isfinite")
 def complex_logaddexp(a: Node, b: Node) -> Node:
     """Compute log(exp(a) + exp(b)) of complex numbers, from the one of larger real part."""
     is_first = b.parts()[0].binary("less", a.parts()[0])
@@ -277,6 +276,7 @@ def complex_logaddexp(a: Node, b: Node) -> Node:
     return larger + (gap.unary("exp") + 1).unary("log")
 
 
+@recorded("isfinite")
 def is_finite(x: Node) -> Node:
     """Tell which elements are neither infinite nor NaN.
 
