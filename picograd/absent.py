@@ -215,3 +215,9 @@ class Unsupported(RuntimeError):
 
 
 BackendCompilerFailed = InternalTorchDynamoError = TorchDynamoException = Unsupported
+
+
+def is_traceable_wrapper_subclass(t: object) -> bool:
+    """Tell whether a tensor is of a class that says, as PyTorch asks, which tensors it wraps."""
+    wraps = ("__tensor_flatten__", "__tensor_unflatten__")
+    return isinstance(t, Tensor) and all(hasattr(t, name) for name in wraps)
