@@ -105,6 +105,7 @@ class AbsentDType:
 
 complex32 = chalf = AbsentDType("complex32")
 qint8, quint8, qint32 = AbsentDType("qint8"), AbsentDType("quint8"), AbsentDType("qint32")
+quint4x2, quint2x4 = AbsentDType("quint4x2"), AbsentDType("quint2x4")
 
 
 def refuse_capture(*given: Any, **options: Any) -> NoReturn:
@@ -214,3 +215,9 @@ class Unsupported(RuntimeError):
 
 
 BackendCompilerFailed = InternalTorchDynamoError = TorchDynamoException = Unsupported
+
+
+def is_traceable_wrapper_subclass(t: object) -> bool:
+    """Tell whether a tensor is of a class that says, as PyTorch asks, which tensors it wraps."""
+    wraps = ("__tensor_flatten__", "__tensor_unflatten__")
+    return isinstance(t, Tensor) and all(hasattr(t, name) for name in wraps)

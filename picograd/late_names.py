@@ -16,7 +16,7 @@ ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
         "TypedStorage", "_has_compatible_shallow_copy_type", "chalf", "complex32", "qint32",
-        "qint8", "quint8",
+        "qint8", "quint2x4", "quint4x2", "quint8",
     ),
     "amp": (
         "GradScaler", "clear_autocast_cache", "get_autocast_gpu_dtype",

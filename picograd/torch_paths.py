@@ -60,6 +60,7 @@ HOMES = {
     "scripting": (
         "_dynamo", "_dynamo.config", "_inductor", "_inductor.config", "compiler", "jit",
     ),
+    "tensor.core.autograd": ("utils._contextlib",),
     "tensor.core.printing": ("_tensor_str",),
     "tensor.linalg.decompositions": ("linalg",),
     "tensor.linalg.fourier": ("fft",),

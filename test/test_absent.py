@@ -54,3 +54,18 @@ def test_names_of_levels_and_dispatch_keys() -> None:
 def test_operations_are_not_counted_one_by_one() -> None:
     with pytest.raises(StateError, match="picograd.profile"):
         picograd.utils.flop_counter.FlopCounterMode(display=False)
+
+
+def test_no_tensor_wraps_others_unless_its_class_says_so() -> None:
+    from picograd.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX
+    from picograd.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    class Pair(picograd.Tensor):
+        def __tensor_flatten__(self) -> None: ...
+        def __tensor_unflatten__(self) -> None: ...
+
+    assert _EXTRA_STATE_KEY_SUFFIX == "_extra_state"
+    assert not is_traceable_wrapper_subclass(
+        picograd.ones(2)
+    ) and not is_traceable_wrapper_subclass(1)
+    assert is_traceable_wrapper_subclass(Pair([1.0]))

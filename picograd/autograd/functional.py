@@ -60,7 +60,22 @@ def jacobian(
 ) -> Any:
     """Compute the derivative of every output element: output shape + input shape."""
     check_dependence("jacobian", func, inputs, strict)
+    shown = [each.detach() for each in custom.several(inputs)]
+    if any(type(each) is not Tensor for each in shown):
+        func = of_classes(func, shown)
     return custom.jacobian(func, inputs, create_graph)
+
+
+def of_classes(func: Function, shown: Sequence[Tensor]) -> Function:
+    """Call a function with tensors of the classes, and with the attributes, of others."""
+
+    def call(*points: Tensor) -> Any:
+        given = [point.as_subclass(type(like)) for point, like in zip(points, shown)]
+        for point, like in zip(given, shown):
+            vars(point).update(vars(like))
+        return func(*given)
+
+    return call
 
 
 def hessian(

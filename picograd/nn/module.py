@@ -16,9 +16,9 @@ from picograd.dtype import bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
-from picograd.nn import hooks
+from picograd.nn import hooks, members
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.members import Covered, Members, check_name, exchange, parameters_of
+from picograd.nn.members import Members, check_name
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
     EXTRA_STATE,
@@ -90,6 +90,12 @@ class Module(Inner):
         super().__init_subclass__(**options)
         read_constructor(cls)
 
+    def __new__(cls, *given: Any, **options: Any) -> Any:
+        """Show the members in `vars(module)`, as PyTorch's modules do."""
+        module = super().__new__(cls)
+        members.show_members(module)
+        return module
+
     def __init__(self, *given: Any, **options: Any) -> None:
         """Set up nothing: what follows among the bases is for the class, as in PyTorch."""
         if self.call_super_init or given or options:
@@ -119,7 +125,7 @@ class Module(Inner):
             value = hooks.at_assignment(self, name, value)
         if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
             self.__dict__.pop(name, None)
-            name = Covered(name)
+            name = members.Covered(name)
         if value is not None:
             self._check_kind(name, value)
         if isinstance(value, Module):
@@ -172,18 +178,14 @@ class Module(Inner):
     def _trace_state(self) -> dict[str, Any]:
         """List what a trace of `picograd.jit` that uses this module may depend on."""
         hooked = hooks.EVERY.identities() + (self._hooks or hooks.NONE).identities()
-        return {**self.__dict__, "training": self.training, "hooks": hooked}
+        return {**members.without_views(vars(self)), "training": self.training, "hooks": hooked}
 
     def __delattr__(self, name: str) -> None:
         if isinstance(self.__dict__.get(name), (Parameter, Module)):
             del self.__dict__[name]
         else:
             object.__delattr__(self, name)
-        note_change()
-        vars(self)["_placed"] = self._placed - {name}
-        if name in self._persistence:
-            others = self._persistence.items()
-            vars(self)["_persistence"] = {key: kept for key, kept in others if key != name}
+        members.forget(self, name)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean.
@@ -224,31 +226,29 @@ class Module(Inner):
     @property
     def _modules(self) -> Members:
         """The modules in attributes, by name: a dict that shows and changes them."""
-        inside = self._inside
-        return Members(self, lambda name, value: isinstance(value, Module) and name in inside)
+        return members.Modules(lambda: self)
 
     @_modules.setter
     def _modules(self, wanted: Mapping[str, Any]) -> None:
-        exchange(self._modules, wanted)
+        members.exchange(self._modules, wanted)
 
     @property
     def _parameters(self) -> Members:
         """The parameters in attributes, by name; tensors of operations may be put among them."""
-        return parameters_of(self)
+        return members.Parameters(lambda: self)
 
     @_parameters.setter
     def _parameters(self, wanted: Mapping[str, Any]) -> None:
-        exchange(parameters_of(self), wanted)
+        members.exchange(self._parameters, wanted)
 
     @property
     def _buffers(self) -> Members:
         """The buffers, by name; what is added is a part of the state dict."""
-        known = self._persistence
-        return Members(self, lambda name, value: name in known, self.register_buffer)
+        return members.Buffers(lambda: self)
 
     @_buffers.setter
     def _buffers(self, wanted: Mapping[str, Any]) -> None:
-        exchange(self._buffers, wanted)
+        members.exchange(self._buffers, wanted)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""
@@ -633,7 +633,11 @@ class Module(Inner):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle; that it is here, no `__getattr__` of users is asked."""
-        self.__dict__.update(state)
+        self.__dict__.update(members.without_views(state))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the attributes: they have all that the views of members show."""
+        return members.without_views(vars(self))
 
     def _get_name(self) -> str:
         return self.__class__.__name__

@@ -17,7 +17,7 @@ from picograd.nn.norm import BatchNorm, InstanceNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Cell, Recurrent
 from picograd.nn.transformer import activation_named, copies
-from picograd.nn.walks import LoadResult
+from picograd.nn.walks import EXTRA_STATE, LoadResult
 from picograd.tensor.core.gradient_hooks import HookHandle
 
 T = TypeVar("T")
@@ -89,6 +89,7 @@ _DropoutNd = Dropout
 _MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPool
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool
 _IncompatibleKeys = LoadResult
+_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
 register_module_forward_pre_hook = of_every_module("before")
 register_module_forward_hook = of_every_module("after")
 register_module_full_backward_pre_hook = of_every_module("gradient_before")

@@ -362,6 +362,7 @@ __all__ = [
     "scatter_reduce",
     "searchsorted",
     "seed",
+    "segment_reduce",
     "select",
     "select_scatter",
     "set_rng_state",
@@ -1640,6 +1641,18 @@ def searchsorted(
     out: Any = None,
 ) -> Tensor: ...
 def seed(*, out: Any = None) -> int: ...
+def segment_reduce(
+    input: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+    out: Any = None,
+) -> Tensor: ...
 def select(input: Tensor, dim: int, index: int | Tensor, *, out: Any = None) -> Tensor: ...
 def select_scatter(
     input: Tensor, src: Tensor, dim: int, index: int, *, out: Any = None

@@ -1,5 +1,7 @@
 """Derivatives of functions under the names of torch.autograd.functional."""
 
+from typing import Any
+
 import pytest
 
 import picograd
@@ -51,3 +53,16 @@ def test_parts_of_derivatives_by_hand() -> None:
         point.requires_grad and not functional._grad_postprocess((point,), False)[0].requires_grad
     )
     assert functional._tuple_postprocess(((x,), (y,)), (False, False)) is x
+
+
+def test_jacobian_calls_with_tensors_of_the_class_of_the_inputs() -> None:
+    class Scaled(Tensor):
+        scale = 1.0
+
+        def scaled(self) -> Any:
+            return self * self.scale
+
+    x = Tensor([1.0, 2.0]).as_subclass(Scaled)
+    x.scale = 3.0
+    found = picograd.autograd.functional.jacobian(lambda x: x.scaled().as_subclass(Tensor), x)
+    assert found.tolist() == [[1.0, 0.0], [0.0, 1.0]]  # an attribute of one tensor stays behind

@@ -1,9 +1,14 @@
 """What sits in attributes, as dicts."""
 
+import copy
+import pickle
+from typing import Any
+
 import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import StateError
 
 
 def test_dicts_of_members():
@@ -97,3 +102,41 @@ def test_dicts_of_members_copy_by_their_class() -> None:
     kind = type(layer._parameters)
     assert kind(layer._parameters.items()) == dict(layer.named_parameters())
     assert kind() == {} and kind(weight=1) == {"weight": 1}
+
+
+def test_members_are_shown_among_the_attributes_as_in_pytorch() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    modules = vars(model)["_modules"]
+    assert list(modules) == ["0", "1"] and list(vars(model[0])["_parameters"]) == ["weight", "bias"]
+    assert next(iter(vars(model[1]).get("_buffers"))) == "running_mean"
+    copied = copy.deepcopy(model)
+    vars(copied)["_modules"]["1"] = nn.Tanh()
+    vars(copied[0])["_parameters"]["bias"] = Tensor([1.0, 2.0, 3.0])
+    assert isinstance(copied[1], nn.Tanh) and isinstance(model[1], nn.BatchNorm1d)
+    assert copied[0].bias.tolist() == [1.0, 2.0, 3.0]
+    loaded = pickle.loads(pickle.dumps(model))
+    assert list(vars(loaded)["_modules"]) == ["0", "1"]
+    kept = vars(model[0])["_parameters"]
+    del model  # no cycle holds it
+    with pytest.raises(StateError, match="gone"):
+        list(kept)
+
+
+def test_a_setattr_of_the_class_may_store_in_the_dicts_of_members() -> None:
+    class Patched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+            self._parameters = {"weight": object()}
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            place = next((k for k in ("_modules", "_parameters") if name in vars(self)[k]), None)
+            if place is None:
+                super().__setattr__(name, value)
+            else:
+                vars(self)[place][name] = value
+
+    model = Patched()
+    model.inner, model.weight = nn.Linear(2, 3), Tensor([1.0]) * 2
+    assert model.inner.weight.shape == (3, 2)
+    assert next(name for name, _ in model.named_parameters()) == "weight"

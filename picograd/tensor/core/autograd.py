@@ -64,7 +64,47 @@ class Walks(threading.local):
 WALKS = Walks()
 
 
-class GradMode(ContextDecorator):
+class _DecoratorContextManager(ContextDecorator):
+    """This class is PyTorch's base of blocks that decorate, too: each call has a block of its own.
+
+    A class whose blocks are made with arguments says by `clone` how another is made.
+    """
+
+    def clone(self) -> Any:
+        """Make another block."""
+        return type(self)()
+
+    def _recreate_cm(self) -> Any:
+        return self.clone()
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function; a generator runs each of its steps inside the block."""
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @functools.wraps(function)
+        def steps(*args: Any, **options: Any) -> Any:
+            generator = function(*args, **options)
+            resume = functools.partial(next, generator)
+            try:
+                while True:
+                    with self._recreate_cm():
+                        item = resume()
+                    try:
+                        resume = functools.partial(generator.send, (yield item))
+                    except GeneratorExit:
+                        with self._recreate_cm():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        resume = functools.partial(generator.throw, error)
+            except StopIteration as end:
+                return end.value
+
+        return steps  # type: ignore[return-value]
+
+
+class GradMode(_DecoratorContextManager):
     """This class switches recording on or off inside a block or a function."""
 
     wanted = True
@@ -86,31 +126,9 @@ class GradMode(ContextDecorator):
         made.previous = []
         return made(function)
 
-    def __call__(self, function: F) -> F:
-        """Decorate a function; a generator runs each of its steps in this mode."""
-        if not inspect.isgeneratorfunction(function):
-            return super().__call__(function)
-
-        @functools.wraps(function)
-        def steps(*args: Any, **options: Any) -> Any:
-            generator = function(*args, **options)
-            resume = functools.partial(next, generator)
-            try:
-                while True:
-                    with self:
-                        item = resume()
-                    try:
-                        resume = functools.partial(generator.send, (yield item))
-                    except GeneratorExit:
-                        with self:
-                            generator.close()
-                        raise
-                    except BaseException as error:
-                        resume = functools.partial(generator.throw, error)
-            except StopIteration as end:
-                return end.value
-
-        return steps  # type: ignore[return-value]
+    def clone(self) -> Any:
+        """Give this block: it may be entered again."""
+        return self
 
     def __enter__(self) -> None:
         self.previous.append(MODE.enabled)
@@ -400,7 +418,8 @@ def backward(
         watched = [each for each in passing([root]) if each in HOOKS] if entries(HOOKS) else []
         gradients = node_gradient([(root, start)], [*targets, *watched], is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
-    return [(leaf, each) for leaf, each in found if each is not None]
+    # a hook may have let go the last one who had a leaf
+    return [(leaf, each) for leaf, each in found if each is not None and leaf is not None]
 
 
 def hooked(leaf: Any, gradient: Any) -> Any:

@@ -5,6 +5,7 @@ What turns one kind into another gives the tensor; entries are the elements that
 
 from typing import Any
 
+from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.function import composed
 
@@ -59,6 +60,18 @@ def values(self: Any) -> Tensor:
     [2.0, 3.0]
     """
     return self[self != 0]  # type: ignore[no-any-return]
+
+
+@composed(function=False)
+def sparse_mask(self: Any, mask: Tensor) -> Tensor:
+    """Keep the elements where another tensor is not 0. Raises ShapeError for other shapes.
+
+    >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(Tensor.eye(2)).tolist()
+    [[1.0, 0.0], [0.0, 4.0]]
+    """
+    if self.shape != mask.shape:
+        raise ShapeError("sparse_mask", f"{self.shape} and {mask.shape}", "pass equal shapes")
+    return self.where(mask != 0, 0)  # type: ignore[no-any-return]
 
 
 @composed(function=False)

@@ -281,6 +281,14 @@ def is_infinite(x: Node) -> Node:
     return build.const(False, x.shape, bool_, x.device)
 
 
+def complex_logaddexp(a: Node, b: Node) -> Node:
+    """Compute log(exp(a) + exp(b)) of complex numbers, from the one of larger real part."""
+    is_first = b.parts()[0].binary("less", a.parts()[0])
+    larger, gap = is_first.where(a, b), is_first.where(b - a, a - b)
+    gap = is_finite(larger).where(gap, 0)  # an infinity less itself is NaN
+    return larger + (gap.unary("exp") + 1).unary("log")
+
+
 @recorded("isfinite")
 def is_finite(x: Node) -> Node:
     """Tell which elements are neither infinite nor NaN.

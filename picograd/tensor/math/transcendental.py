@@ -474,10 +474,7 @@ def logaddexp(x: Operand, other: Operand) -> Node:
     a, b = pair("logaddexp", x, other, floating=True)
     if not a.dtype.is_complex:
         return of_two("logaddexp", a, b)
-    is_first = b.parts()[0].binary("less", a.parts()[0])
-    larger, gap = is_first.where(a, b), is_first.where(b - a, a - b)
-    gap = elementwise.is_finite(larger).where(gap, 0)  # an infinity less itself is NaN
-    return larger + (gap.unary("exp") + 1).unary("log")
+    return elementwise.complex_logaddexp(a, b)
 
 
 @recorded(in_place=True)

@@ -3,6 +3,7 @@
 A zero-dim tensor counts as one element. Bool and integers give int64 sums and products.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from picograd.graph.scanning import extremum_index, scan
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import as_axis, check_computed, check_ordered, need_float
+from picograd.tensor.math.elementwise import complex_logaddexp
 
 
 class Ordered(NamedTuple):
@@ -88,7 +90,7 @@ def cumulative(op: str, monoid: str, node: Node, axis: Any, dtype: DType | None)
 
 
 def running_complex(op: str, node: Node, axis: int) -> Node:
-    """Add complex numbers up by parts; multiply each with the one 1, 2, 4, ... places before."""
+    """Add complex numbers up by parts; combine others with the one 1, 2, 4, ... places before."""
     if not node.rank or not node.size:
         return node
     if op == "cumsum":
@@ -96,7 +98,11 @@ def running_complex(op: str, node: Node, axis: int) -> Node:
         return real.paired(imag)
     size, step = node.shape[axis], 1
     while step < size:
-        node, step = node * earlier(node, axis, step, 1), 2 * step
+        if op == "cumprod":
+            node = node * earlier(node, axis, step, 1)
+        else:
+            node = complex_logaddexp(node, earlier(node, axis, step, -math.inf))
+        step *= 2
     return node
 
 
@@ -126,6 +132,8 @@ def logcumsumexp(node: Node, dim: int = 0) -> Node:
     >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp(0).tolist()
     [0.0, 0.6931..., 1.0986...]
     """
-    need_float("logcumsumexp", node)
     position = as_axis(dim, max(node.rank, 1), "logcumsumexp")
+    if node.dtype.is_complex:
+        return running_complex("logcumsumexp", node, position)
+    need_float("logcumsumexp", node)
     return with_axis(node, lambda x: scan(x, "logaddexp", position))

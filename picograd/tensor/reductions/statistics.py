@@ -4,6 +4,7 @@ Functions of tensors made of their methods. Where a count decides a shape (`uniq
 computed at once and cannot be used inside `jit`.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -380,6 +381,72 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
 
 
 # integrals and derivatives
+
+
+SEGMENTS = {  # of `segment_reduce`: the reduction that scatters, and what an empty segment gives
+    "sum": ("sum", 0.0),
+    "mean": ("sum", 0.0),
+    "prod": ("prod", 1.0),
+    "max": ("amax", -math.inf),
+    "min": ("amin", math.inf),
+}
+
+
+@composed(method=False)
+def segment_reduce(
+    data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:  # fmt: skip
+    """Reduce runs of an axis, (..., S) long each or between (..., S + 1) offsets, to S elements.
+
+    `reduce`: sum, mean, prod, max, min; `initial` takes part in each. The axis is the last one of
+    the lengths. Without elements and `initial` a mean is NaN. Raises ShapeError for lengths that
+    do not add up to the axis (`unsafe` does not look), ValueRangeError for negative ones,
+    DTypeError unless the data are floats.
+
+    >>> x, lengths = picograd.Tensor([1.0, 2.0, 3.0]), picograd.Tensor([1, 2])
+    >>> picograd.segment_reduce(x, "sum", lengths=lengths).tolist()
+    [1.0, 5.0]
+    """
+    op = "segment_reduce"
+    check_known(op, "reduce", reduce, SEGMENTS)
+    if lengths is None and offsets is not None:
+        lengths = offsets.diff()
+    if lengths is None or indices is not None:
+        raise ValueRangeError(op, "no lengths of segments", "pass lengths or offsets")
+    if not data.dtype.is_float:
+        raise DTypeError(op, f"the data are {data.dtype.name}", "call .float() first")
+    at = lengths.ndim - 1
+    if as_axis(axis, data.ndim, op) != at or lengths.shape[:-1] != data.shape[:at]:
+        problem = f"lengths {lengths.shape}, data {data.shape}, axis {axis}"
+        raise ShapeError(op, problem, "give lengths along the axis for each row before it")
+    ends, size = lengths.long().cumsum(-1), data.shape[at]
+    if not unsafe and (lengths < 0).any():
+        raise ValueRangeError(op, "a length is negative", "pass lengths of 0 or more")
+    if not unsafe and (lengths.sum(-1) != size).any():
+        raise ShapeError(op, "lengths do not add up", f"let each row have the sum {size}")
+    places = Recorded.kind.arange(size, device=data.device).expand(*ends.shape[:-1], size)
+    into = ends.searchsorted(places.contiguous(), right=True)
+    return reduced(data, into, lengths.to(data.dtype), reduce, initial)
+
+
+def reduced(data: Any, into: Any, lengths: Any, reduce: str, initial: float | None) -> Any:
+    """Reduce the elements along an axis into those that are named, one more for the rest."""
+    at, count = into.ndim - 1, lengths.shape[-1]
+    rest = data.shape[at + 1 :]
+    kind, start = SEGMENTS[reduce]
+    is_extreme = math.isinf(start)
+    start = start if initial is None or is_extreme else initial
+    found = data.new_full((*into.shape[:-1], count + 1, *rest), start)
+    index = into.reshape(*into.shape, *[1] * len(rest)).expand(data.shape)
+    found = found.scatter_reduce(at, index, data, kind).narrow(at, 0, count)
+    if is_extreme and initial is not None:  # equal ones: the gradient is the elements' alone
+        return (found < initial if start < 0 else found > initial).where(initial, found)
+    if reduce != "mean":
+        return found
+    wide = lengths.reshape(*lengths.shape, *[1] * len(rest))
+    return found / (wide if initial is None else wide.clamp(min=1))
 
 
 @composed("trapezoid", "trapz", method=False)

@@ -19,6 +19,7 @@ from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import Recorded, same_value, wrap, write
 from picograd.tensor.core.running_vmaps import LEVELS
+from picograd.tensor.core.subclasses import Watched
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import derivatives
 from picograd.tensor.transforms.pytree import mapped
@@ -233,6 +234,7 @@ class Call:
         self.count = len(args)
         self.places = [at for at, each in enumerate(args) if is_differentiable(each)]
         self.inputs = [args[at]._node for at in self.places]
+        self.given = set(map(id, args))
         self.leaves = {id(each) for each in args if isinstance(each, Recorded) and each.is_leaf}
         self.arrived = {}
         ctx.inputs = self.inputs
@@ -283,10 +285,19 @@ class Call:
         made = custom(output._node, inputs, vjp, self.kind.__name__)
         is_dirty = any(each is output for each in self.ctx.dirty)
         if not is_dirty:
-            return wrap(made, tracks)
+            return self.as_returned(output, wrap(made, tracks))
         if tracks:
             write(output, made, True)
         return output
+
+    def as_returned(self, output: Any, made: Any) -> Any:
+        """Give a recorded output the class and attributes of what `forward` made."""
+        if id(output) in self.given:
+            return made
+        if isinstance(output, Watched):
+            made = made.as_subclass(type(output))
+        vars(made).update(vars(output))
+        return made
 
     def join(self, flowing: Node, node: Node, *nodes: Node) -> Parts:
         """Ask for the gradients of the arguments through all outputs."""

@@ -494,3 +494,43 @@ def test_a_generator_in_no_grad_takes_what_is_sent_and_thrown() -> None:
     assert picograd.is_grad_enabled() and steps.throw(ValueError()) == ("thrown", False)
     steps.close()
     assert closed == [False] and picograd.is_grad_enabled()
+
+
+def test_a_hook_may_let_go_a_leaf() -> None:
+    """Nobody sees the gradient of a leaf that went while backward ran."""
+    weight = Tensor([2.0]).requires_grad_()
+    held = [Tensor([3.0]).requires_grad_()]
+    product = weight * held[0]
+    product.register_hook(lambda gradient: held.clear())
+    product.sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [3.0]
+
+
+def test_blocks_that_decorate_have_one_of_their_own_for_each_call() -> None:
+    from picograd.utils._contextlib import _DecoratorContextManager
+
+    entered = []
+
+    class Told(_DecoratorContextManager):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def clone(self) -> "Told":
+            return Told(self.name + "'")
+
+        def __enter__(self) -> None:
+            entered.append(self.name)
+
+        def __exit__(self, *error: object) -> None:
+            entered.append("end")
+
+    @Told("a")
+    def plain() -> int:
+        return 1
+
+    @Told("b")
+    def steps():
+        yield 2
+
+    assert plain() == 1 and list(steps()) == [2]
+    assert entered == ["a'", "end", "b'", "end", "b'", "end"]

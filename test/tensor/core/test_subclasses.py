@@ -302,3 +302,37 @@ def test_a_class_is_asked_about_what_is_set():
         return [*found, holder.inner.grad]
 
     alike(program)
+
+
+def test_a_custom_function_gives_what_forward_made_and_leaving_a_class_leaves_all_of_it() -> None:
+    class Named(Tensor):
+        pass
+
+    class Exp(picograd.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            made = x.exp()
+            made.unit = "m"
+            return made
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * 2
+
+    x = Tensor([1.0, 2.0]).as_subclass(Named).requires_grad_()
+    found = Exp.apply(x)
+    found.sum().backward()
+    assert type(found) is Named and found.unit == "m" and x.grad.tolist() == [2.0, 2.0]
+
+    class Wrapping(Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            made = super().__torch_function__(func, types, args, kwargs or {})
+            made = made.as_subclass(cls)
+            made.told = "wrapped"
+            return made
+
+    plain = Tensor([1.0]).as_subclass(Wrapping).as_subclass(Tensor)
+    assert type(plain) is Tensor and not hasattr(plain, "told")

@@ -8,6 +8,7 @@ import picograd
 from picograd import Tensor
 from picograd.errors import AxisError, DTypeError
 
+torch = pytest.importorskip("torch")
 RANDOM = np.random.default_rng(0)
 FLOATS = [RANDOM.normal(size=shape) for shape in ((7,), (3, 5), (2, 3, 4), (40, 70))]
 FLOATS += [np.array(2.5), np.array([[1.0, 2, 0, 3], [0, 1, 0, 2], [1, 2, 2, 1]])]
@@ -72,3 +73,15 @@ def test_a_tracing_step_scans() -> None:
     step = picograd.jit(lambda x: x.cumsum(0) * 2)
     for _ in range(3):
         assert step(Tensor([1.0, 2.0])).tolist() == [2, 6]
+
+
+def test_logcumsumexp_of_complex_numbers_equals_pytorchs() -> None:
+    array = (RANDOM.normal(size=(3, 5)) * 3 + 4j * RANDOM.normal(size=(3, 5))).astype("c8")
+    x, theirs = Tensor(array).requires_grad_(), torch.tensor(array, requires_grad=True)
+    y, wanted = x.logcumsumexp(1), theirs.logcumsumexp(1)
+    np.testing.assert_allclose(y.numpy(), wanted.detach().numpy(), rtol=1e-5)
+    y.real.sum().backward()
+    wanted.real.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), theirs.grad.resolve_conj().numpy(), atol=1e-5)
+    least = Tensor([-np.inf, -np.inf, 1.0]).to(picograd.complex64).logcumsumexp(0)
+    assert least.tolist() == [-np.inf, -np.inf, 1.0]

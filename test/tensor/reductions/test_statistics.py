@@ -8,7 +8,7 @@ from op_support import Case, compare, library, numbers, same
 
 import picograd
 from picograd import Tensor
-from picograd.errors import PicogradError
+from picograd.errors import DTypeError, PicogradError, ShapeError, ValueRangeError
 
 torch = pytest.importorskip("torch")
 A = numbers((3, 5))
@@ -191,3 +191,35 @@ def test_mistakes(device: str) -> None:
 def test_a_number_has_no_axes_among_others() -> None:
     assert picograd.isin(1, picograd.tensor([1, 2])).shape == ()
     assert picograd.bucketize(3, picograd.tensor([1, 4])).shape == ()
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "max", "min"])
+def test_segment_reduce_equals_pytorchs(reduce: str) -> None:
+    array = np.random.default_rng(3).integers(1, 4, (2, 5, 3)).astype("f4")
+    lengths = np.array([[2, 0, 3], [1, 1, 3]])
+    for options in ({}, {"initial": 2.0}, {"unsafe": True}):
+        x, theirs = Tensor(array).requires_grad_(), torch.tensor(array, requires_grad=True)
+        ours = picograd.segment_reduce(x, reduce, lengths=Tensor(lengths), axis=1, **options)
+        wanted = torch.segment_reduce(
+            theirs, reduce, lengths=torch.tensor(lengths), axis=1, **options
+        )
+        np.testing.assert_allclose(ours.numpy(), wanted.detach().numpy())
+        ours[:, 2].sum().backward()
+        wanted[:, 2].sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), theirs.grad.numpy(), rtol=1e-6)
+    found = picograd.segment_reduce(Tensor(array[0]), reduce, offsets=Tensor([0, 5]))
+    assert found.shape == (1, 3)
+
+
+def test_segment_reduce_says_what_is_wrong() -> None:
+    x = Tensor([1.0, 2.0, 3.0])
+    with pytest.raises(ShapeError, match="sum 3"):
+        picograd.segment_reduce(x, "sum", lengths=Tensor([1, 1]))
+    with pytest.raises(ShapeError, match="axis 0"):
+        picograd.segment_reduce(x, "sum", lengths=Tensor([[1, 2]]))
+    with pytest.raises(ValueRangeError, match="negative"):
+        picograd.segment_reduce(x, "sum", lengths=Tensor([-1, 4]))
+    with pytest.raises(ValueRangeError, match="no lengths"):
+        picograd.segment_reduce(x, "sum")
+    with pytest.raises(DTypeError, match="int64"):
+        picograd.segment_reduce(Tensor([1, 2]), "sum", lengths=Tensor([2]))
