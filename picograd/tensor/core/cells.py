@@ -27,6 +27,7 @@ from picograd.engine.realize import NUMBER_KINDS, is_watched
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
 from picograd.helpers import product
 from picograd.number import WHOLE, GivenInt
 from picograd.target import is_host
@@ -306,7 +307,7 @@ def is_fill(node: Node) -> bool:
         return False
     while node.op in carried.FREE and node.realized is None:
         node = node.inputs[0]
-    return node.op == "const"
+    return node.op in NUMBERS
 
 
 def address_of(table: Any, views: list[Any], renew: Renew, is_known: bool = False) -> int | None:
