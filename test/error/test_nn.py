@@ -334,9 +334,9 @@ CASES = [
         "shape (2,).",
     ),
     Case(
-        "mse_loss shape", lambda: F.mse_loss(Tensor.ones(2, 1), Tensor.ones(2)), ShapeError,
-        "mse_loss: shapes differ: (2, 1) and (2,). Fix: reshape one, or expand it with "
-        ".expand(...).",
+        "mse_loss shape", lambda: F.mse_loss(Tensor.ones(2, 3), Tensor.ones(4)), ShapeError,
+        "mse_loss: shapes (2, 3) and (4,) do not broadcast. Fix: make sizes equal or 1, counted "
+        "from the right.",
     ),
     Case(
         "mse_loss number", lambda: F.mse_loss(X, 1.0), DTypeError,

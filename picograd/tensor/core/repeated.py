@@ -137,7 +137,8 @@ class Operands:
         self.inputs.append(node)
         if op in PAIRS or node.dtype.kind == "complex":
             raise Unlike
-        if op not in MOVES or node.realized is not None:
+        is_view = op in MOVES or node.row.is_repeating
+        if not is_view or node.realized is not None:
             if op not in NUMBERS:
                 return node.shape, node.dtype, node.device
             return op, self.key(node.arg), node.shape, node.dtype, node.device
