@@ -116,6 +116,7 @@ class Sequential(Row):
     """
 
     def __init__(self, *args: Module | Mapping[str, Module]) -> None:
+        super().__init__()
         if len(args) == 1 and isinstance(args[0], Mapping):
             for name, module in args[0].items():
                 check_module("Sequential", module)
@@ -149,6 +150,7 @@ class ModuleList(Row):
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
         self.extend(modules or ())
 
     def __repr__(self) -> str:
@@ -230,6 +232,7 @@ class ModuleDict(Named[Module]):
     """
 
     def __init__(self, modules: Any = None) -> None:
+        super().__init__()
         if modules is not None:
             self.update(modules)
 

@@ -90,14 +90,9 @@ class Module(Inner):
         super().__init_subclass__(**options)
         read_constructor(cls)
 
-    def __new__(cls, *given: Any, **options: Any) -> Any:
-        """Show the members in `vars(module)`, as PyTorch's modules do."""
-        module = super().__new__(cls)
-        members.show_members(module)
-        return module
-
     def __init__(self, *given: Any, **options: Any) -> None:
-        """Set up nothing: what follows among the bases is for the class, as in PyTorch."""
+        """Show the members; what follows among the bases is for the class, as in PyTorch."""
+        members.show_members(self)
         if self.call_super_init or given or options:
             super().__init__(*given, **options)
 
@@ -121,6 +116,8 @@ class Module(Inner):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to hide a parameter, buffer or module behind something else."""
+        if "_modules" not in self.__dict__:  # not all classes call the constructor of this one
+            members.show_members(self)
         if hooks.REGISTRATION:
             value = hooks.at_assignment(self, name, value)
         if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
@@ -634,6 +631,7 @@ class Module(Inner):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle; that it is here, no `__getattr__` of users is asked."""
         self.__dict__.update(members.without_views(state))
+        members.show_members(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Give the attributes: they have all that the views of members show."""

@@ -25,7 +25,7 @@ class Identity(Module):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
+        super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input."""

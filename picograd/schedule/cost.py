@@ -40,6 +40,7 @@ PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, wh
 SUMMED_DEPTH = 384  # of a product that tasks do not share
 RESULT_POINTS = 16384  # of a CPU task: fewer where tasks share the depth of a product
 MULTIPLIED = 30  # multiply-adds a nanosecond of a CPU core: 16 lanes at 2 GHz, or 8 twice at that
+MULTIPLIED_IN_BLOCKS = 200  # the same of a multiprocessor, in float32: 128 lanes
 PACKED_SHARE = 4  # a block of rows takes a fourth of a cache
 PANEL = 64  # columns of a product for which a task reads its packed rows
 UNPACKED = 8  # rows or columns of a product up to which nothing is packed

@@ -22,7 +22,7 @@ from picograd.graph.shape import ConvSpec
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch
-from picograd.schedule.cost import MULTIPLIED, is_small, machine
+from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import is_product, product_depth, uses_tensor_cores
 from picograd.schedule.write_order import overwritten, reads_of
@@ -35,7 +35,6 @@ TILE = 64  # channels of a tile: of fewer a convolution may be computed without 
 PATCHES = 1024  # places of a block then
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
-MULTIPLIED_IN_BLOCKS = 218  # multiply-adds a nanosecond of a multiprocessor: 128 lanes at 1.7 GHz
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 

@@ -23,7 +23,13 @@ from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT
 from picograd.schedule.canonical import SCALAR
-from picograd.schedule.cost import MULTIPLIED, OPERATION_BYTES, Machine, machine
+from picograd.schedule.cost import (
+    MULTIPLIED,
+    MULTIPLIED_IN_BLOCKS,
+    OPERATION_BYTES,
+    Machine,
+    machine,
+)
 from picograd.schedule.in_place import bytes_alive, join_of, renumbered, slots_of
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, dynamic_children, rewrite, walk
 from picograd.schedule.merge import MERGED, PRODUCT_LIMIT
@@ -48,7 +54,6 @@ HELD = 4 << 20  # bytes of a value that a GPU's cache still has when others read
 AHEAD = 4  # steps that a value is made before it is read there, at most
 TIME = 19  # the part of a plan's time that is spent again, at most
 TIME_BESIDE = 12  # the same, on a GPU
-MULTIPLIED_BESIDE = 200  # multiply-adds in float32 a nanosecond of a multiprocessor
 ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
 FEW = 256  # times a value fits into the peak, at most
 CHAIN = 2  # kernels that run again for one value there
@@ -167,7 +172,7 @@ class Peak:
             lost = [slot for slot in sources if not is_there(draft, slot)]
             if place < 0 or len(lost) > 1 or not are_left(draft, sources.difference(lost), place):
                 return
-            time += step_time(draft.slots, step, self.made, MULTIPLIED_BESIDE)
+            time += step_time(draft.slots, step, self.made, MULTIPLIED_IN_BLOCKS)
             made.append((wanted, place, step))
             wanted = lost[0] if lost else -1
         if wanted >= 0 or time > self.left:
@@ -248,7 +253,7 @@ class Peak:
         """Estimate the nanoseconds that a byte of some values takes to be made again."""
         draft = self.draft
         nbytes = sum(draft.slots[number].nbytes for number in numbers)
-        rate = MULTIPLIED_BESIDE if self.is_beside else MULTIPLIED
+        rate = MULTIPLIED_IN_BLOCKS if self.is_beside else MULTIPLIED
         return step_time(draft.slots, draft.steps[first], self.made, rate) / nbytes
 
     def steps(self) -> list[Step]:

@@ -135,7 +135,9 @@ def alike(
         [narrowed(*each, *kind) for each in zip(products, threads, shares, strict=True)]
         for kind in sorted(kinds)
     ]
-    best = min(filter(all, found), key=lambda parts: sum(each[0][0] for each in parts))
+    fitting = [parts for parts in found if all(parts)]
+    check(fitting, "products of one kernel have tiles alike", products)
+    best = min(fitting, key=lambda parts: sum(each[0][0] for each in parts))
     return [[schedule for _, schedule in each] for each in best]
 
 

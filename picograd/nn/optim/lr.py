@@ -22,13 +22,9 @@ from picograd.number import converted
 from picograd.tensor.transforms.jit_variables import follow
 
 Factor = Callable[[int], float]
-# what PyTorch's schedules say, whose programs filter it by its text
-EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
-    "epoch is different from None, the closed form is used instead of the new chainable form, "
-    "where available. Please open an issue if you are unable to replicate your use case: "
-    "https://github.com/pytorch/pytorch/issues/new/choose."
+EPOCH_DEPRECATION_WARNING = (  # PyTorch's name: programs filter what it says
+    "step(epoch): a schedule counts its own steps, and some have no closed form to go by. "
+    "Fix: call step() once an epoch."
 )
 HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state
 

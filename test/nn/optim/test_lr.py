@@ -248,4 +248,4 @@ def test_an_epoch_that_is_given_is_warned_of_as_in_pytorch():
     schedule = nn.lr_scheduler.StepLR(optimizer, 2)
     with pytest.warns(UserWarning) as told:
         schedule.step(2)
-    assert str(told[0].message) == torch.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING
+    assert str(told[0].message) == picograd.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING
