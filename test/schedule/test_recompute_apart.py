@@ -217,6 +217,34 @@ def test_on_a_gpu_products_and_what_is_made_of_them_run_again(
     assert peak(schedule(roots, gpu)) > peak(plan)  # scores are not there any more
 
 
+def test_on_a_gpu_what_a_value_is_made_of_is_there_when_the_host_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = replace(cuda_target("sm_90a"), multiprocessors=1)
+    monkeypatch.setattr(module, "ENOUGH_BESIDE", 1 << 60)
+    plan = schedule(normed(), gpu)
+    alive = bytes_alive(plan.slots, plan.steps)
+    top = alive.index(max(alive))
+
+    def hosts(number: int, is_short: bool) -> list[int]:
+        """Make a value again; with all that its kernel reads gone behind the peak if `is_short`."""
+        draft = recompute.Draft(list(plan.slots), list(plan.steps), top)
+        if is_short:
+            for slot in plan.steps[draft.lives[number][0]].slots:  # type: ignore[union-attr]
+                if slot != number:
+                    draft.lives[slot] = draft.lives[slot][0], top + 1
+                    draft.slots[slot] = replace(draft.slots[slot], kind="temporary")
+                    draft.writers[slot] = [0]
+        module.Peak(draft, module.machine(gpu), 1e18, True).try_beside(number)
+        pairs = zip(draft.steps, plan.steps, strict=True)
+        names = [one.kernel.name.endswith("_again") for one, _ in pairs]  # type: ignore[union-attr]
+        return [place for place, is_host in enumerate(names) if is_host]
+
+    waiting = recompute.candidates(recompute.Draft(list(plan.slots), list(plan.steps), top), 1)
+    late = [number for number in waiting if any(at > top + 1 for at in hosts(number, False))]
+    assert late and not any(hosts(number, True) for number in late)
+
+
 def test_who_is_a_host() -> None:
     """A join may not run at all; one product has tiles that others may not want."""
     top, bottom = (leaf(64, 16).pad(pads) for pads in (((0, 64), (0, 0)), ((64, 0), (0, 0))))
