@@ -202,9 +202,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     >>> values.tolist()
     [1.0, 2.0]
     """
-    check_known("linalg.eigh", "UPLO", UPLO.upper(), ("L", "U"))
-    need_tensor("linalg.eigh", A)
-    x = A.mH if UPLO.upper() == "U" else A
+    x = with_lower("linalg.eigh", A, UPLO)
     return Eigh(*decided(*factors(host.eigh, x)))
 
 
@@ -216,8 +214,15 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """
     if needs_vectors("linalg.eigvalsh", A):
         return eigh(A, UPLO).eigenvalues
-    check_known("linalg.eigvalsh", "UPLO", UPLO.upper(), ("L", "U"))
-    return called(host.computed, "eigvalsh", A.mH if UPLO.upper() == "U" else A)
+    return called(host.computed, "eigvalsh", with_lower("linalg.eigvalsh", A, UPLO))
+
+
+def with_lower(op: str, A: Tensor, triangle: str) -> Tensor:
+    """Give symmetric matrices whose lower triangle is the one that is read: "L" or "U"."""
+    triangle = triangle.upper()
+    check_known(op, "UPLO", triangle, ("L", "U"))
+    need_tensor(op, A)
+    return A.mH if triangle == "U" else A
 
 
 @composed("pinverse")

@@ -380,7 +380,7 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
     return along(np.linspace(first, last, bins + 1), 0, flat)
 
 
-# integrals and derivatives
+# segments
 
 
 SEGMENTS = {  # of `segment_reduce`: the reduction that scatters, and what an empty segment gives
@@ -447,6 +447,9 @@ def reduced(data: Any, into: Any, lengths: Any, reduce: str, initial: float | No
         return found
     wide = lengths.reshape(*lengths.shape, *[1] * len(rest))
     return found / (wide if initial is None else wide.clamp(min=1))
+
+
+# integrals and derivatives
 
 
 @composed("trapezoid", "trapz", method=False)
