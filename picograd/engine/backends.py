@@ -15,6 +15,8 @@ import importlib.util
 import json
 import os
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -22,6 +24,7 @@ from picograd.config import config
 from picograd.device_name import OPENERS
 from picograd.engine.cache import disk_cache, generator_version, remember
 from picograd.errors import DeviceError
+from picograd.graph.node import Node
 from picograd.helpers import on_demand
 from picograd.runtime.compiler import Host
 from picograd.runtime.device import Device
@@ -108,6 +111,13 @@ def target_of(device: Device) -> Target:
     own: Target = device.target
     is_narrow = bool(config.tf32) and own.copies_boxes
     return replace(own, tf32=True) if is_narrow else own
+
+
+def target_for(order: Sequence[Node]) -> Target:
+    """Describe what one plan of a graph is for: the device that computes most of its nodes."""
+    count = Counter(node.device for node in order if node.inputs)
+    name = max(count, key=count.__getitem__) if count else order[-1].device
+    return target_of(get_device(name))
 
 
 def open_device(name: str) -> str:

@@ -553,3 +553,10 @@ def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
     for node in stored:
         if PASSED.get(node, 0) > 0:
             PASSED[node] = hops
+
+
+def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
+    """List the host calls a graph computes on the way whose values are worth their memory."""
+    calls = [node for node in order if node.op == "host_call" and node.realized is None]
+    asked = {id(node) for node in roots} if calls else ()
+    return [node for node in calls if node.arg.row.is_kept and id(node) not in asked]

@@ -10,7 +10,8 @@ from typing import Any
 
 from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
 from picograd.engine.assembly import assembly_of
-from picograd.engine.backends import get_device, target_of
+from picograd.engine.backends import get_device, target_for
+from picograd.engine.plan_key import walk_pending
 from picograd.errors import ValueRangeError
 from picograd.graph import verify as graph_printer
 from picograd.graph.expand import expand_composites
@@ -101,7 +102,7 @@ def target_named(language: str, arch: str) -> Target:
 
 def inspect(nodes: Sequence[Node]) -> PlanView:
     """Schedule nodes without running anything."""
-    plan = schedule(list(nodes), target_of(get_device(nodes[0].device)))
+    plan = schedule(list(nodes), target_for(walk_pending(nodes)))
     return PlanView(plan, tuple(views_of(plan)))
 
 
@@ -157,7 +158,7 @@ def explain_nodes(
 ) -> Explanation:
     """Write every stage of computing `roots`; see `picograd.explain`."""
     if not target:
-        target = target_of(get_device(roots[0].device))
+        target = target_for(walk_pending(roots))
     chosen = target if isinstance(target, Target) else named_target(target)
     found = map(str, stages(roots, chosen, assembly, full))
     return Explanation("\n\n".join(found) + "\n")

@@ -26,7 +26,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, foreseen, host_calls, quick, realize, small, update
+from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_place
@@ -41,7 +41,7 @@ from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import PicogradError, check
-from picograd.graph.node import Node
+from picograd.graph.node import CROSSING, Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
@@ -429,6 +429,13 @@ def compute_with_checks(
     depth = DEPTH[0]
     try:
         DEPTH[0] = depth + 1
+        while entries(CROSSING):
+            found = crossing.sources(with_readers(together, updates)[2].order)
+            if not found:
+                break
+            leave()  # no way tells of it
+            graph = None
+            compute_all(found, graph)
         if updates:
             compute_foreseen(together, updates)
         else:
@@ -456,7 +463,7 @@ def compute_all(
         graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
     if roots or updates:
         order = walk.order
-        again = [*carried.read_again(order), *kept_calls(order, roots)]
+        again = [*carried.read_again(order), *carried.kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, nodes, LIVE)
         again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
@@ -509,13 +516,6 @@ def compute_starts(nodes: Sequence[Node]) -> None:
     settle(nodes)
 
 
-def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
-    """List the host calls a graph computes on the way whose values are worth their memory."""
-    calls = [node for node in order if node.op == "host_call" and node.realized is None]
-    asked = {id(node) for node in roots} if calls else ()
-    return [node for node in calls if node.arg.row.is_kept and id(node) not in asked]
-
-
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run."""
     return [node for node in carried.nodes_of(WRITES) if node.realized is None]
@@ -552,12 +552,12 @@ def with_readers(
         wanted = {id(node) for node in walk_pending(nodes)}
         writes, changed = ([n for n in each if id(n) in wanted] for each in (writes, changed))
     if not updates and not (nodes and (writes or changed)):
-        return by_itself(nodes)
+        return quick.by_itself(nodes)
     if not updates and len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
-            return by_itself([*nodes, *changed])
+            return quick.by_itself([*nodes, *changed])
     walk = Walk()
     for each in updates:
         walk.add_update(each)
@@ -570,13 +570,6 @@ def with_readers(
     walk.add(readers)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
     return together, pending_roots(together), walk
-
-
-def by_itself(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
-    """Give nodes that nothing has to run with."""
-    roots, walk = pending_roots(nodes), Walk()
-    walk.add(roots)
-    return list(nodes), roots, walk
 
 
 def readers_of(written: Sequence[Node], pending: Sequence[Node], walk: Walk) -> list[Node]:

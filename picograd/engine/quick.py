@@ -177,3 +177,10 @@ def check_known(
         pairs = zip(places, numbers, strict=True)
         same = all(mine[place] is listed[number] for place, number in pairs)  # type: ignore[index]
         check(same, "an update took other memory than its writes")
+
+
+def by_itself(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
+    """Give nodes that nothing has to run with."""
+    roots, walk = realize.pending_roots(nodes), Walk()
+    walk.add(roots)
+    return list(nodes), roots, walk

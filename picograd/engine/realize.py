@@ -22,7 +22,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.conversion import from_bits
 from picograd.dtype import DType
-from picograd.engine.backends import default_device, get_device, target_of
+from picograd.engine.backends import default_device, get_device, target_for
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_place
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.followed import EVENTS, Taken, note_taken
@@ -162,9 +162,9 @@ def own_plan(roots: Sequence[Node], found: GraphKey, is_missing: bool = False) -
 
 
 def make_plan(roots: Sequence[Node]) -> Plan:
-    """Schedule a graph for the device of its first root."""
+    """Schedule a graph for the device that computes most of it."""
     start = time.perf_counter()
-    target = target_of(get_device(roots[0].device))
+    target = target_for(walk_pending(roots))
     plan: Plan = schedule(list(roots), target, verify=bool(config.verify))
     seconds = time.perf_counter() - start
     tell_span("schedule", f"{len(plan.kernels)} kernels", start)

@@ -16,6 +16,7 @@ VJP rows and composites can be written as arithmetic. What a user wrote goes thr
 """
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Union
@@ -48,6 +49,8 @@ from picograd.number import converted, for_graph, is_given, like
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
+CROSSING: "weakref.WeakKeyDictionary[Node, None]"  # copies of what was pending on another device
+CROSSING = weakref.WeakKeyDictionary()
 Operand = Union["Node", Number]
 RESULT = "formula_result"  # see graph/formula.py
 
@@ -375,7 +378,10 @@ class Node:
         """Move to another device."""
         if device == self.device:
             return self
-        return Node("copy", (self,), device, self.shape, self.dtype, device)
+        made = Node("copy", (self,), device, self.shape, self.dtype, device)
+        if self.realized is None and self.inputs:
+            CROSSING[made] = None
+        return made
 
     def composite(self, op: str, arg: Any = None, *others: "Node") -> "Node":
         """Apply a composite op that keeps this node's shape and dtype."""

@@ -19,7 +19,7 @@ from picograd.helpers import on_demand
 from picograd.nn import hooks, members
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.members import Members, check_name
-from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
+from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind_all, replace
 from picograd.nn.walks import (
     EXTRA_STATE,
     Inner,
@@ -557,8 +557,8 @@ class Module(Inner):
         if overrides(self, "_apply") or asks_parts(self, "_apply"):
             is_float = attrgetter("dtype.is_differentiable")
             return self._apply(lambda x: x.to(device=device, dtype=dtype if is_float(x) else None))
-        for _, value in once((n, x) for n, x, *_ in named_tensors(self, "")):
-            rebind(value, device, dtype if value.dtype.is_differentiable else None)
+        named = once((n, x) for n, x, *_ in named_tensors(self, ""))
+        rebind_all([x for _, x in named], device, dtype)
         return self
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -611,8 +611,8 @@ class Module(Inner):
         >>> layer.to_empty(device="cpu").weight.device
         'cpu'
         """
-        for _, value in once((n, x) for n, x, *_ in named_tensors(self, "")):
-            rebind(value, device, None, is_empty=True)
+        named = once((n, x) for n, x, *_ in named_tensors(self, ""))
+        rebind_all([x for _, x in named], device, None, is_empty=True)
         return self
 
     def share_memory(self: Self) -> Self:

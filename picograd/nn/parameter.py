@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from picograd.device_name import device as device_named
 from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
-from picograd.tensor.core.copying import copied
+from picograd.tensor.core.copying import compute_sources, copied
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
@@ -219,6 +220,21 @@ def rebind(
         if gradient is not None:
             rebind(gradient, device, dtype, is_empty)
             tensor.grad = gradient
+
+
+def rebind_all(
+    tensors: Sequence[Tensor],
+    device: DeviceLike | None,
+    dtype: DTypeLike | None,
+    is_empty: bool = False,
+) -> None:
+    """Move tensors to a device, and floats to a dtype; what is pending is computed in one plan."""
+    place = "meta" if device is None else device_named(device)
+    if place != "meta":
+        known = (tensor for tensor in tensors if not isinstance(tensor, Uninitialized))
+        compute_sources([tensor.node for tensor in known if tensor.device != place])
+    for tensor in tensors:
+        rebind(tensor, device, dtype if tensor.dtype.is_differentiable else None, is_empty)
 
 
 def realize(tensors: Sequence[Tensor]) -> None:

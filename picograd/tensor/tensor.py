@@ -379,9 +379,12 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
                 raise DTypeError("to", text, "pass a dtype as picograd.float32 or its name")
         result = self if dtype is None else self.cast(dtype)
         result = result.clone() if copy and result is self else result
-        if device is None or creation.device_named(device) == self.device:
+        place = self.device if device is None else creation.device_named(device)
+        if place == self.device:
             return result
-        return apply(build.copy, result, creation.device_named(device))
+        if place != "meta":
+            copying.compute_sources([result._node])
+        return apply(build.copy, result, place)
 
     def to_(self, *args: Any, **options: Any) -> "Tensor":
         """Move this tensor itself to a device, a dtype or both: `to`, but the object stays.

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from picograd.engine.backends import get_device
+from picograd.engine.backends import get_device, target_for
 from picograd.engine.executable import without_memory
 from picograd.engine.inspect import PlanView, named_target
-from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.plan_key import leaf_buffer, walk_pending
 from picograd.engine.realize import pending_roots, realize
 from picograd.engine.recorder import PlanRuns, Recorder, recorded
 from picograd.errors import DataError, DTypeError, MissingFileError, ValueRangeError, writing
@@ -109,7 +109,7 @@ def pending_plans(
     if not roots:
         problem = "every tensor given is computed already, so there is no plan"
         raise ValueRangeError("view", problem, "look before reading, or pass the function")
-    chosen = named_target(target) if target else get_device(roots[0].device).target
+    chosen = named_target(target) if target else target_for(walk_pending(roots))
     plan = schedule(list(roots), chosen)
     slots = named_slots([identity(node) for node in plan.inputs], names)
     # a page that stays open keeps no tensor's memory

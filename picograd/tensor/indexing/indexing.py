@@ -368,7 +368,7 @@ def value_node(node: Node, value: Operand) -> Node:
         number = given(read_scalar("setitem", value))
         return constant("setitem", number, (), node.dtype, node.device)
     if value.device != node.device and not value.shape and is_host(value.device):
-        value = Node("copy", (value,), node.device, (), value.dtype, node.device)
+        value = value.copy(node.device)
     check_device("setitem", (node, value))
     return value.cast(node.dtype)
 

@@ -1,0 +1,109 @@
+"""What one device computes for another has a plan of its own."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.engine import backends
+from picograd.engine import realize as engine
+from picograd.engine.cache import remember
+from picograd.graph.node import Node, toposort
+from picograd.runtime.cpu import CpuDevice
+
+
+@pytest.fixture
+def far() -> Iterator[str]:
+    """Open a second host under a GPU's name: what one device computes is copied to the other."""
+    host, name = backends.known_host(), "cuda:7"
+    device = CpuDevice(1, remember(host), described=host)
+    device.name = device.pool.device = name
+    backends.OPEN[name] = device
+    yield name
+    del backends.OPEN[name]
+
+
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """List the devices that each new plan computes on."""
+    found: list[set[str]] = []
+    make = engine.make_plan
+
+    def noted(roots: Sequence[Node]) -> Any:
+        order = (node for node in toposort(roots) if node.inputs and node.realized is None)
+        found.append({node.device for node in order if node.op not in ("copy", "reshape")})
+        return make(roots)
+
+    monkeypatch.setattr(engine, "make_plan", noted)
+    return found
+
+
+def test_what_another_device_reads_has_a_plan_of_its_own(
+    far: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = planned(monkeypatch)
+    x = Tensor.arange(12.0).reshape(3, 4)
+    y = (x.to(far) @ x.to(far).T).softmax(-1)
+    assert (y.cpu() * 2 + 1).numpy() == pytest.approx((x @ x.T).softmax(-1).numpy() * 2 + 1)
+    scaled = y * (Tensor(3.0) * 0.25)  # a number of the host, which is not computed yet
+    assert scaled.numpy() == pytest.approx(y.numpy() * 0.75)
+    assert len(found) >= 4 and max(map(len, found)) == 1
+
+
+def test_gradients_and_writes_on_two_devices(far: str) -> None:
+    results = []
+    for place in ("cpu", far):
+        picograd.manual_seed(0)
+        first, second = nn.Linear(4, 6), nn.Linear(6, 3).to(place)
+        optimizer = nn.optim.Adam([*first.parameters(), *second.parameters()], lr=0.05)
+        total, rows, losses = picograd.zeros(3), picograd.randn(8, 5, 4), []
+        for row in rows:
+            output = second(first(row).relu().to(place)).cpu()
+            loss = nn.functional.mse_loss(output, row[:, :3])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            total += output.detach().sum(0).to(place, copy=True).cpu()
+            losses.append(loss.item())
+        results.append([*losses, *total.tolist(), second.weight.sum().item()])
+    assert results[0] == pytest.approx(results[1], abs=1e-6)
+
+
+def test_evaluating_a_network_with_statistics_behind_each_step(
+    far: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    results = []
+    for place in ("cpu", far):
+        picograd.manual_seed(0)
+        parts = nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)
+        network = nn.Sequential(*parts).to(place)
+        optimizer = nn.optim.Adam(network.parameters(), lr=0.01)
+        found = []
+        for row in np.random.default_rng(0).standard_normal((12, 5, 4), np.float32):
+            x, y = Tensor(row).to(place), Tensor([0, 1, 2, 0, 1]).to(place)
+            loss = nn.functional.cross_entropy(network(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+            right = network(x).argmax(1).cpu() == y.cpu()
+            found.append(right.float().mean().item())
+        results.append(found)
+    assert results[0] == pytest.approx(results[1], abs=1e-6)
+
+
+def test_a_plan_is_for_the_device_that_computes_most(far: str) -> None:
+    x = picograd.ones(2, 2, device=far)
+    order = toposort([((x @ x).exp().sum(0).node).copy("cpu")])
+    assert backends.target_for(order) == backends.get_device(far).target
+    step = picograd.jit(lambda x: (x @ x).exp().sum(0).cpu())
+    assert step(x).tolist() == pytest.approx([2 * np.exp(2.0)] * 2)
+
+
+def test_a_network_moves_in_one_plan(far: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned(monkeypatch)
+    network = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 7)).to(far)
+    assert len(found) <= 1 and all(p.device == far for p in network.parameters())
