@@ -18,9 +18,9 @@ from itertools import chain, repeat
 
 from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
-from picograd.graph.row import EXPONENTIALS, SHOWING
+from picograd.graph.row import SHOWING
 from picograd.schedule.group import Facts
-from picograd.schedule.score_boxes import streamed
+from picograd.schedule.score_boxes import has_scores, streamed
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_sum, replaced
 from picograd.target import Target
@@ -28,7 +28,7 @@ from picograd.target import Target
 
 def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Ask for what others read of scores in memory; `order` lists inputs first."""
-    if not any(node.op in EXPONENTIALS for node in order):
+    if not has_scores(order, target):
         return list(roots)
     facts, streams = streamed(roots, order, target)
     inside = set(chain.from_iterable(stream.at for stream in streams))
