@@ -329,11 +329,14 @@ def position(start: int, room: int) -> Index:
 CONTRACTIONS = ops_of(Role.CONTRACT)
 
 
-def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+def fit_streams(
+    roots: Sequence[Node],
+    order: Sequence[Node],
+    facts: Mapping[int, Facts],
+    every: Sequence[Stream],
+    target: Target,
+) -> list[Node]:
     """Write anew what keeps a stream from being one; `order` lists inputs first."""
-    if not has_scores(order, target):
-        return list(roots)
-    facts, every = streamed(roots, order, target)
     streams = [each for each in every if not each.region.shared]  # with others than streams
     copies = copies_of(streams) if target.has_blocks else {}
     wide: dict[int, list[int]] = {}
