@@ -25,6 +25,7 @@ from picograd.engine.plan_key import leaf_buffer, walk_pending
 from picograd.engine.tracing import tracing
 from picograd.graph.formula import unfolded
 from picograd.graph.node import Node
+from picograd.schedule.fuse import Fuser
 from picograd.schedule.schedule import STAGES, Draft
 
 F = nn.functional
@@ -161,7 +162,8 @@ def roots_of(record: Record) -> tuple[list[Node], Any]:
 
 def stage_seconds(roots: Sequence[Node]) -> tuple[list[float], Draft]:
     """Schedule once; seconds of each stage."""
-    draft, found = Draft(list(roots), get_device("cpu").target, False), []
+    target = get_device("cpu").target
+    draft, found = Draft(list(roots), target, False, Fuser(target)), []
     gc.collect()
     gc.disable()  # as `schedule` does
     for stage in STAGES:

@@ -103,9 +103,7 @@ def given(value: Any) -> Any:
 
 def for_graph(value: Any) -> Any:
     """Give what graphs hold for a number: nobody else has that of a traced one."""
-    if type(value) is TracedNumber:
-        return value.numbers.in_graph(value.slot)
-    return value
+    return value.numbers.in_graph(value.slot) if type(value) is TracedNumber else value
 
 
 def traced(value: Any) -> Any:

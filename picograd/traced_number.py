@@ -288,9 +288,7 @@ def following(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def followed(*numbers: Any, **options: Any) -> Any:
-        if options:
-            return function(*numbers, **options)
-        return derived(function, *numbers)
+        return function(*numbers, **options) if options else derived(function, *numbers)
 
     return followed
 

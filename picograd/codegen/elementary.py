@@ -81,9 +81,7 @@ def widened(x: Value) -> Wide:
 
 def added(x: Value, number: float) -> Wide:
     """Add a number to an argument, exactly or nearly."""
-    if x.dtype is float32:
-        return x.cast(float64) + number
-    return two_sum(x, x.constant(number))
+    return x.cast(float64) + number if x.dtype is float32 else two_sum(x, x.constant(number))
 
 
 def finished(result: Wide, x: Value) -> Value:

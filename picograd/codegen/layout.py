@@ -343,8 +343,7 @@ def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
     replicas, rest = divmod(thread.size, layout.thread_count)
     check(rest == 0, f"{thread.size} threads do not replicate {layout}")
     if layout.is_first_fastest:
-        own = axis_index(thread) % layout.thread_count
-        threads = unflatten(own, layout.threads[::-1])[::-1]
+        threads = unflatten(axis_index(thread) % layout.thread_count, layout.threads[::-1])[::-1]
     else:
         threads = unflatten(axis_index(thread) // replicas, layout.threads)
     dims = range(len(layout.shape))
@@ -359,11 +358,10 @@ def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
         step = axis_index(steps[d]) * layout.threads[d] + threads[d]
         coordinate = step * vector + axis_index(lanes[d])
         coordinates.append(coordinate)
-        if coordinate.hi >= size:
-            is_whole = size % vector == 0
-            conditions.append((step if is_whole else coordinate, 0, size // vector - 1))
-            if not is_whole:
-                conditions[-1] = (coordinate, 0, size - 1)
+        if coordinate.hi >= size and size % vector == 0:
+            conditions.append((step, 0, size // vector - 1))
+        elif coordinate.hi >= size:
+            conditions.append((coordinate, 0, size - 1))
         loops.append((steps[d], d))
         if not (is_vector and d == widest):
             loops.append((lanes[d], d))

@@ -43,9 +43,7 @@ class Builder(Protocol):
 
 def tile_strides(tile: Tile) -> tuple[int, ...]:
     """Strides of a tile in elements, with its row padding."""
-    if not tile.shape:
-        return ()
-    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))
+    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding)) if tile.shape else ()
 
 
 def flat_position(tile: Tile, indices: Sequence[Index]) -> Index:

@@ -348,10 +348,7 @@ def multiply_stages(
     begun: Callable[[], None],
     is_ever: bool,
 ) -> None:
-    """Write the main loop: one group of products stays under way; then all have `begun`.
-
-    `is_ever`: there is a stage at every point.
-    """
+    """Write the main loop, one group under way, and `begun`; `is_ever`: each point has a stage."""
     emitter, ring, kept = block.emitter, consumer.ring, consumer.kept
     before = variable(block, emitter.integer(0))
     accumulators = {}

@@ -204,10 +204,9 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
             is_free.append(False)
         elif instr.op == "end":
             is_free.pop()
-        elif instr.op == "barrier_wait":
-            waited[instr.args[0]], is_free[-1] = number, True
-        elif instr.op == "flag_wait":
+        elif instr.op in ("barrier_wait", "flag_wait"):
             waited[instr.args[0]] = number
+            is_free[-1] |= instr.op == "barrier_wait"
         elif instr.op in ARRIVES:
             arrived.add(instr.args[0])
             check(is_fenced, f"%{number} arrives, and reads of boxes are not fenced", program)

@@ -143,9 +143,7 @@ def store_rolled(
 
 def given(expr: Expr) -> Expr | None:
     """Exchange the rounded product for what a slot holds."""
-    if not is_rounded_product(expr):
-        return None
-    return Expr("tile", (), (GIVEN, ()), expr.dtype)
+    return Expr("tile", (), (GIVEN, ()), expr.dtype) if is_rounded_product(expr) else None
 
 
 def compute_slot(

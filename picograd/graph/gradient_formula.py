@@ -129,9 +129,8 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         if node is not None:
             if node in numbers:
                 continue
-            op = node.op
+            op, inputs = node.op, node.inputs
             flag = numbers[node] = 0 if node.leaf is None else flag_of(node)
-            inputs = node.inputs
             if inputs and is_entered(node, op, flag):
                 push(node)
                 push(None)

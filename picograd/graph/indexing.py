@@ -118,9 +118,7 @@ def stored_if_dear(number: Node) -> Node:
     """Ask for what every destination looks at in memory, unless it is made by a few operations."""
     below = toposort([number], lambda node: node.realized is not None)
     cost = sum(each.row.cost for each in below if each.inputs)
-    if cost <= FEW_OPERATIONS:
-        return number
-    return number.stored()
+    return number if cost <= FEW_OPERATIONS else number.stored()
 
 
 def kept(inside: Node, values: Node, there: Node) -> Node:

@@ -352,9 +352,7 @@ def outcome_bound(axes: Axes, node: Node, bounds: dict[int, int]) -> list[tuple[
     """Add the row of a history before the first step."""
     stacks = stacked_inputs(node.inputs[0])
     bound = bounds.get(axes.find(stacks[0], 0)) if stacks else None
-    if bound is None or node.arg[0] != "history":
-        return []
-    return [(axes.find(node, 0), bound + 1)]
+    return [] if bound is None or node.arg[0] != "history" else [(axes.find(node, 0), bound + 1)]
 
 
 def bound_recur(graph: Bounded, node: Node) -> Node:

@@ -85,13 +85,12 @@ def load(
         raise DTypeError("load", f"the file is a {type(f).__name__}", "pass a path or a file")
     start = f.tell() if hasattr(f, "tell") else 0
     content = io.BytesIO(f.read())
-    size = len(content.getbuffer())
     try:
         if weights_only is False and zipfile.is_zipfile(content):
             content.seek(0)
             return read_objects(content, "the file", place)
         content.seek(0)
-        return state.read(content, size, "the file", place)
+        return state.read(content, len(content.getbuffer()), "the file", place)
     except (EOFError, OSError) as error:
         raise DataError("load", unread("the file", error), f"it starts at {start}") from error
 

@@ -71,14 +71,12 @@ def embedding_bag(
     >>> nn.functional.embedding_bag(Tensor([0, 1, 1]), table, Tensor([0, 2])).tolist()
     [[2.0, 3.0], [3.0, 4.0]]
     """
-    op = "embedding_bag"
-    need_tensor(op, input=input, weight=weight)
+    need_tensor("embedding_bag", input=input, weight=weight)
     _check_mode(mode, scale_grad_by_freq, sparse)
     _check_bags(input, offsets, per_sample_weights, mode)
     bound = None if max_norm is None else (max_norm, norm_type)
-    rows = look_up(op, input, weight, padding_idx, bound, scale_grad_by_freq)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
+    rows = look_up("embedding_bag", input, weight, padding_idx, bound, scale_grad_by_freq)
+    rows = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(-1)
     used = None if padding_idx is None else input != padding_idx % weight.shape[0]
     if offsets is None:
         return _reduce_rows(rows, used, mode)
@@ -86,7 +84,8 @@ def embedding_bag(
     if not input.shape[0]:
         return Tensor.zeros(count, weight.shape[1], device=weight.device, dtype=weight.dtype)
     bags = _bags(offsets, input.shape[0])
-    bags = bags if used is None else used.where(bags, count)
+    if used is not None:
+        bags = used.where(bags, count)
     return _reduce_stretches(rows, bags, count, mode)
 
 

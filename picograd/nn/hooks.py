@@ -342,9 +342,7 @@ class Identity(Function):
     def forward(ctx: Any, react: React, *tensors: Tensor) -> Tensor:
         """Give the tensor itself, or the elements of all: (sum of sizes,)."""
         ctx.react, ctx.tensors = react, tensors
-        if len(tensors) == 1:
-            return tensors[0]
-        return Tensor.cat([x.reshape(-1) for x in tensors])
+        return tensors[0] if len(tensors) == 1 else Tensor.cat([x.reshape(-1) for x in tensors])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:

@@ -23,6 +23,4 @@ def module_html(
     above = (*above, module)
     for each, child in once(iter(named_lines(module, above))):
         parts.append(Markup(module_html(child, each, False, above)))
-    if parts:
-        return details(title, *parts, is_open=is_open)
-    return f"<div>{written(title)}</div>"
+    return details(title, *parts, is_open=is_open) if parts else f"<div>{written(title)}</div>"

@@ -83,9 +83,7 @@ class ResidualLayer(Module):
         self, part: Callable[[Tensor], Tensor], x: Tensor, norm: LayerNorm, dropout: Dropout
     ) -> Tensor:
         """Apply one part beside its residual, after its norm or before it."""
-        if self.norm_first:
-            return x + dropout(part(norm(x)))
-        return norm(x + dropout(part(x)))
+        return x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))

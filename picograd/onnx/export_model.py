@@ -79,32 +79,34 @@ def export(
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
     model: None does above 2 GB. `onnx.checker` checks what is written. The words after it, and `f`
     for the path, are those of `torch.onnx.export`; an `opset_version` below 18 is written as 18.
-
-    Raises DataError for an operation that has no ONNX operator, naming it and its line, TraceError
-    where Python depends on a size that is left open, ValueRangeError for an opset it cannot write.
+    Raises DataError for an operation without ONNX operator, naming it and its line, TraceError
+    where Python depends on an open size, ValueRangeError for an opset it cannot write.
 
     >>> layer = picograd.nn.Linear(3, 2)
     >>> made = picograd.onnx.export(layer, picograd.ones(4, 3), dynamic={"input": {0: "batch"}})
     >>> [each.name for each in made.graph.input], [each.name for each in made.graph.initializer][:2]
     (['input'], ['weight', 'bias'])
     """
-    path = options.pop("f", path)
-    unknown = [name for name in options if name not in IDLE]
-    if unknown:
-        raise TypeError(f"onnx.export() got an unexpected keyword argument {unknown[0]!r}")
-    if opset_version is not None:
-        opset = max(opset_version, OPSETS[0])
-    if opset not in OPSETS:
-        text = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
-        raise ValueRangeError("onnx.export", text, f"leave it out: {OPSET} is written then")
+    opset = opset if opset_version is None else max(opset_version, OPSETS[0])
+    check_options(opset, options)
     arguments = args if isinstance(args, tuple) else (args,)
     if dynamic_axes:
         dynamic = dynamic_of(model, len(arguments), input_names, dynamic_axes)
     with evaluating(model):
         made = Export(model, opset).run(arguments, dynamic)
     rename(made.graph, input_names, output_names)
-    save(made, path, external)
+    save(made, options.get("f", path), external)
     return made
+
+
+def check_options(opset: int, options: Mapping[str, Any]) -> None:
+    """Raise TypeError for words that `torch.onnx.export` has not, and for a strange opset."""
+    unknown = [name for name in options if name not in (*IDLE, "f")]
+    if unknown:
+        raise TypeError(f"onnx.export() got an unexpected keyword argument {unknown[0]!r}")
+    if opset not in OPSETS:
+        text = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
+        raise ValueRangeError("onnx.export", text, f"leave it out: {OPSET} is written then")
 
 
 def save(made: Any, path: Any, external: bool | None) -> None:

@@ -76,8 +76,7 @@ def resize(
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
     for place, (axis, how) in enumerate(zip(which, plan)):
         if crops and region is not None and region.size:
-            ends = (float(region[place]), float(region[place + len(which)]))
-            how = Axis(how.size, how.new, how.scale, *ends)
+            how = Axis(how.size, how.new, how.scale, *map(float, region[place :: len(which)]))
         if how.size == how.new and how.scale == 1 and not crops:
             continue
         at = PLACES[coordinate_transformation_mode](np.arange(how.new, dtype=np.float64), how)

@@ -81,9 +81,7 @@ def centred(x: Any, zero: Any, call: Call, axis: int = 1) -> Tensor:
     """Take a zero point away, in int32."""
     x = call.tensor(x)
     value = x.to("int32")
-    if zero is None:
-        return value
-    return value - along(call.tensor(zero), x, axis, 0).to("int32")
+    return value if zero is None else value - along(call.tensor(zero), x, axis, 0).to("int32")
 
 
 @operator("MatMulInteger")

@@ -60,9 +60,7 @@ def is_same(first: Size, second: Size) -> bool:
     """Tell whether two sizes are one, in every call."""
     first, second = traced_of(first), traced_of(second)
     kinds = type(first) is TracedNumber, type(second) is TracedNumber
-    if any(kinds):
-        return all(kinds) and first.slot == second.slot
-    return bool(first == second)
+    return all(kinds) and first.slot == second.slot if any(kinds) else bool(first == second)
 
 
 def is_one(size: Size) -> bool:

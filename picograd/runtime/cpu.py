@@ -159,9 +159,7 @@ class CpuDevice(Device):
 
     def view(self, buffer: Buffer) -> Bytes:
         """Show a buffer's memory as a uint8 array without copying it."""
-        if buffer.nbytes == 0:
-            return np.empty(0, np.uint8)
-        return np.asarray(HostView(buffer))
+        return np.empty(0, np.uint8) if buffer.nbytes == 0 else np.asarray(HostView(buffer))
 
     def shown(self, buffer: Buffer, shape: tuple[int, ...], kind: str = "") -> Bytes:
         """Show a buffer's memory as an array, for as long as the caller keeps the buffer."""

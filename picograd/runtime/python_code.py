@@ -324,9 +324,7 @@ return found
 
     def read_Constant(self, node: ast.Constant) -> str:
         """Give a number, None, True or False."""
-        if type(node.value) is int:
-            return str(node.value)
-        return self.world(str(node.value))
+        return str(node.value) if type(node.value) is int else self.world(str(node.value))
 
     def read_Name(self, node: ast.Name) -> str:
         """Read a variable, or a number that has a name."""

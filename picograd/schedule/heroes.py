@@ -78,9 +78,7 @@ def product_sides(node: Node) -> tuple[set[int], set[int]]:
     """
     wide = {d for d, n in enumerate(node.shape) if n != 1}
     if isinstance(node.arg, ConvSpec):
-        if 1 in wide:
-            return set(), set()
-        return wide - {2}, wide & {2}
+        return (set(), set()) if 1 in wide else (wide - {2}, wide & {2})
     labels_a, labels_b, labels_out = node.arg
     a = {d for d in wide if labels_out[d] in labels_a}
     b = {d for d in wide if labels_out[d] in labels_b}

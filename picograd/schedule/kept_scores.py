@@ -18,19 +18,31 @@ from itertools import chain, repeat
 
 from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
-from picograd.graph.row import EXPONENTIALS, SHOWING
+from picograd.graph.row import SHOWING
 from picograd.schedule.group import Facts
-from picograd.schedule.score_boxes import streamed
+from picograd.schedule.score_boxes import fit_streams, has_scores, streamed
+from picograd.schedule.score_sinks import Stream
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_sum, replaced
 from picograd.target import Target
 
 
-def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
-    """Ask for what others read of scores in memory; `order` lists inputs first."""
-    if not any(node.op in EXPONENTIALS for node in order):
+def fit_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Ask for what others read of scores, then fit their streams; `order` lists inputs first."""
+    if not has_scores(order, target):
         return list(roots)
+    return fit_streams(*keep_scores(roots, order, target), target)
+
+
+def keep_scores(
+    roots: Sequence[Node], order: Sequence[Node], target: Target
+) -> tuple[Sequence[Node], Sequence[Node], Mapping[int, Facts], list[Stream]]:
+    """Ask for what others read of scores in memory; gives the new roots and their order, too.
+
+    With them go the facts of all, and what would stream over scores.
+    """
     facts, streams = streamed(roots, order, target)
+    found = roots, order, facts, streams
     inside = set(chain.from_iterable(stream.at for stream in streams))
     inside.update(sink.facts.number for stream in streams for sink in stream.sinks)
     read_by = outer_readers(roots, order, facts, inside)
@@ -41,17 +53,18 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
                 made.setdefault(number, in_memory(each, is_rounded_later(number, read_by)))
     while made:
         changed = with_kept(roots, order, facts, made, inside)
-        found, streams = streamed(changed, toposort(changed, is_leaf), target)
+        new_order = toposort(changed, is_leaf)
+        new, streams = streamed(changed, new_order, target)
         stored = {sink.facts.number for stream in streams for sink in stream.sinks}
         fit = {
             number: each
             for number, each in made.items()
-            if id(each) in found and found[id(each)].number in stored
+            if id(each) in new and new[id(each)].number in stored
         }
         if len(fit) == len(made):
-            return changed
+            return changed, new_order, new, streams
         made = fit
-    return list(roots)
+    return found
 
 
 def outer_readers(

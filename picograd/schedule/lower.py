@@ -415,9 +415,7 @@ def as_stored(value: Expr) -> Expr:
     row = OPS.get(inner.op)
     is_made = row is not None and (row.keeps_value or row.role is Role.NUMBER)
     is_rounded = is_made or inner.op == "load"
-    if not is_carried or is_rounded:
-        return value
-    return Expr("cast", (value,), None, value.dtype)
+    return value if not is_carried or is_rounded else Expr("cast", (value,), None, value.dtype)
 
 
 def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:

@@ -25,7 +25,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
-from picograd.schedule.score_boxes import streamed_nodes
+from picograd.schedule.score_boxes import has_scores, streamed_nodes
 from picograd.schedule.scores import LEAST_SIDE
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_product, number_of, replaced
@@ -36,7 +36,7 @@ BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 
 def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Scale scores and weights instead of operands and results; `order` lists inputs first."""
-    if not any(node.op in EXPONENTIALS for node in order):
+    if not has_scores(order, target):
         return list(roots)
     made = made_of_exponentials(order)
     scores = below_exponentials(order, made)

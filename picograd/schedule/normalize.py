@@ -220,9 +220,7 @@ def sums_products(compute: Compute) -> bool:
 def main_loads(compute: Compute, body: list[Expr]) -> list[Index]:
     """Indices of the loads of a compute: over most axes first, but a contraction's in order."""
     loads = [expr.arg[1] for expr in body if expr.op == "load"]
-    if sums_products(compute):
-        return loads
-    return sorted(loads, key=lambda index: -len(index.terms))
+    return loads if sums_products(compute) else sorted(loads, key=lambda index: -len(index.terms))
 
 
 def sorted_by_stride(axes: list[Axis], references: list[Index]) -> list[Axis]:

@@ -23,7 +23,7 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, write_in_place
-from picograd.schedule.kept_scores import keep_scores
+from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
@@ -45,7 +45,7 @@ from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack, uncross
-from picograd.schedule.score_boxes import fit_streams, stream_scores
+from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.summed_products import sum_products
 from picograd.schedule.turned_products import edit_weights
@@ -150,10 +150,9 @@ REWRITES = (
     take_updates,
     sum_products,
     expanded,
-    keep_scores,
     move_factors,
     edit_weights,
-    fit_streams,
+    fit_scores,
     widen_scores,
     repack,
     uncross,

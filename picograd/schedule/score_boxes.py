@@ -27,7 +27,7 @@ from picograd.graph.axes import NoRule
 from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
-from picograd.graph.row import EXPONENTIALS, Role, ops_of
+from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
@@ -55,7 +55,7 @@ from picograd.schedule.score_sinks import (
     outer_reads,
     sum_rows,
 )
-from picograd.schedule.scores import LEAST_SIDE, lone_axis
+from picograd.schedule.scores import LEAST_SIDE, lone_axis, openers
 from picograd.schedule.values import facts_of
 from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
@@ -93,13 +93,22 @@ def streams_of(
 ) -> list[Stream]:
     """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
-    limits = GPU_LIMITS if target.has_blocks else Limits()
-    return find_streams(values, wanted, missing, reasons, limits, has_box is not None)
+    return find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+
+
+def has_scores(order: Sequence[Node], target: Target) -> bool:
+    """Tell whether a product has the size of an exponential: no others are scores."""
+    return any(openers(order, limits_of(target).least))
+
+
+def limits_of(target: Target) -> Limits:
+    """Give the limits of a target's kernels."""
+    return GPU_LIMITS if target.has_blocks else Limits()
 
 
 def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target) -> set[int]:
     """Find what will stream over scores, by identity; `order` lists inputs first."""
-    if not any(node.op in EXPONENTIALS for node in order):
+    if not has_scores(order, target):
         return set()
     facts = facts_of(order, roots)
     values = list(dict.fromkeys(facts.values()))
@@ -320,11 +329,14 @@ def position(start: int, room: int) -> Index:
 CONTRACTIONS = ops_of(Role.CONTRACT)
 
 
-def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+def fit_streams(
+    roots: Sequence[Node],
+    order: Sequence[Node],
+    facts: Mapping[int, Facts],
+    every: Sequence[Stream],
+    target: Target,
+) -> list[Node]:
     """Write anew what keeps a stream from being one; `order` lists inputs first."""
-    if not any(node.op in EXPONENTIALS for node in order):
-        return list(roots)
-    facts, every = streamed(roots, order, target)
     streams = [each for each in every if not each.region.shared]  # with others than streams
     copies = copies_of(streams) if target.has_blocks else {}
     wide: dict[int, list[int]] = {}

@@ -14,9 +14,10 @@ Every element of a region has a place: `at` gives, for each node, its indices ov
 region, so that views of scores are only other indices.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import field
 
+from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
@@ -139,7 +140,7 @@ class Finder:
             self.read(facts, homes)
         if facts.node.op in CONTRACTIONS and facts.number not in self.homes:
             is_fit = self.sizes is None or facts.node.size in self.sizes
-            if is_fit and is_seed(facts, self.least):
+            if is_fit and is_seed(facts.node, self.least):
                 self.open(facts)
 
     def read(self, facts: Facts, homes: Sequence[Region]) -> None:
@@ -314,9 +315,16 @@ def lone_axis(index: Index) -> Axis | None:
     return atom if isinstance(atom, Axis) else None
 
 
-def is_seed(facts: Facts, least: int = LEAST_SIDE) -> bool:
+def openers(order: Sequence[Node], least: int) -> Iterator[Node]:
+    """Yield the products that may open regions: of as many elements as an exponential."""
+    sizes = {node.size for node in order if node.op in EXPONENTIALS}
+    for node in order if sizes else ():
+        if node.op in CONTRACTIONS and node.size in sizes and is_seed(node, least):
+            yield node
+
+
+def is_seed(node: Node, least: int = LEAST_SIDE) -> bool:
     """Tell whether a node is a product whose elements are cheap to compute again."""
-    node = facts.node
     if node.row.role is not Role.CONTRACT or not node.dtype.is_float:
         return False
     (labels_a, labels_b, out), sizes = node.arg, label_sizes(node)

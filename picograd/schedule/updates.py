@@ -128,9 +128,7 @@ def apart(node: Node, target: Node) -> Node:
     below = node
     while below.row.view is not None and below.row.is_showing and below.realized is None:
         below = below.inputs[0]
-    if memory_of(below) is not memory_of(target):
-        return node
-    return node.stored()
+    return node.stored() if memory_of(below) is memory_of(target) else node
 
 
 def memory_of(node: Node) -> Node:

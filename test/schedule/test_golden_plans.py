@@ -119,3 +119,14 @@ def test_nothing_remains_of_an_engine_that_only_plans(bench: Any) -> None:
     after = realize.find_plan, dict(backends.OPEN), len(realize.CHECKS)
     assert before == after
     assert Tensor([1.0, 2.0], device="cpu").sum().item() == 3.0
+
+
+def test_the_bench_of_scheduling_runs_and_a_step_without_scores_is_not_searched_for_them(
+    bench: Any, cpu_by_default: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost = importlib.import_module("schedule_cost")
+    roots, _ = cost.roots_of(cost.mlp(100))
+    monkeypatch.setattr("picograd.schedule.score_boxes.facts_of", None)
+    seconds, draft = cost.stage_seconds(roots)
+    assert len(seconds) == len(cost.STAGES)
+    assert draft.steps

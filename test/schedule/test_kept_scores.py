@@ -10,7 +10,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.node import toposort
 from picograd.schedule import score_boxes
-from picograd.schedule.kept_scores import keep_scores
+from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -74,7 +74,7 @@ def test_weights_that_are_wanted_beside_the_result_stay_in_memory():
     roots = [weigh(weights, v), weights]
     assert "attention" not in heroes(roots)
     roots = expand_composites(roots, target=HOPPER)
-    assert keep_scores(roots, toposort(roots), HOPPER) == roots
+    assert fit_scores(roots, toposort(roots), HOPPER) == roots
     q, v = (leaf(2, 3, 40, 64, dtype=bfloat16) for _ in range(2))
     k = leaf(2, 3, 64, 40, dtype=bfloat16).permute((0, 1, 3, 2))  # what a stream would copy
     weights = build.softmax(product(q, k), 3)

@@ -6,6 +6,7 @@ from plan_support import TARGET, leaf
 
 from picograd.dtype import bfloat16, float16, float32, float64
 from picograd.graph import build
+from picograd.graph.node import toposort
 from picograd.number import GivenInt
 from picograd.schedule import score_boxes
 from picograd.schedule.schedule import schedule
@@ -28,6 +29,14 @@ def heroes(roots, target=HOPPER):
 
 def operands(shape=SHAPE, dtype=bfloat16):
     return [leaf(*shape, dtype=dtype) for _ in range(3)]
+
+
+def test_only_where_a_product_has_the_size_of_an_exponential_scores_are_looked_for():
+    product = leaf(32, 64).contract(leaf(64, 10), ((0, 1), (1, 2), (0, 2)))  # too few on a CPU
+    asked = [by_hand(*operands()), product.unary("exp"), product.reduce("sum", (1,)).unary("exp")]
+    orders = [toposort([each]) for each in asked]
+    assert [score_boxes.has_scores(order, TARGET) for order in orders] == [True, False, False]
+    assert [score_boxes.has_scores(order, HOPPER) for order in orders] == [True, True, False]
 
 
 @pytest.mark.parametrize("dtype", [bfloat16, float16])

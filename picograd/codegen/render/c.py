@@ -193,9 +193,7 @@ def half_bits(value: float, dtype: DType) -> str:
             return f"0x{int(np.float16(value).view(np.uint16)):04x}"
     with np.errstate(over="ignore"):
         bits = int(np.float32(value).view(np.uint32))
-    if math.isnan(value):
-        return "0x7fc0"
-    return f"0x{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04x}"
+    return "0x7fc0" if math.isnan(value) else f"0x{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04x}"
 
 
 def float_literal(value: float, dtype: DType, dialect: Dialect = CUDA_C) -> str:

@@ -195,9 +195,7 @@ class Renderer:
     def instruction(self, number: int, instr: Instr) -> str:
         """Write one instruction and return how its value is spelled."""
         method = METHODS.get(instr.op)
-        if method is not None:
-            return method(self, number, instr)
-        return self.elementwise(number, instr)
+        return self.elementwise(number, instr) if method is None else method(self, number, instr)
 
     def leaf(self, number: int, instr: Instr) -> str:
         """Name a value that needs no line."""

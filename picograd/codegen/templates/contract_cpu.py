@@ -302,9 +302,7 @@ def with_short_runs(piece: Piece) -> Piece:
 
 def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     """Order the loops that pack a panel: reads contiguous along K stay in the inner loop."""
-    if reads_along(expr, lanes, deep):
-        return (*deep, *lanes)
-    return (*deep[:-1], *lanes, deep[-1])
+    return (*deep, *lanes) if reads_along(expr, lanes, deep) else (*deep[:-1], *lanes, deep[-1])
 
 
 def clear(plan: Plan) -> Step:

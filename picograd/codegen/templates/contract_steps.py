@@ -236,9 +236,7 @@ def few_tiles(c: Contraction) -> list[SimtSchedule]:
     if min(m, n) > FEW:
         return []
     turned = [each.turned() for each in FEW_ROWS]
-    if m > n:
-        return turned
-    return [*FEW_ROWS]
+    return turned if m > n else [*FEW_ROWS]
 
 
 def wide(axes: Iterable[Axis]) -> list[Axis]:

@@ -265,9 +265,7 @@ def split_compute(compute: Compute, places: Places) -> Compute:
     """Count what a compute is of by window, and inside of one: its elements are those there."""
 
     def here(expr: Expr) -> Expr | None:
-        if expr.op != "element":
-            return None
-        return Expr("ref", (), expr.arg[0], expr.dtype)
+        return Expr("ref", (), expr.arg[0], expr.dtype) if expr.op == "element" else None
 
     store = compute.store
     if store:

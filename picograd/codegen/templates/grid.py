@@ -359,14 +359,13 @@ def substitute_part(
     )
     scatter = part.scatter
     if scatter:
-        conditions = tuple((index(i), lo, hi) for i, lo, hi in scatter.conditions)
         scatter = replace(
             scatter,
             serial=axes(scatter.serial),
             inner=axes(scatter.inner),
             body=body(scatter.body),
             target=index(scatter.target),
-            conditions=conditions,
+            conditions=tuple((index(i), lo, hi) for i, lo, hi in scatter.conditions),
         )
     along = part.along
     if along:

@@ -388,9 +388,7 @@ class Optimizer(Hooked):
 
     def _found(self, batch: Batch) -> list[Tensor]:
         """Give what tells whether the step is to be skipped, where a batch is; or nothing."""
-        if self.found_inf is None:
-            return []
-        return [self.found_inf.to(batch.members[0].device)]
+        return [] if self.found_inf is None else [self.found_inf.to(batch.members[0].device)]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""

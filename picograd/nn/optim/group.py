@@ -400,9 +400,7 @@ def in_parts(tensor: Tensor, dtype: DType, is_tracked: Any = False) -> Tensor:
 
 def of_parts(value: Tensor, like: Tensor) -> Tensor:
     """Give a new value back to a tensor, which may be complex."""
-    if not like.dtype.is_complex:
-        return value
-    return apply(view_as_complex, value.cast(like.dtype.real))
+    return apply(view_as_complex, value.cast(like.dtype.real)) if like.dtype.is_complex else value
 
 
 def write_tracked(changed: Sequence[tuple[Tensor, Tensor]]) -> None:

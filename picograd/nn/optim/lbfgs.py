@@ -242,8 +242,7 @@ class LBFGS(Optimizer):
         if closure is None:
             problem = "the closure is missing"
             raise DTypeError("LBFGS.step", problem, "pass a function that computes the loss")
-        with enable_grad():
-            first = closure()
+        first = enable_grad()(closure)()
         options, memory = self.param_groups[0].options, self.memory
         memory.func_evals += 1
         here = Point(0.0, float(first), self._gradient(), 0.0)
@@ -258,8 +257,8 @@ class LBFGS(Optimizer):
             if here.slope > -options["tolerance_change"]:
                 break
             is_last = number + 1 == options["max_iter"]
-            most = options["max_eval"] - evaluations
-            here, count = self._move(closure, place, here, most, is_last)
+            left = options["max_eval"] - evaluations
+            here, count = self._move(closure, place, here, left, is_last)
             place = place + memory.t * direction
             evaluations += count
             memory.func_evals += count

@@ -109,22 +109,14 @@ def register_parametrization(
         if not unsafe:
             value = getattr(module, tensor_name)
             check_alike(tensor_name, value, parametrization(value))
-        held = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
-        held.append(parametrization)
+        module.parametrizations[tensor_name].append(parametrization)  # type: ignore[attr-defined]
         note_change()
         return module
     original = vars(module).get(tensor_name)
     if not isinstance(original, Tensor):
         problem = f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"
         raise MemberError("register_parametrization", problem, "name one of its parameters")
-    before = original.data
-    held = ParametrizationList([parametrization], original)
-    try:
-        if not unsafe:
-            check_alike(tensor_name, before, held())
-    except Exception:
-        original.data = before
-        raise
+    held = begun(tensor_name, original, parametrization, unsafe)
     delattr(module, tensor_name)
     if "parametrizations" not in vars(module):
         module.parametrizations = ModuleDict()  # type: ignore[attr-defined]
@@ -132,6 +124,19 @@ def register_parametrization(
     module.parametrizations[tensor_name] = held  # type: ignore[attr-defined]
     setattr(type(module), tensor_name, parametrized(tensor_name))
     return module
+
+
+def begun(name: str, original: Tensor, function: Module, unsafe: bool) -> ParametrizationList:
+    """Hold a parameter beside its function; where that does not fit, it stays what it was."""
+    before = original.data
+    held = ParametrizationList([function], original)
+    try:
+        if not unsafe:
+            check_alike(name, before, held())
+    except Exception:
+        original.data = before
+        raise
+    return held
 
 
 def check_alike(name: str, value: Tensor, made: Any) -> None:

@@ -38,9 +38,7 @@ def scaled(direction: Tensor, size: Tensor, dim: int | None) -> Tensor:
 
 def spread_out(weight: Tensor, dim: int) -> Tensor:
     """Write a weight as a matrix whose rows are along one axis."""
-    if weight.ndim == 1:
-        return weight.unsqueeze(0)
-    return weight.movedim(dim, 0).flatten(1)
+    return weight.unsqueeze(0) if weight.ndim == 1 else weight.movedim(dim, 0).flatten(1)
 
 
 def unit(vector: Tensor, eps: float) -> Tensor:
