@@ -11,6 +11,7 @@ from picograd import Tensor, nn
 from picograd.engine import backends
 from picograd.engine import realize as engine
 from picograd.engine.cache import remember
+from picograd.errors import DeviceError
 from picograd.graph.node import Node, toposort
 from picograd.runtime.cpu import CpuDevice
 
@@ -107,3 +108,19 @@ def test_a_network_moves_in_one_plan(far: str, monkeypatch: pytest.MonkeyPatch) 
     found = planned(monkeypatch)
     network = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 7)).to(far)
     assert len(found) <= 1 and all(p.device == far for p in network.parameters())
+
+
+def test_indices_of_the_host_choose_and_values_are_written_across_devices(far: str) -> None:
+    x = Tensor.arange(12.0).reshape(3, 4)
+    y, places, mask = x.to(far), Tensor([2, 0]), x > 5
+    assert y[places].device == far and y[places].tolist() == x[places].tolist()
+    assert y[mask].tolist() == x[mask].tolist() and y[:, places].tolist() == x[:, places].tolist()
+    y[places], y[1] = 1.0, x[2]
+    y[mask] = -1.0
+    x[places], x[1] = 1.0, Tensor([8.0, 9, 10, 11])
+    x[mask] = -1.0
+    assert y.device == far and y.tolist() == x.tolist()
+    x[0] = y[1]
+    assert x.device == "cpu" and x[0].tolist() == y[1].tolist()
+    with pytest.raises(DeviceError, match=r"^getitem: .* different devices: cpu and cuda:7"):
+        x[places.to(far)]

@@ -66,9 +66,8 @@ CASES = [
         '.to("null").',
     ),
     Case(
-        "index", lambda: FAR[Tensor([[0, 1], [1, 0]])], DeviceError,
-        "getitem: operands are on different devices: null and cpu. Fix: move one with "
-        '.to("null").',
+        "index", lambda: X[Tensor([[0, 1], [1, 0]], device="null")], DeviceError,
+        'getitem: operands are on different devices: cpu and null. Fix: move one with .to("cpu").',
     ),
     Case(
         "assign", lambda: Tensor.ones(2, 2).assign(FAR), DeviceError,

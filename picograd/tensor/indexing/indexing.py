@@ -18,7 +18,6 @@ from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt, given, index_of, is_given, size_of, start_of
-from picograd.target import is_host
 from picograd.tensor.core.annotations import Shape
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
@@ -363,14 +362,11 @@ def store(
 
 
 def value_node(node: Node, value: Operand) -> Node:
-    """Turn the assigned value into a node of the target's dtype."""
+    """Turn the assigned value into a node of the target's dtype, on its device."""
     if not isinstance(value, Node):
         number = given(read_scalar("setitem", value))
         return constant("setitem", number, (), node.dtype, node.device)
-    if value.device != node.device and not value.shape and is_host(value.device):
-        value = value.copy(node.device)
-    check_device("setitem", (node, value))
-    return value.cast(node.dtype)
+    return build.copy(value, node.device).cast(node.dtype)
 
 
 def fit_value(value: Node, shape: Shape) -> Node:

@@ -17,7 +17,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
-from picograd.graph import parts
+from picograd.graph import build, parts
 from picograd.graph.build_composite import check_device
 from picograd.graph.indexing import last_of_runs
 from picograd.graph.node import Node
@@ -234,8 +234,19 @@ def read(node: Node, items: Sequence[Any]) -> Node:
         return made
     if NUMBERS_AND_RANGES.issuperset(map(type, items)):
         return indexing.take(node, indexing.parse(node.shape, items))
+    items = beside(node, items)
     looks = any(type(item) is Node and item.dtype is bool_ for item in items)
     return read_checked(node, items) if looks else read_plain(node, items)
+
+
+def beside(node: Node, items: Sequence[Any]) -> Sequence[Any]:
+    """Copy indices of the host to the device of what they choose from, as PyTorch does."""
+    if is_host(node.device):
+        return items
+    return [
+        build.copy(item, node.device) if type(item) is Node and is_host(item.device) else item
+        for item in items
+    ]
 
 
 def read_checked(node: Node, items: Sequence[Any]) -> Node:
@@ -251,6 +262,7 @@ read_plain = repeated(read_checked)
 
 def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
     """Compute the tensor after x[items] = value."""
+    items = beside(node, items)
     if len(items) == 1 and isinstance(items[0], Node) and items[0].dtype is bool_:
         mask = items[0]
         indexing.check_mask(node.shape, mask, 0)
