@@ -96,6 +96,7 @@ class Code:
     tensors: tuple[TensorMap, ...] = ()  # CUDA
     inputs: int = 1  # slots it reads, at least where that is not known
     beside: int = 1  # kernels that were compiled together with it
+    ended: int = 0  # axes that end at a size of the call
 
     @property
     def work(self) -> int:
@@ -104,8 +105,13 @@ class Code:
 
     @property
     def is_small(self) -> bool:
-        """Whether the kernel does so little that passes would gain nothing."""
-        return 0 < self.work <= SMALL_WORK
+        """Whether the kernel does so little that passes would gain nothing.
+
+        Or would cost more: sums for many sizes are added up in order, as those of small kernels
+        are, and a size that comes often gets a kernel of its own.
+        """
+        is_bounded_sum = self.ended > 0 and FREEDOM in self.source
+        return 0 < self.work <= (WARM_WORK if is_bounded_sum else SMALL_WORK)
 
     @property
     def is_warm(self) -> bool:

@@ -5,12 +5,14 @@ calculated: choices (where), casts, guards, comparisons, integers and index arit
 and one that several computes of a part repeat is counted once; a reduction makes one an element,
 so that a product of matrices has 2 M N K. Traffic is every element of an array that is read or
 written, once, however often a kernel touches it: an input that is broadcast counts as it is stored.
+Where sizes vary up to a bound, a half of it is counted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import gcd
 
+from picograd.codegen.cuts import ends_of, single_axis
 from picograd.codegen.operands import expr_axes
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
@@ -90,7 +92,16 @@ def costs(kernel: Kernel) -> tuple[int, int]:
     """Count the floating operations of a kernel and the bytes it must move."""
     known = [(part, list(spaces(part))) for part in kernel.parts]
     flops = sum(operations(part, found) for part, found in known)
-    return flops, bytes_moved(kernel, [space for _, found in known for space in found])
+    moved = bytes_moved(kernel, [space for _, found in known for space in found])
+    halves = 1 << count_ended(kernel)
+    return ceil_div(flops, halves), ceil_div(moved, halves)
+
+
+def count_ended(kernel: Kernel) -> int:
+    """Count the axes that end at a size of the call, on average half way to their bounds."""
+    if not kernel.scalars:
+        return 0
+    return max([len({single_axis(end) for end in ends_of(p)} - {None}) for p in kernel.parts])
 
 
 def operations(part: Part, known: Sequence[Space]) -> int:
