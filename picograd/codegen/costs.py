@@ -35,6 +35,7 @@ NOT_CALCULATED = {"where", "cast", "bitcast", "guard"}
 Box = Mapping[Axis, tuple[int, int]]  # inclusive bounds of axes that conditions narrow
 Run = tuple[int, int]  # elements `step` apart, `count` of them
 WHOLE: Box = {}
+NOWHERE: frozenset[Axis] = frozenset()
 
 
 @dataclass(slots=True)
@@ -140,8 +141,11 @@ def dependence(
         number, places = expr.arg
         placed = {axis for axis, _ in places}
         return (levels[number] - placed).union(*(axes_of(index) for _, index in places))
-    found = frozenset(axis for index in indices_of(expr) for axis in axes_of(index))
-    return found.union(*(known[child] for child in children(expr)))
+    below = [known[child] for child in children(expr)]
+    widest = max(below, key=len, default=NOWHERE)  # most often all: no set is made
+    found = {axis for index in indices_of(expr) for axis in axes_of(index)}
+    is_all = found <= widest and all(each <= widest for each in below)
+    return widest if is_all else widest.union(found, *below)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -243,7 +247,7 @@ def touch(space: Space, read: dict[int, Touched], written: dict[int, Touched]) -
 
 def narrowed(root: Expr, conditions: Sequence[Condition]) -> list[tuple[Expr, Box]]:
     """Find, for every node, bounds of the axes outside which it is not needed."""
-    order = list(walk(root))
+    order = walk(root)
     boxes: dict[int, Box] = {id(root): clip(WHOLE, conditions)}
     for expr in reversed(order):
         box = boxes[id(expr)]

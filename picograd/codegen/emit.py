@@ -270,20 +270,21 @@ class Emitter:
 
     def recall(self, key: Any) -> int | None:
         """Find a memoised value whose scope is still open and whose axes are not rebound since."""
-        vector = self.scopes[-1].vector
-        axes: set[Axis] | None = None
-        for scope in reversed(self.scopes):
+        for inside, scope in enumerate(reversed(self.scopes)):
             found = scope.memo.get(key)
             if found is not None:
-                return found
-            if scope.axes:
-                if axes is None:
-                    first = key[0] if isinstance(key, tuple) else key
-                    is_index = isinstance(first, Index)
-                    axes = self.index_axes(first) if is_index else self.axes(first)
-                if not axes.isdisjoint(scope.axes) or scope.vector != vector:
-                    return None
+                return found if self.is_seen(key, inside) else None
         return None
+
+    def is_seen(self, key: Any, inside: int) -> bool:
+        """Tell whether a value is the same in the innermost scopes, so many of them."""
+        vector = self.scopes[-1].vector
+        binding = [scope for scope in self.scopes[len(self.scopes) - inside :] if scope.axes]
+        if not binding:
+            return True
+        first = key[0] if isinstance(key, tuple) else key
+        axes = self.index_axes(first) if isinstance(first, Index) else self.axes(first)
+        return all(axes.isdisjoint(each.axes) and each.vector == vector for each in binding)
 
     def remember(self, key: Any, value: int) -> int:
         """Memoise a value in the innermost scope."""
