@@ -122,5 +122,7 @@ class Code:
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
         if self.beside >= MANY_KERNELS:
             most = max(most, min(2 * len(self.source), MANY_WORK))
+        if self.ended:  # it runs until its sizes get kernels of their own
+            most = max(most, MANY_WORK)
         is_between = SMALL_WORK < self.work <= most
         return is_between and bool(self.source) and FREEDOM not in self.source

@@ -71,7 +71,7 @@ FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 LEASTS = 32, 16, LEAST  # as a bound: the first at which no array has more than `FEW`
 MORE = 64  # and of sizes that grow, if none has more than `SMALL`
-FEW, SMALL = 1 << 12, 1 << 14  # elements
+FEW, SMALL = 1 << 13, 1 << 14  # elements
 PRODUCTS = Role.CONTRACT, Role.CONV
 RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
@@ -412,7 +412,7 @@ def bind(
 ) -> Binding:
     """Compile a bounded graph of what was recorded, and note where its numbers are."""
     parts = written_parts(order)
-    if any(id(buffer) in parts for buffer, _, _ in graph.written):
+    if any(id(buffer) in parts and buffer.count > FEW for buffer, _, _ in graph.written):
         raise Degenerate
     wanted = [graph.made[id(root)] for root in expanded]
     wanted += [value for _, _, value in graph.written]

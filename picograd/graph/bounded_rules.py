@@ -414,6 +414,10 @@ def choose_bounds(
     for node in axes.order:
         rule = node.row.sizes
         if rule is not None and rule.natural is not None and memory_of(node) is None:
+            for source in node.inputs:  # constants have no memory, and sizes
+                for axis in axes.dynamic_axes(source):
+                    at = axes.find(source, axis)
+                    bounds.setdefault(at, bound_of(at))
             for found, bound in rule.natural(axes, node, bounds):
                 if bound >= wanted[found]:
                     bounds.setdefault(found, bound)
