@@ -100,8 +100,11 @@ class Code:
 
     @property
     def work(self) -> int:
-        """Floating operations and bytes moved; 0 where they are not known."""
-        return self.flops + self.bytes_moved
+        """Floating operations and bytes moved; 0 where they are not known.
+
+        Sizes of a call are on average half way to the bounds up to which all is counted.
+        """
+        return -(-(self.flops + self.bytes_moved) >> self.ended)
 
     @property
     def is_small(self) -> bool:

@@ -5,7 +5,7 @@ calculated: choices (where), casts, guards, comparisons, integers and index arit
 and one that several computes of a part repeat is counted once; a reduction makes one an element,
 so that a product of matrices has 2 M N K. Traffic is every element of an array that is read or
 written, once, however often a kernel touches it: an input that is broadcast counts as it is stored.
-Where sizes vary up to a bound, a half of it is counted.
+Where sizes vary all is counted up to their bounds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,13 +93,11 @@ def costs(kernel: Kernel) -> tuple[int, int]:
     """Count the floating operations of a kernel and the bytes it must move."""
     known = [(part, list(spaces(part))) for part in kernel.parts]
     flops = sum(operations(part, found) for part, found in known)
-    moved = bytes_moved(kernel, [space for _, found in known for space in found])
-    halves = 1 << count_ended(kernel)
-    return ceil_div(flops, halves), ceil_div(moved, halves)
+    return flops, bytes_moved(kernel, [space for _, found in known for space in found])
 
 
 def count_ended(kernel: Kernel) -> int:
-    """Count the axes that end at a size of the call, on average half way to their bounds."""
+    """Count the axes that end at a size of the call."""
     if not kernel.scalars:
         return 0
     return max([len({single_axis(end) for end in ends_of(p)} - {None}) for p in kernel.parts])
