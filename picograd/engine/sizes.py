@@ -359,9 +359,10 @@ def has_grown(sizes: Sequence[int], bounds: Bounds) -> bool:
 def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
     """Find the least bound; what grew beyond one that is known has the first of little memory."""
     is_growing = any(has_grown(axes.sizes, each) for each in known)
-    leasts, most = ((MORE, *LEASTS), SMALL) if is_growing else (LEASTS, FEW)
-    if not is_growing and any(node.row.role in PRODUCTS for node in axes.order):
-        leasts = LEASTS[1:]  # one of more rows has another kernel, which rounds sums otherwise
+    has_product = any(node.row.role in PRODUCTS for node in axes.order)
+    # A product of more rows has another kernel, which rounds sums otherwise.
+    own = LEASTS[1:] if has_product else LEASTS
+    leasts, most = ((MORE, *LEASTS), SMALL) if is_growing else (own, FEW)
     for least in leasts:
         sizes = [
             product(
