@@ -96,16 +96,25 @@ class Code:
     tensors: tuple[TensorMap, ...] = ()  # CUDA
     inputs: int = 1  # slots it reads, at least where that is not known
     beside: int = 1  # kernels that were compiled together with it
+    ended: int = 0  # axes that end at a size of the call
 
     @property
     def work(self) -> int:
-        """Floating operations and bytes moved; 0 where they are not known."""
-        return self.flops + self.bytes_moved
+        """Floating operations and bytes moved; 0 where they are not known.
+
+        Sizes of a call are on average half way to the bounds up to which all is counted.
+        """
+        return -(-(self.flops + self.bytes_moved) >> self.ended)
 
     @property
     def is_small(self) -> bool:
-        """Whether the kernel does so little that passes would gain nothing."""
-        return 0 < self.work <= SMALL_WORK
+        """Whether the kernel does so little that passes would gain nothing.
+
+        Or would cost more: sums for many sizes are added up in order, as those of small kernels
+        are, and a size that comes often gets a kernel of its own.
+        """
+        is_bounded_sum = self.ended > 0 and FREEDOM in self.source
+        return 0 < self.work <= (WARM_WORK if is_bounded_sum else SMALL_WORK)
 
     @property
     def is_warm(self) -> bool:
@@ -116,5 +125,7 @@ class Code:
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
         if self.beside >= MANY_KERNELS:
             most = max(most, min(2 * len(self.source), MANY_WORK))
+        if self.ended:  # it runs until its sizes get kernels of their own
+            most = max(most, MANY_WORK)
         is_between = SMALL_WORK < self.work <= most
         return is_between and bool(self.source) and FREEDOM not in self.source

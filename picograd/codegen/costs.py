@@ -5,12 +5,14 @@ calculated: choices (where), casts, guards, comparisons, integers and index arit
 and one that several computes of a part repeat is counted once; a reduction makes one an element,
 so that a product of matrices has 2 M N K. Traffic is every element of an array that is read or
 written, once, however often a kernel touches it: an input that is broadcast counts as it is stored.
+Where sizes vary all is counted up to their bounds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import gcd
 
+from picograd.codegen.cuts import ends_of, single_axis
 from picograd.codegen.operands import expr_axes
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
@@ -33,6 +35,7 @@ NOT_CALCULATED = {"where", "cast", "bitcast", "guard"}
 Box = Mapping[Axis, tuple[int, int]]  # inclusive bounds of axes that conditions narrow
 Run = tuple[int, int]  # elements `step` apart, `count` of them
 WHOLE: Box = {}
+NOWHERE: frozenset[Axis] = frozenset()
 
 
 @dataclass(slots=True)
@@ -93,6 +96,13 @@ def costs(kernel: Kernel) -> tuple[int, int]:
     return flops, bytes_moved(kernel, [space for _, found in known for space in found])
 
 
+def count_ended(kernel: Kernel) -> int:
+    """Count the axes that end at a size of the call."""
+    if not kernel.scalars:
+        return 0
+    return max([len({single_axis(end) for end in ends_of(p)} - {None}) for p in kernel.parts])
+
+
 def operations(part: Part, known: Sequence[Space]) -> int:
     """Count the floating operations of one part."""
     total = 0
@@ -129,8 +139,11 @@ def dependence(
         number, places = expr.arg
         placed = {axis for axis, _ in places}
         return (levels[number] - placed).union(*(axes_of(index) for _, index in places))
-    found = frozenset(axis for index in indices_of(expr) for axis in axes_of(index))
-    return found.union(*(known[child] for child in children(expr)))
+    below = [known[child] for child in children(expr)]
+    widest = max(below, key=len, default=NOWHERE)  # most often all: no set is made
+    found = {axis for index in indices_of(expr) for axis in axes_of(index)}
+    is_all = found <= widest and all(each <= widest for each in below)
+    return widest if is_all else widest.union(found, *below)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -232,7 +245,7 @@ def touch(space: Space, read: dict[int, Touched], written: dict[int, Touched]) -
 
 def narrowed(root: Expr, conditions: Sequence[Condition]) -> list[tuple[Expr, Box]]:
     """Find, for every node, bounds of the axes outside which it is not needed."""
-    order = list(walk(root))
+    order = walk(root)
     boxes: dict[int, Box] = {id(root): clip(WHOLE, conditions)}
     for expr in reversed(order):
         box = boxes[id(expr)]

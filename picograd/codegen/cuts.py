@@ -32,7 +32,7 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
-from picograd.schedule.loop import Condition, Expr, dynamics_of
+from picograd.schedule.loop import Condition, Expr, Part, dynamics_of, walk
 
 NO_STEPS: Mapping[Axis, int] = MappingProxyType({})
 
@@ -281,6 +281,13 @@ def is_count(index: Index) -> bool:
     """Tell whether an index compares with a runtime scalar."""
     scalars = [atom.expr.op == "scalar" for atom in dynamics_of(index)]
     return bool(scalars) and all(scalars)
+
+
+def ends_of(part: Part) -> list[Condition]:
+    """List the conditions of a part that compare places with counts."""
+    bodies = [compute.body for compute in part.computes]
+    guards = [test for b in bodies for e in walk(b) if e.op == "guard" for test in e.arg]
+    return [test for test in (*part.ends, *guards) if is_count(test[0])]
 
 
 def compares_counts(expr: Expr) -> bool:

@@ -13,7 +13,7 @@ with stride 1 along it become vector loads, values that do not depend on it stay
 where they meet a vector), and whatever cannot be done on vectors is done lane by lane and packed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
@@ -270,20 +270,33 @@ class Emitter:
 
     def recall(self, key: Any) -> int | None:
         """Find a memoised value whose scope is still open and whose axes are not rebound since."""
-        vector = self.scopes[-1].vector
-        axes: set[Axis] | None = None
+        inner: list[Scope] = []
         for scope in reversed(self.scopes):
             found = scope.memo.get(key)
             if found is not None:
-                return found
+                return found if self.is_seen(key, inner) else None
             if scope.axes:
-                if axes is None:
-                    first = key[0] if isinstance(key, tuple) else key
-                    is_index = isinstance(first, Index)
-                    axes = self.index_axes(first) if is_index else self.axes(first)
-                if not axes.isdisjoint(scope.axes) or scope.vector != vector:
-                    return None
+                inner.append(scope)
         return None
+
+    def is_seen(self, key: Any, inner: Sequence[Scope]) -> bool:
+        """Tell whether a value is the same inside of scopes that bind axes."""
+        if not inner:
+            return True
+        first = key
+        if isinstance(key, tuple):
+            first = key[0]
+        if isinstance(first, Index):
+            axes = self.index_axes(first)
+        else:
+            axes = self.axes(first)
+        vector = self.scopes[-1].vector
+        for scope in inner:
+            if scope.vector != vector:
+                return False
+            if not axes.isdisjoint(scope.axes):
+                return False
+        return True
 
     def remember(self, key: Any, value: int) -> int:
         """Memoise a value in the innermost scope."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from picograd.code import Code, Workspace
 from picograd.codegen import linearize_cpu, linearize_cuda
-from picograd.codegen.costs import costs
+from picograd.codegen.costs import costs, count_ended
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
@@ -104,4 +104,5 @@ def generate(
         moved,
         program.tensors,
         sum(role != "out" for _, role in program.parameters),
+        ended=count_ended(kernel),
     )

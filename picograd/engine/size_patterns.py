@@ -1,7 +1,7 @@
 """Graphs recorded again at other sizes: their plan is bound by code, and nothing is walked.
 
-Keys of two recordings of one structure differ in some rows. The numbers there, sizes and those in
-arguments, that were equal in both are one variable:
+Keys of recordings of one structure differ in some rows. The numbers there, sizes and those in
+arguments, that were equal in each are one variable:
 
     first    (4, 37, 32) (37, 38) ...      variables n = 37 and 38, m = 38 and 39
     second   (4, 38, 32) (38, 39) ...
@@ -33,6 +33,8 @@ from picograd.late_methods import dataclass
 from picograd.number import GIVEN, GivenInt
 
 PATTERN_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
+RECORDINGS = 3  # of a structure that are compared: what is equal in all of them by chance is rare
+LEARNT_LIMIT = 4  # ways to bind plans of a structure: each is read in turn
 TRIALS = 16  # times that a plan is bound to the variables of a structure
 
 Rows = tuple[Any, ...]  # of a key: what is read of a node, its shape, dtype and device
@@ -91,10 +93,9 @@ class Learnt:
 
 @dataclass(slots=True)
 class Pattern:
-    """Recordings of one structure: the last, and what was learnt of all."""
+    """Recordings of one structure: the last ones, and what was learnt of all."""
 
-    rows: Rows
-    args: list[Any]
+    recordings: list[tuple[Rows, list[Any]]]  # rows of the key, and arguments; the last first
     learnt: list[Learnt] = field(default_factory=list)
     trials: int = TRIALS
     untold: Family | None = None  # that `sizes` does not know yet
@@ -123,11 +124,11 @@ def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> N
     args = arguments(found)
     pattern = PATTERNS.get(key)
     if pattern is None:
-        keep(key, Pattern(rows, args))
+        keep(key, Pattern([(rows, args)]))
         return
     PATTERNS.move_to_end(key)
     variables = compare(pattern, found)
-    pattern.rows, pattern.args = rows, args
+    pattern.recordings = [(rows, args), *pattern.recordings[: RECORDINGS - 1]]
     if variables is None or plan is None or pattern.trials <= 0:
         return
     if plan.binding is None or plan.binding.large:
@@ -136,6 +137,7 @@ def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> N
     bound = bind(variables, roots, found, plan)
     if bound is not None:
         pattern.learnt.insert(0, Learnt(variables, bound, plan.patience, plan.steady))
+        del pattern.learnt[LEARNT_LIMIT:]
 
 
 def is_new(found: GraphKey) -> bool:
@@ -146,7 +148,8 @@ def is_new(found: GraphKey) -> bool:
 def note_stored(found: GraphKey, plan: CompiledPlan) -> None:
     """Note a new graph whose plan was on disk: its family is told of it when another one comes."""
     plan.family = found.family = Family()
-    keep(structure(found), Pattern(found.key.rows[0], arguments(found), untold=plan.family))
+    recordings = [(found.key.rows[0], arguments(found))]
+    keep(structure(found), Pattern(recordings, untold=plan.family))
 
 
 def tell_stored(found: GraphKey) -> None:
@@ -177,7 +180,7 @@ def rebuilt(pattern: Pattern, roots: Sequence[int]) -> list[Node]:
     """Make the graph of a recording over memory without bytes; folded formulas are written out."""
     nodes: list[Node] = []
     storages: dict[int, Storage] = {}
-    for (op, *read, shape, name, device), arg in zip(pattern.rows, pattern.args):
+    for (op, *read, shape, name, device), arg in zip(*pattern.recordings[0]):
         dtype = BY_NAME[name]
         if not read:  # a leaf, named by its memory
             storage = storages.setdefault(op, Storage(Buffer(device, dtype, 0, 0)))
@@ -239,46 +242,58 @@ def filled_in(value: Any, numbers: Iterator[Any]) -> Any:
 
 
 def compare(pattern: Pattern, found: GraphKey) -> Variables | None:
-    """Find what varies between the last recording and this one; None if more than numbers.
+    """Find what varies between the last recordings and this one; None if more than numbers.
 
     Formulas say the sizes of all that is inside: where these are others, nothing is found.
     """
-    rows, before = found.key.rows[0], pattern.rows
-    others_sized = {id(x) for x, row, was in zip(found.order, rows, before) if row[-3] != was[-3]}
+    rows, before = found.key.rows[0], [earlier for earlier, _ in pattern.recordings]
+    others_sized = {
+        id(x)
+        for x, row, *was in zip(found.order, rows, *before)
+        if any(row[-3] != each[-3] for each in was)
+    }
     if any(x.op == FOLDED and not others_sized.isdisjoint(map(id, x.inputs)) for x in found.order):
         return None
     varying = []
     for at, (row, node) in enumerate(zip(rows, found.order)):
         has_argument = leaf_buffer(node) is None and row[0] != "scalar"
         is_moving = has_argument and node.op in MOVING and bool(starts_of(node))
-        if row != before[at] or is_moving:
-            varying.append((at, is_moving or (has_argument and row[-4] != before[at][-4])))
+        if is_moving or any(row != each[at] for each in before):
+            is_other = has_argument and any(row[-4] != each[at][-4] for each in before)
+            varying.append((at, is_moving or is_other))
     numbers: list[Any] = []
-    earlier: list[Any] = []
     frames = [content(found, at, has_numbers, numbers) for at, has_numbers in varying]
     known = {at for at, _ in varying}
     others = [at for at in range(len(rows)) if at not in known]
     made = Variables(varying, others, [rows[at] for at in others], frames)
-    for at, has_numbers in varying:
-        framed(before[at][-3], earlier)
-        if has_numbers:
-            framed(pattern.args[at], earlier)
-    if len(earlier) != len(numbers):
+    earlier = [numbers_of(recording, varying) for recording in pattern.recordings]
+    if any(len(each) != len(numbers) for each in earlier):
         return None
     numbered: dict[Any, int] = {}
-    for at, (number, was) in enumerate(zip(numbers, earlier)):
+    for at, (number, *was) in enumerate(zip(numbers, *earlier)):
         is_position = type(number) is GivenInt
-        if number == was and not is_position:
+        if all(number == each for each in was) and not is_position:
             made.fixed.append(at)
             made.constants.append(number)
             continue
-        key = ("position", at) if is_position else (type(number), number, was)  # 2 == 2.0
+        key = ("position", at) if is_position else (type(number), number, *was)  # 2 == 2.0
         variable = numbered.setdefault(key, len(numbered))
         if variable == len(made.values):
             made.values.append(number)
         made.places.append(at)
         made.variable.append(variable)
     return made
+
+
+def numbers_of(recording: tuple[Rows, list[Any]], varying: Sequence[tuple[int, bool]]) -> list[Any]:
+    """List the numbers that a recording had in rows that vary."""
+    found: list[Any] = []
+    rows, args = recording
+    for at, has_numbers in varying:
+        framed(rows[at][-3], found)
+        if has_numbers:
+            framed(args[at], found)
+    return found
 
 
 def bind(

@@ -49,6 +49,7 @@ from picograd.graph.bounded_rules import (
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
+from picograd.graph.row import Role
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
@@ -68,8 +69,10 @@ MOST_ALONE = 8  # plans for one size alone, of little work, before the others ha
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
-LEASTS = 64, 32, 16, LEAST  # as a bound of sizes that grow: the first at which no array has more
-SMALL = 1 << 14  # elements
+LEASTS = 32, 16, LEAST  # as a bound: the first at which no array has more than `FEW`
+MORE = 64  # and of sizes that grow, if none has more than `SMALL`
+FEW, SMALL = 1 << 13, 1 << 14  # elements
+PRODUCTS = Role.CONTRACT, Role.CONV
 RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
@@ -355,9 +358,12 @@ def has_grown(sizes: Sequence[int], bounds: Bounds) -> bool:
 
 def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
     """Find the least bound; what grew beyond one that is known has the first of little memory."""
-    if not any(has_grown(axes.sizes, each) for each in known):
-        return LEAST
-    for least in LEASTS:
+    is_growing = any(has_grown(axes.sizes, each) for each in known)
+    has_product = any(node.row.role in PRODUCTS for node in axes.order)
+    # A product of more rows has another kernel, which rounds sums otherwise.
+    own = LEASTS[1:] if has_product else LEASTS
+    leasts, most = ((MORE, *LEASTS), SMALL) if is_growing else (own, FEW)
+    for least in leasts:
         sizes = [
             product(
                 max(size, least) if axes.is_dynamic(node, axis) else size
@@ -366,7 +372,7 @@ def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
             for node in axes.order
             if axes.dynamic_axes(node)
         ]
-        if max(sizes, default=0) <= SMALL:
+        if max(sizes, default=0) <= most:
             return least
     return LEAST
 
@@ -407,7 +413,7 @@ def bind(
 ) -> Binding:
     """Compile a bounded graph of what was recorded, and note where its numbers are."""
     parts = written_parts(order)
-    if any(id(buffer) in parts for buffer, _, _ in graph.written):
+    if any(id(buffer) in parts and buffer.count > FEW for buffer, _, _ in graph.written):
         raise Degenerate
     wanted = [graph.made[id(root)] for root in expanded]
     wanted += [value for _, _, value in graph.written]

@@ -65,13 +65,15 @@ class Changes:
         return len(self.axes) + len(self.numbers) + len(self.partial)
 
     def compare(self, order: Sequence[Node], first: Record) -> None:
-        """Add how a graph differs from the first recording."""
+        """Add how a graph differs from the first recording.
+
+        Of what is known to vary nothing is asked: a size that is followed would be a guard.
+        """
         at = 0
         for number, (node, shape, arg) in enumerate(zip(order, first.shapes, first.args)):
-            if node.shape != shape:
-                for axis, (now, was) in enumerate(zip(node.shape, shape), at):
-                    if axis not in self.axes and now != was:
-                        self.axes.add(axis)
+            for axis, (now, was) in enumerate(zip(node.shape, shape), at):
+                if axis not in self.axes and now != was:
+                    self.axes.add(axis)
             at += len(shape)
             if memory_of(node) is not None:
                 continue
@@ -101,9 +103,10 @@ def compare_slice(changes: Changes, number: int, node: Node, arg: Any) -> None:
         known = (number, axis) in changes.numbers
         if not known and now[0] != was[0] and type(now[0]) is not GivenInt:
             changes.numbers.add((number, axis))
-        known = (number, axis) in changes.partial
+        if (number, axis) in changes.partial:
+            continue
         is_whole = (now[0], node.shape[axis], now[2]) == (0, source[axis], 1)
-        if not known and not (is_whole and was[:3] == (0, was[3], 1)):
+        if not (is_whole and was[:3] == (0, was[3], 1)):
             changes.partial.add((number, axis))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from math import lcm
 
 from picograd.dtype import DType, bool_, int64
-from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
+from picograd.graph.axes import Axes, Degenerate, NoRule, Part, Parts, memory_of
 from picograd.graph.bounded import (
     Bounded,
     End,
@@ -287,9 +287,10 @@ def bound_contract(graph: Bounded, node: Node) -> Node:
         dynamic = [axis for axis in summed if graph.axes.is_dynamic(source, axis)]
         varying.update(labels[axis] for axis in graph.axes.dynamic_axes(source))
         sources.append(graph.ends(source, dynamic))
-    if varying == set(node.arg[0] + node.arg[1]) and len(varying) > 2:
-        raise NoRule("a product all sizes of which vary")
     a, b = graph.inputs(node)
+    sizes = dict(zip(node.arg[0] + node.arg[1], a.shape + b.shape))
+    if varying == sizes.keys() and len(varying) > 2 and product(sizes.values()) > MOST_TERMS:
+        raise Degenerate  # it computes up to its bounds
     return ended(a.contract(b, node.arg), (), tuple(sources))
 
 
@@ -364,6 +365,7 @@ def same_dtype(indices: Sequence[Node]) -> list[Node]:
     return [index.cast(int64) for index in indices]
 
 
+MOST_TERMS = 1 << 15  # of a product all sizes of which vary
 LEAST = 8  # as a bound: smaller sizes share one plan
 BESIDE = 2  # sizes that differ by no more have one bound
 LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
@@ -412,6 +414,10 @@ def choose_bounds(
     for node in axes.order:
         rule = node.row.sizes
         if rule is not None and rule.natural is not None and memory_of(node) is None:
+            for source in node.inputs:  # constants have no memory, and sizes
+                for axis in axes.dynamic_axes(source):
+                    at = axes.find(source, axis)
+                    bounds.setdefault(at, bound_of(at))
             for found, bound in rule.natural(axes, node, bounds):
                 if bound >= wanted[found]:
                     bounds.setdefault(found, bound)

@@ -61,7 +61,7 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
-from picograd.number import GivenInt, is_given
+from picograd.number import GivenInt
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -279,13 +279,14 @@ def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Nod
         return None
     position, tests = node.iota(axis), []
     first, last = start, stop
-    if is_given(start):
+    is_read = type(start) is GivenInt  # any other number that is traced is a size
+    if is_read:
         number = Node("scalar", (), start, (), int64, node.device)
         position = position - number.broadcast_to(node.shape)
         first, last = 0, stop - start
-    if start > 0 or is_given(start):
+    if is_read or start > 0:
         tests.append(position.const_like(first - 1).binary("less", position))
-    if stop < size or is_given(start):
+    if is_read or stop < size:
         tests.append(position.binary("less", last))
     if step > 1:
         turned = position + (step - first % step)

@@ -9,6 +9,7 @@ that take long, the passes and the emission of code, take no lock.
 """
 
 import ctypes
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
@@ -33,6 +34,7 @@ from picograd.runtime.compiler import Host
 from picograd.runtime.images import image_of
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
+VARIANTS = re.compile("^@llvm.compiler.used.*$", re.M)  # keeps functions for the vectoriser
 LIBRARY_NUMBERS = count()
 # LLVM's JIT remembers 8 KB of every library it ever had, and takes 110 KB and 1.4 ms itself
 # (measured): one that has linked this many is left to its libraries and goes with the last.
@@ -97,8 +99,12 @@ def without_lock(name: str) -> Callable[..., Any]:
 
 
 def few_passes() -> Any:
-    """Make the passes of a small kernel: no memory for variables, no branches on what is known."""
+    """Make the passes of a small kernel: no memory for variables, no branches on what is known.
+
+    And no functions that nothing calls, before all else.
+    """
     passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
     passes.add_sccp_pass()
     passes.add_simplify_cfg_pass()
@@ -119,7 +125,8 @@ class Job:
         # It goes in `close`. A job that an exception ends (Ctrl-C) may be part of a cycle, of which
         # Python's collector frees the context before the module in it: that is a crash.
         self.context._owned = True
-        self.module = llvm.parse_assembly(code.source, self.context)
+        source = VARIANTS.sub("", code.source) if is_quick else code.source
+        self.module = llvm.parse_assembly(source, self.context)
         self.module.triple = self.machine.triple
         self.module.data_layout = str(self.machine.target_data)
         self.module.verify()

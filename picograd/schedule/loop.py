@@ -64,6 +64,7 @@ Condition = tuple[Index, int, int]
 MONOIDS = ("sum", "prod", "max", "min")
 SCAN_MONOIDS = (*MONOIDS, "logaddexp")
 INDEXED = {"load", "index", "guard", "tile", "element"}  # operations that carry indices
+WALKS_KEPT = 64
 PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
 NEXT_LINE = ";\n" + 6 * " "  # of an expression whose parts have names
 
@@ -234,6 +235,7 @@ class Runs:
 
 DIGITS = 256  # values of a digit: one byte of the key
 Along = Scan | Sort | Radix | Runs
+WALKED: dict[int, tuple[Expr, list[Expr]]] = {}  # the last roots by identity, and what is below
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +284,23 @@ def chosen(op: str, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def walk(root: Expr) -> list[Expr]:
-    """List every distinct node under `root`, arguments first, Dynamic indices included."""
+    """List every distinct node under `root`, arguments first, Dynamic indices included.
+
+    One stage after another asks for that of the same roots: the last lists are kept, to be read.
+    """
+    kept = WALKED.get(id(root))
+    if kept is not None and kept[0] is root:
+        return kept[1]
+    if len(WALKED) >= WALKS_KEPT:
+        WALKED.clear()
     order: list[Expr] = []
+    list_below(root, order)
+    WALKED[id(root)] = root, order
+    return order
+
+
+def list_below(root: Expr, order: list[Expr]) -> None:
+    """Append what `walk` lists."""
     seen: set[int] = set()
     stack: list[Expr | None] = [root]
     while stack:
@@ -304,7 +321,6 @@ def walk(root: Expr) -> list[Expr]:
             stack += reversed(below)
         else:
             order.append(expr)
-    return order
 
 
 def count_operations(exprs: Iterable[Expr]) -> int:

@@ -85,6 +85,20 @@ def test_sizes_that_were_equal_by_chance_are_told_apart(outcomes: list[bool]) ->
     assert any(outcomes[-3:])
 
 
+def test_parts_of_ever_other_sizes_are_bound_by_code(outcomes: list[bool]) -> None:
+    """Slices that move, and writes to them: sizes that were met before are no guards."""
+    generator = np.random.default_rng(0)
+    for _ in range(24):
+        best, wanted = picograd.zeros(21), np.zeros(21, np.float32)
+        for at in generator.integers(1, 8, 3).tolist():
+            new, wanted_new = best.clone(), wanted.copy()
+            new[at:] = picograd.maximum(best[at:], best[:-at] + at)
+            wanted_new[at:] = np.maximum(wanted[at:], wanted[:-at] + at)
+            best, wanted = new, wanted_new
+        np.testing.assert_array_equal(best.numpy(), wanted)
+    assert len(outcomes) > 20 and all(outcomes[16:])
+
+
 def test_a_count_that_is_a_float_is_no_size(outcomes: list[bool]) -> None:
     for n in ORDER:
         values = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)

@@ -7,7 +7,7 @@ from harness import TARGET, run
 from llvmlite import binding
 
 from picograd.codegen.interpret_program import interpret
-from picograd.codegen.pipeline import linearize, tile
+from picograd.codegen.pipeline import generate, linearize, tile
 from picograd.codegen.program import RARE_FROM, Instr
 from picograd.codegen.render.llvm_rare import (
     LANES,
@@ -17,6 +17,7 @@ from picograd.codegen.render.llvm_rare import (
 )
 from picograd.codegen.render.llvm_types import type_name
 from picograd.dtype import DType, float32, float64
+from picograd.runtime.llvm import Job, host
 
 HUGE = (1e13, -3e15, 1e22, 3.4e38, -2.5e30)
 
@@ -34,6 +35,13 @@ def test_lanes_of_all_kinds(name: str, size: int) -> None:
     arrays = [x, np.zeros_like(x)]
     interpret(linearize(tile(case.kernel, TARGET), TARGET), arrays)
     np.testing.assert_allclose(arrays[1], want, rtol=2e-6)
+
+
+def test_few_passes_leave_out_what_the_vectoriser_would_call() -> None:
+    code = generate(unary("sin", float32, 7).kernel, TARGET)
+    assert code.is_small
+    found = [Job(code, host(), is_quick).assembly() for is_quick in (True, False)]
+    assert ["rare_sin_f32_v8:" in text for text in found] == [False, True]
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=repr)
