@@ -141,6 +141,8 @@ class Function:
         """Compute the gradients of the arguments from those of the outputs."""
         raise NotImplementedError("a Function defines backward(ctx, ...)")
 
+    vjp = backward  # another name of it: a class defines one of them
+
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Compute the change of the outputs from those of the arguments; None for no tensor.
@@ -318,7 +320,9 @@ class Call:
         self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
         try:
             with derivatives.rules_along(False):
-                answer = self.kind.backward(self.ctx, *given)
+                is_renamed = self.kind.vjp is not Function.vjp
+                rule = self.kind.vjp if is_renamed else self.kind.backward
+                answer = rule(self.ctx, *given)
         finally:
             self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)

@@ -42,7 +42,8 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
     """Give tensors that stand for those of a tree, and the nodes where their gradients stop.
 
     The node is a leaf only inside the block: afterwards gradients pass it, so that what was found
-    can be differentiated with respect to the originals.
+    can be differentiated with respect to the originals. What a function writes to the tensors that
+    stand for others, these are afterwards.
     """
     stops, inner, markers = [], [], []
     for leaf in leaves_of(tree):
@@ -57,12 +58,16 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
         markers.append(marker)
         stops.append(marker._node)
         inner.append(wrap(same_value(marker._node), True))
+    given = [each._node for each in inner]
     try:
         with enable_grad():
             yield rebuilt(tree, inner), stops
     finally:
         for stop in stops:
             stop.leaf = None
+    for leaf, node, each in zip(leaves_of(tree), given, inner):
+        if each._node is not node:
+            leaf.copy_(tracked(each._node))
 
 
 def float_leaves(op: str, tree: Any) -> list[Any]:
