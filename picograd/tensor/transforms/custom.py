@@ -256,10 +256,14 @@ class Call:
         """Record the outputs; one without a gradient is given as it is.
 
         All of several outputs reach the arguments by one node without a value of interest, where
-        a walk comes when it has their gradients.
+        a walk comes when it has their gradients. What is returned twice has the last one's.
         """
         self.ctx.keep()
-        taking = [self.takes_gradient(each) for each in self.outputs]
+        last = {id(each): number for number, each in enumerate(self.outputs)}  # of its returns
+        taking = [
+            self.takes_gradient(each) and last[id(each)] == number
+            for number, each in enumerate(self.outputs)
+        ]
         inputs = self.inputs
         if sum(taking) > 1 and inputs:
             first = build.detach(inputs[0])
@@ -268,7 +272,7 @@ class Call:
         for number, output in enumerate(results):
             if taking[number]:
                 results[number] = self.recorded(number, output, inputs)
-        return tuple(results)
+        return tuple(results[last[id(output)]] for output in self.outputs)
 
     def takes_gradient(self, output: Any) -> bool:
         """Tell whether an output is a float tensor that was not marked otherwise."""
