@@ -407,17 +407,18 @@ def show_all() -> None:
     fill()
     SHOWN["put_back"] = put_back = []
     spaces = [vars(importlib.import_module(path)).values() for path in MODULES]
-    for function in {id(each): each for each in chain(*spaces) if type(each) is Public}.values():
-        before = function.func, (), {}, vars(function)
+    public: Any = {id(each): each for each in chain(*spaces) if type(each) is Public}
+    for function in public.values():
+        before: Any = function.func, (), {}, vars(function)
         put_back.append(functools.partial(function.__setstate__, before))
         function.__setstate__((Shown(function.func, function), *before[1:]))
     maker = importlib.import_module("picograd.tensor.making.from_data")
     replace(maker, "tensor", Shown(maker.tensor, importlib.import_module("picograd.tensor")))
     kind: Any = Recorded.kind
     known: dict[str, Shown] = {}
-    public = [name for name in dir(kind) if not name.startswith("_")]
+    methods = [name for name in dir(kind) if not name.startswith("_")]
     for owner in (kind, Watched, *kind.__subclasses__()):
-        for name in (*public, *OPERATORS):  # operators are shown as the methods they are
+        for name in (*methods, *OPERATORS):  # operators are shown as the methods they are
             value = inspect.getattr_static(owner, name, None)
             if (owner is kind or name in vars(owner)) and isinstance(value, FunctionType):
                 made = Shown(value, known.get(NAMED.get(name, name)))
