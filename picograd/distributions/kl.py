@@ -132,7 +132,8 @@ def kl_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
 @register_kl(OneHotCategorical, OneHotCategorical)
 def kl_categorical(p: Choices, q: Choices) -> Tensor:
     """Two choices."""
-    terms = (p.probs * (p.logits - q.logits)).where(q.probs > 0, math.inf)
+    terms = p.probs * (p.logits - q.logits)
+    terms = terms.where(q.probs > 0, math.inf)
     return terms.where(p.probs > 0, 0.0).sum(-1)
 
 
@@ -142,8 +143,10 @@ def kl_binomial(p: Binomial, q: Binomial) -> Tensor:
     if (p.total_count < q.total_count).any().item():
         raise NotImplementedError("kl_divergence: the second Binomial has more trials")
     odds = p.probs * (p.logits - q.logits)
-    found = p.total_count * (odds + (-p.probs).log1p() - (-q.probs).log1p())
-    return (p.total_count > q.total_count).where(math.inf, found)
+    ratio = (-p.probs).log1p() - (-q.probs).log1p()
+    found = p.total_count * (odds + ratio)
+    outside = p.total_count > q.total_count
+    return outside.where(math.inf, found)
 
 
 @register_kl(Geometric, Geometric)
