@@ -1,6 +1,6 @@
 """Names of PyTorch whose subject is not here: programs import them, derive from them and ask.
 
-Modes that watch each operation of PyTorch, its compiler's symbols, storages without tensors,
+Modes that watch each operator of PyTorch, its compiler's symbols, storages without tensors,
 graphs of the driver that a program captures by itself. What cannot be answered raises.
 """
 
@@ -8,14 +8,22 @@ from contextlib import ContextDecorator, nullcontext
 from typing import Any, NoReturn
 
 from picograd.errors import StateError
-from picograd.tensor.core.subclasses import ask, asked_kinds, not_asking
+from picograd.tensor.core.subclasses import (
+    MODES,
+    TorchFunctionMode,
+    ask,
+    ask_mode,
+    asked_kinds,
+    kinds_to_ask,
+    not_asking,
+)
 from picograd.tensor.tensor import Tensor
 
 __all__: list[str] = []
 
 
-class TorchFunctionMode(ContextDecorator):
-    """This class watches the functions of PyTorch that a block calls: here it is never asked."""
+class TorchDispatchMode(ContextDecorator):
+    """This class watches the operators that functions of PyTorch call: here it is never asked."""
 
     def __enter__(self) -> Any:
         return self
@@ -24,15 +32,15 @@ class TorchFunctionMode(ContextDecorator):
         """End the block."""
 
 
-BaseTorchFunctionMode = TorchDispatchMode = TorchFunctionMode
+BaseTorchFunctionMode = TorchFunctionMode
 DisableTorchFunction = DisableTorchFunctionSubclass = not_asking
 TransformGetItemToIndex = nullcontext
 unset_fake_temporarily = _ExcludeDispatchKeyGuard = nullcontext
 
 
 def has_torch_function(*operands: Any) -> bool:
-    """Tell whether an operand, or one of a list, defines `__torch_function__`, which is asked."""
-    return bool(asked_kinds(operands))
+    """Tell whether an operand, one of a list, or a mode has a `__torch_function__` to ask."""
+    return bool(MODES.get() or kinds_to_ask(operands))
 
 
 has_torch_function_unary = has_torch_function_variadic = has_torch_function
@@ -69,8 +77,19 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def handle_torch_function(function: Any, operands: Any, *args: Any, **options: Any) -> Any:
-    """Ask the classes of operands what a function gives."""
-    return ask(function, asked_kinds(operands), args, options)
+    """Ask the mode, or the classes of operands, what a function gives."""
+    kinds = kinds_to_ask(operands)
+    return (ask_mode if MODES.get() else ask)(function, kinds, args, options)
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """List the open modes, the innermost last."""
+    return list(MODES.get())
+
+
+def _get_current_function_mode() -> Any:
+    """Find the innermost open mode, or None."""
+    return MODES.get()[-1] if MODES.get() else None
 
 
 def _disabled_torch_function_impl(

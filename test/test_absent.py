@@ -7,9 +7,9 @@ from picograd import absent
 from picograd.errors import DTypeError, StateError
 
 
-def test_modes_watch_nothing_and_questions_have_answers() -> None:
-    class Mode(picograd.overrides.TorchFunctionMode):
-        def __torch_function__(self, *given):
+def test_modes_of_operators_watch_nothing_and_questions_have_answers() -> None:
+    class Mode(absent.TorchDispatchMode):
+        def __torch_dispatch__(self, *given):
             raise AssertionError
 
     with Mode():

@@ -1,9 +1,11 @@
 """Derivatives of functions under torch.autograd.functional's names."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from picograd.errors import DTypeError, GradientError
+from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.core.recording import grad
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import custom
@@ -12,18 +14,66 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Inputs = Tensor | Sequence[Tensor]
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
-def check_dependence(op: str, func: Function, inputs: Inputs, strict: bool) -> None:
-    """Raise GradientError, where that is wanted, unless all results follow from all inputs."""
+def derivative(function: F) -> F:
+    """Let gradients be recorded inside, even in `no_grad`, and tensors alone come in and out.
+
+    Raises DTypeError, and ShapeError where `v` does not fit what it is a change of.
+    """
+    op = function.__name__
+
+    @functools.wraps(function)
+    def call(func: Function, inputs: Inputs, *args: Any, **options: Any) -> Any:
+        points = tensors_in("inputs", inputs, op)
+        v = args[0] if args else options.get("v")
+        if op in ("jvp", "hvp", "vhp") and v is not None:
+            check_vector(op, v, points)
+
+        def checked(*given: Any) -> Any:
+            result = func(*given)
+            found = tensors_in("the result of the function", result, op)
+            if op == "vjp" and v is not None:
+                check_vector(op, v, found)
+            return result
+
+        with enable_grad():
+            return function(checked, inputs, *args, **options)
+
+    return call  # type: ignore[return-value]
+
+
+def tensors_in(what: str, values: Any, op: str) -> tuple[Tensor, ...]:
+    """Read one tensor or several. Raises DTypeError."""
+    found: tuple[Tensor, ...] = _as_tuple(custom.several(values), what, op)[1]
+    return found
+
+
+def check_vector(op: str, v: Any, like: Sequence[Tensor]) -> None:
+    """Raise unless `v` has the shapes of other tensors."""
+    found, wanted = ([each.shape for each in of] for of in (tensors_in("v", v, op), like))
+    if found != wanted:
+        text = f"v has shapes {found}, wanted are {wanted}"
+        raise ShapeError(op, text.replace("Size", ""), "give one tensor for each, of its shape")
+
+
+def check_dependence(
+    op: str, func: Function, inputs: Inputs, strict: bool, create_graph: bool = False
+) -> None:
+    """Raise GradientError, where that is wanted, unless all results follow from all inputs.
+
+    With `create_graph` their slopes have to, as well.
+    """
     points = [each.detach().requires_grad_() for each in custom.several(inputs)] if strict else []
     for number, result in enumerate(custom.several(func(*points)) if strict else ()):
         slopes: Any = [None] * len(points)
         if result.requires_grad:
             slopes = grad(result.sum(), points, create_graph=True, allow_unused=True)
         for at, slope in enumerate(slopes):
-            if slope is None:
-                text = f"result {number} of the function does not follow from input {at}"
+            if slope is None or (create_graph and not slope.requires_grad):
+                what = "result" if slope is None else "the slope of result"
+                text = f"{what} {number} of the function does not follow from input {at}"
                 raise GradientError(op, text, "leave out strict=True: it is a zero")
 
 
@@ -37,19 +87,21 @@ def check_slopes(op: str, func: Function, inputs: Inputs, strict: bool) -> None:
     check_dependence(op, slopes, inputs, strict)
 
 
-def one_number(func: Function) -> Function:
+def one_number(op: str, func: Function) -> Function:
     """Check that a function gives a tensor of one element, and take its axes away."""
 
     def call(*points: Tensor) -> Tensor:
         result = func(*points)
         if not isinstance(result, Tensor) or result.numel() != 1:
-            text = f"the function gives {result.shape if isinstance(result, Tensor) else result}"
-            raise GradientError("hessian", text, "let it return one number, such as .sum()")
+            shown = result.shape if isinstance(result, Tensor) else f"{len(result)} tensors"
+            text = f"the function gives {shown}"
+            raise GradientError(op, text, "let it return one number, such as .sum()")
         return result.reshape(())
 
     return call
 
 
+@derivative
 def jacobian(
     func: Function,
     inputs: Inputs,
@@ -59,7 +111,7 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """Compute the derivative of every output element: output shape + input shape."""
-    check_dependence("jacobian", func, inputs, strict)
+    check_dependence("jacobian", func, inputs, strict, create_graph)
     shown = [each.detach() for each in custom.several(inputs)]
     if any(type(each) is not Tensor for each in shown):
         func = of_classes(func, shown)
@@ -78,6 +130,7 @@ def of_classes(func: Function, shown: Sequence[Tensor]) -> Function:
     return call
 
 
+@derivative
 def hessian(
     func: Function,
     inputs: Inputs,
@@ -87,27 +140,30 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """Compute the second derivatives of a function that gives one number."""
-    func = one_number(func)
+    func = one_number("hessian", func)
     check_slopes("hessian", func, inputs, strict)
     return custom.hessian(func, inputs, create_graph)
 
 
+@derivative
 def vjp(
     func: Function, inputs: Inputs, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of `v` with its Jacobian."""
-    check_dependence("vjp", func, inputs, strict)
+    check_dependence("vjp", func, inputs, strict, create_graph)
     return custom.vjp(func, inputs, v, create_graph)
 
 
+@derivative
 def jvp(
     func: Function, inputs: Inputs, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of its Jacobian with `v`."""
-    check_dependence("jvp", func, inputs, strict)
+    check_dependence("jvp", func, inputs, strict, create_graph)
     return custom.jvp(func, inputs, v, create_graph)
 
 
+@derivative
 def hvp(
     func: Function, inputs: Inputs, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
@@ -119,8 +175,9 @@ def hvp(
     >>> product.tolist()
     [6.0, 12.0]
     """
+    func = one_number("hvp", func)
     check_slopes("hvp", func, inputs, strict)
-    points = [point.detach().requires_grad_() for point in custom.several(inputs)]
+    points = _grad_preprocess(custom.several(inputs), create_graph, True)
     directions = custom.several(points[0].new_ones(()) if v is None else v)
     output = func(*points)
     first = grad(output, points, create_graph=True, materialize_grads=True)

@@ -31,6 +31,11 @@ def clamped(probs: Tensor) -> Tensor:
     return probs.clamp(least, 1.0 - least)
 
 
+def picked(counts: Tensor, logits: Tensor) -> Tensor:
+    """Sum logits as often as they occur; what does not occur may be impossible."""
+    return (counts * logits.where((counts != 0) | (logits != -math.inf), 0.0)).sum(-1)
+
+
 def listed(values: Tensor, batch: Sizes, expand: bool) -> Tensor:
     """Give the values of a support, listed along a first axis, the axes of a batch."""
     count, *event = values.shape
@@ -129,6 +134,13 @@ class Geometric(Chances):
 
     support = constraints.nonnegative_integer
 
+    def take(self, probs: Any, logits: Any) -> Tensor:
+        """Keep the one that is given; without any chance there is no first success."""
+        own = super().take(probs, logits)
+        if logits is None:
+            self._check("parameter probs", own, constraints.positive)
+        return own
+
     @property
     def mean(self) -> Tensor:
         """1 / p - 1."""
@@ -216,6 +228,8 @@ class Binomial(Trials):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List the counts along a new first axis; all distributions have as many trials."""
         most = int(self.total_count.max().item())
+        if self.total_count.min().item() != most:
+            raise NotImplementedError("enumerate_support: counts of trials differ")
         values = Tensor.arange(most + 1, dtype=self.own().dtype, device=self.own().device)
         return listed(values, self.batch_shape, expand)
 
@@ -407,7 +421,7 @@ class OneHotCategorical(Choices):
     def log_prob(self, value: Tensor) -> Tensor:
         """Pick the logits of vectors."""
         self._validate_sample(value)
-        return (value * self.logits).sum(-1)
+        return picked(value, self.logits)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List the vectors along a new first axis."""
@@ -467,7 +481,7 @@ class Multinomial(Choices):
         """Compute the logarithm of the probability."""
         self._validate_sample(value)
         ways = (value.sum(-1) + 1.0).lgamma() - (value + 1.0).lgamma().sum(-1)
-        return ways + (value * self.logits).sum(-1)
+        return ways + picked(value, self.logits)
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats, by the chances of every count of every choice."""

@@ -121,11 +121,13 @@ class Gamma(ExponentialFamily):
         shape = self._extended_shape(sample_shape)
         return standard_gamma(self.concentration.expand(*shape)) / self.rate
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Compute a log(rate) + (a - 1) log(x) - rate x - log(gamma(a))."""
-        self._validate_sample(value)
+    def log_prob(self, value: Tensor | float) -> Tensor:
+        """Compute a log(rate) + (a - 1) log(x) - rate x - log(gamma(a)); x may be a number."""
         a, rate = self.concentration, self.rate
-        power = value.log() * (a - 1.0)
+        if not isinstance(value, Tensor):
+            value = Tensor.of(value, dtype=rate.dtype, device=rate.device)
+        self._validate_sample(value)
+        power = (a - 1.0).xlogy(value)  # 0 where a is 1, at 0 too
         return a * rate.log() + power - rate * value - a.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -133,14 +133,20 @@ def kl_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
 def kl_categorical(p: Choices, q: Choices) -> Tensor:
     """Two choices."""
     terms = p.probs * (p.logits - q.logits)
+    terms = terms.where(q.probs > 0, math.inf)
     return terms.where(p.probs > 0, 0.0).sum(-1)
 
 
 @register_kl(Binomial, Binomial)
 def kl_binomial(p: Binomial, q: Binomial) -> Tensor:
-    """Two counts of as many trials."""
+    """Two counts; infinite where the first has more trials."""
+    if (p.total_count < q.total_count).any().item():
+        raise NotImplementedError("kl_divergence: the second Binomial has more trials")
     odds = p.probs * (p.logits - q.logits)
-    return p.total_count * (odds + (-p.probs).log1p() - (-q.probs).log1p())
+    ratio = (-p.probs).log1p() - (-q.probs).log1p()
+    found = p.total_count * (odds + ratio)
+    outside = p.total_count > q.total_count
+    return outside.where(math.inf, found)
 
 
 @register_kl(Geometric, Geometric)

@@ -5,7 +5,8 @@ host, in any thread; `to_tensors` makes tensors of the arrays, in the caller's.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,8 @@ def stack(batch: Sequence[Any]) -> Any:
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
-        return {key: stack([sample[key] for sample in batch]) for key in first}
-    if isinstance(first, (tuple, list)):
+        return like(first, {key: stack([sample[key] for sample in batch]) for key in first})
+    if isinstance(first, Sequence):
         return _stack_columns(batch)
     problem = f"samples contain {type(first).__name__}, which no batch is made of"
     fix = "return arrays, numbers, strings, tuples or dicts, or pass collate_fn"
@@ -71,14 +72,31 @@ def stack(batch: Sequence[Any]) -> Any:
 
 
 def _stack_columns(batch: Sequence[Any]) -> Any:
-    """Join tuples or lists position by position; named tuples keep their class."""
+    """Join tuples or lists position by position; other classes than tuples are kept."""
     first = batch[0]
     lengths = sorted({len(sample) for sample in batch})
     if len(lengths) > 1:
         problem = f"samples have {lengths[0]} to {lengths[-1]} elements"
         raise ShapeError("default_collate", problem, "make them equally long, or pass collate_fn")
     columns = [stack(column) for column in zip(*batch)]
-    return type(first)(*columns) if is_named_tuple(first) else columns
+    is_plain = isinstance(first, tuple) and not is_named_tuple(first)
+    return columns if is_plain else like(first, columns)
+
+
+def like(container: Any, items: Any) -> Any:
+    """Put items in a container of the class of another, where it takes them.
+
+    A mapping keeps its attributes, too: programs call methods of their own of batches.
+    """
+    kind = type(container)
+    try:
+        if kind is dict or not isinstance(container, MutableMapping):
+            return kind(*items) if is_named_tuple(container) else kind(items)
+        made = copy(container)
+        made.update(items)
+    except TypeError:
+        return items
+    return made
 
 
 def is_named_tuple(value: Any) -> bool:
@@ -110,10 +128,9 @@ def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
 def with_parts(value: Any, change: Callable[[Any], Any]) -> Any:
     """Change what is directly in a container; anything else stays as it is."""
     if isinstance(value, Mapping):
-        return {key: change(each) for key, each in value.items()}
-    if is_named_tuple(value):
-        return type(value)(*map(change, value))
-    return type(value)(map(change, value)) if isinstance(value, (tuple, list)) else value
+        return like(value, {key: change(each) for key, each in value.items()})
+    is_row = isinstance(value, Sequence) and not isinstance(value, (str, bytes, memoryview))
+    return like(value, list(map(change, value))) if is_row else value
 
 
 def computed(value: Any, as_arrays: bool) -> Any:

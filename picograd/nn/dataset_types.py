@@ -109,6 +109,9 @@ class RandomSampler(Sampler):
         self.replacement = replacement
         self.generator = generator
         self.wanted = num_samples
+        if not isinstance(replacement, bool):
+            problem = f"replacement={replacement!r} is a {type(replacement).__name__}"
+            raise DTypeError("RandomSampler", problem, "pass True or False")
         _check_positive("RandomSampler", "num_samples", self.num_samples)
 
     @property
@@ -122,10 +125,11 @@ class RandomSampler(Sampler):
     def __iter__(self) -> Iterator[int]:
         random, count = host_random(self.generator), len(self.data_source)
         if self.replacement:
-            return with_replacement(random, count, self.num_samples)
+            yield from with_replacement(random, count, self.num_samples)
+            return
         rounds = -(-self.num_samples // count)
         orders = (shuffled(random, count) for _ in range(rounds))
-        return itertools.islice(itertools.chain.from_iterable(orders), self.num_samples)
+        yield from itertools.islice(itertools.chain.from_iterable(orders), self.num_samples)
 
 
 def with_replacement(random: np.random.Generator, count: int, total: int) -> Iterator[int]:
@@ -171,7 +175,7 @@ class SubsetRandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         order = host_random(self.generator).permutation(len(self.indices))
-        return (self.indices[position] for position in order.tolist())
+        yield from (self.indices[position] for position in order.tolist())
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -210,7 +214,7 @@ class WeightedRandomSampler(Sampler):
         chances = self.weights / self.weights.sum()
         random = host_random(self.generator)
         drawn = random.choice(len(chances), self.num_samples, self.replacement, chances)
-        return iter(drawn.tolist())
+        yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples

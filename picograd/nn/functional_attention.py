@@ -57,14 +57,20 @@ def attend(
 def mixed(
     layer: Any, heads: list[Tensor], mask: Tensor | None, need_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Mix the values of each head by its weights, which come along if they are asked for."""
+    """Mix the values of each head by its weights, which come along if they are asked for.
+
+    Those of a row that may look nowhere are NaN, as PyTorch's; without weights it gives zeros.
+    """
     share = layer.dropout if layer.training else 0.0
     q, k, v = heads
     if not need_weights:
         product = functional.scaled_dot_product_attention
         return product(q, k, v, attn_mask=mask, dropout_p=share), None
     scores = (q * (1.0 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
-    weights = dropout(functional.masked_softmax(scores, mask), share)
+    if mask is not None:
+        is_choice = mask.dtype is bool_
+        scores = mask.where(scores, -math.inf) if is_choice else scores + mask.cast(scores.dtype)
+    weights = dropout(scores.softmax(-1), share)
     return weights @ v, weights
 
 

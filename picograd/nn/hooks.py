@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from picograd.engine.tracing import note_change
-from picograd.errors import DTypeError, StateError
+from picograd.errors import DTypeError, GradientError, StateError
 from picograd.graph.build import detach
 from picograd.late_methods import dataclass
 from picograd.tensor.core.autograd import led
@@ -309,7 +309,11 @@ def _spread(found: list[Tensor], places: list[int], count: int) -> tuple[Any, ..
 def _replaced(answer: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     if answer is None:
         return old
-    return answer if isinstance(answer, tuple) else (answer,)
+    found = answer if isinstance(answer, tuple) else (answer,)
+    if len(found) != len(old):
+        text = f"a hook returned {len(found)} gradients for {len(old)}"
+        raise GradientError("register_full_backward_hook", text, "return one for each, or None")
+    return found
 
 
 def _watched(values: tuple[Any, ...], places: list[int], react: React) -> tuple[Any, ...]:

@@ -1,6 +1,9 @@
 """ParameterList and ParameterDict: parameters in a row or under names, found by the module."""
 
+import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from picograd.errors import AxisError
@@ -68,7 +71,8 @@ class ParameterList(Module):
     def __iadd__(self, values: Iterable[Any]) -> "ParameterList":
         return self.extend(values)
 
-    def _name(self, index: int) -> str:
+    def _name(self, index: Any) -> str:
+        index = operator.index(index)  # it may be a tensor
         if not -self._count <= index < self._count:
             problem = f"index {index} is out of range for {self._count} values"
             raise AxisError("ParameterList", problem, "use a smaller index")
@@ -80,7 +84,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Named[Any]):
-    """This class is a dict of parameters, in order of insertion; tensors become parameters.
+    """This class is a dict of parameters, in the order of `update`; tensors become parameters.
 
     >>> from picograd import Tensor, nn
     >>> parts = nn.ParameterDict({"a": nn.Parameter(Tensor([1.0, 2.0]))})
@@ -101,9 +105,15 @@ class ParameterDict(Named[Any]):
         setattr(self, key, as_parameter(value))
 
     def update(self, parameters: Any) -> None:
-        """Add values of a mapping or of (name, value) pairs; known names are overwritten."""
-        is_mapping = isinstance(parameters, (Mapping, ParameterDict))
-        for name, value in parameters.items() if is_mapping else parameters:
+        """Add values of a mapping or of (name, value) pairs; known names are overwritten.
+
+        Those of a plain dict in the order of their names, as in PyTorch: states of optimizers
+        go by the order of parameters.
+        """
+        pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs = sorted(pairs, key=itemgetter(0))
+        for name, value in pairs:
             self[name] = value
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -94,6 +94,7 @@ register_module_forward_pre_hook = of_every_module("before")
 register_module_forward_hook = of_every_module("after")
 register_module_full_backward_pre_hook = of_every_module("gradient_before")
 register_module_full_backward_hook = of_every_module("gradient")
+register_module_backward_hook = register_module_full_backward_hook
 register_module_parameter_registration_hook = of_registration("parameter")
 register_module_buffer_registration_hook = of_registration("buffer")
 register_module_module_registration_hook = of_registration("module")

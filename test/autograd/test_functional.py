@@ -32,6 +32,32 @@ def test_strict_results_follow_from_inputs() -> None:
             derivative(lambda a: a.sum(), x, strict=True)
 
 
+def test_gradients_of_derivatives_reach_inputs_and_directions() -> None:
+    x, v = (Tensor(values, requires_grad=True) for values in ([1.0, 2.0], [1.0, -1.0]))
+    with picograd.no_grad():  # recorded inside, whatever is outside
+        for product in (autograd.functional.hvp, autograd.functional.vhp):
+            _, found = product(lambda a: (a**3).sum(), x, v, create_graph=True)
+            by_x, by_v = autograd.grad(found, (x, v), picograd.ones(2))
+            assert by_x.tolist() == [6, -6] and by_v.tolist() == [6, 12]
+        slopes = autograd.functional.vjp(lambda a: a**3, x, v)[1]
+        assert slopes.tolist() == [3, -12] and not slopes.requires_grad
+
+
+def test_arguments_of_derivatives_are_tensors_that_fit() -> None:
+    x, functional = Tensor([1.0, 2.0]), autograd.functional
+    with pytest.raises(TypeError, match="jvp: inputs has an int"):
+        functional.jvp(lambda a, b: a * b, (x, 2), (x, x))
+    with pytest.raises(TypeError, match="vjp: the result of the function has a str"):
+        functional.vjp(lambda a: (a, "b"), x, x)
+    for derivative in (functional.vjp, functional.jvp, functional.hvp):
+        with pytest.raises(RuntimeError, match=rf"{derivative.__name__}: v has shapes \[\(1,\)\]"):
+            derivative(lambda a: a * a, x, x[:1])
+    with pytest.raises(RuntimeError, match="hvp: the function gives 2 tensors"):
+        functional.hvp(lambda a: (a, a), x, x)
+    with pytest.raises(GradientError, match="the slope of result 0 .* follow from input 0"):
+        functional.vjp(lambda a: a * 2.0, x, x, create_graph=True, strict=True)
+
+
 def test_hessians_are_of_one_number() -> None:
     x = Tensor([1.0, 2.0])
     cubes = autograd.functional.hessian(lambda a: (a**3).sum(0, keepdim=True), x)

@@ -6,6 +6,7 @@ import pytest
 from distribution_support import A, P, check_against_pytorch, check_divergence, check_moments
 
 import picograd
+from picograd import Tensor, distributions
 
 torch = pytest.importorskip("torch")
 
@@ -44,3 +45,21 @@ def test_log_probabilities_at_the_ends():
         p, q = tensor([0.0, 0.0, 1.0, 0.5]), tensor([0.0, 1.0, 0.0, 1.0])
         found = d.kl_divergence(d.Bernoulli(p), d.Bernoulli(q)).tolist()
         assert found == [0.0, math.inf, math.inf, math.inf]
+
+
+def test_what_cannot_occur_and_does_not_counts_for_nothing() -> None:
+    logits = Tensor([-math.inf, 0.0])
+    for choices, count in (
+        (distributions.OneHotCategorical(logits=logits), 1.0),
+        (distributions.Multinomial(10, logits=logits), 10.0),
+    ):
+        assert choices.log_prob(Tensor([0.0, count])).item() == 0
+        assert choices.log_prob(Tensor([count, 0.0])).item() == -math.inf
+
+
+def test_chances_and_trials_that_make_no_sense() -> None:
+    for probs in (0, Tensor([0.0, 0.5])):
+        with pytest.raises(ValueError, match="Geometric: parameter probs"):
+            distributions.Geometric(probs)
+    with pytest.raises(NotImplementedError, match="counts of trials differ"):
+        distributions.Binomial(Tensor([10.0, 8.0]), 0.5).enumerate_support()

@@ -1,5 +1,7 @@
 """The gamma distribution and those made of it, against PyTorch's."""
 
+import math
+
 import numpy as np
 import pytest
 from distribution_support import A, P, check_against_pytorch, check_divergence, check_moments, torch
@@ -55,6 +57,11 @@ def test_dirichlet_at_zero() -> None:
         ours = distributions.Dirichlet(Tensor([1.0, 2.0])).log_prob(Tensor(value))
         theirs = torch.distributions.Dirichlet(torch.tensor([1.0, 2.0]))
         assert ours.item() == pytest.approx(theirs.log_prob(torch.tensor(value)).item())
+
+
+def test_gamma_at_zero() -> None:
+    for shape, density in ((1.0, 0.0), (2.0, -math.inf), (0.5, math.inf)):
+        assert distributions.Gamma(shape, 1.0).log_prob(0).item() == density
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,5 +1,7 @@
 """Divergences: of equal distributions none, of pairs nobody registered an error."""
 
+import math
+
 import pytest
 
 from picograd import Tensor, distributions
@@ -22,3 +24,14 @@ def test_of_two_kinds_of_the_users_own() -> None:
         return first.mean * 0 + 7
 
     assert distributions.kl_divergence(Mine(0.0, 1.0), distributions.Poisson(1.0)).item() == 7
+
+
+def test_what_the_second_rules_out_is_infinitely_far() -> None:
+    first, second, even = Tensor([0.9, 0.1]), Tensor([1.0, 0.0]), Tensor(0.5)
+    for kind in (distributions.Categorical, distributions.OneHotCategorical):
+        assert distributions.kl_divergence(kind(first), kind(second)).item() == math.inf
+        assert math.isfinite(distributions.kl_divergence(kind(second), kind(first)).item())
+    counts = [distributions.Binomial(count, even) for count in (2, 3)]
+    assert distributions.kl_divergence(counts[1], counts[0]).item() == math.inf
+    with pytest.raises(NotImplementedError, match="the second Binomial has more trials"):
+        distributions.kl_divergence(*counts)

@@ -47,6 +47,24 @@ def test_one_tensor_for_all_three_and_no_batch(device):
     compare(lambda x: ours(x, x, x), lambda x: reference(x, x, x), [array(4, 8)], device)
 
 
+def test_rows_that_may_look_at_no_key(device):
+    """Asked for weights they are NaN, as PyTorch's; without them both give zeros before biases."""
+    reference = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    ours = nn.MultiheadAttention(8, 2, batch_first=True).to(device)
+    copy_state(ours, reference)
+    hidden, values = PADDING | [[False], [True]], array(2, 4, 8)
+    x, theirs = Tensor(values, device=device), torch.tensor(values)
+    padding = Tensor.of(hidden, device=device)
+    for found, wanted in zip(
+        ours(x, x, x, key_padding_mask=padding),
+        reference(theirs, theirs, theirs, key_padding_mask=torch.tensor(hidden)),
+    ):
+        np.testing.assert_allclose(found.numpy(), wanted.detach().numpy(), rtol=1e-4, atol=2e-5)
+        assert np.isnan(found.numpy()[1]).all() and not np.isnan(found.numpy()[0]).any()
+    plain, _ = ours(x, x, x, key_padding_mask=padding, need_weights=False)
+    assert not np.isnan(plain.numpy()).any()
+
+
 def test_dropout_of_weights_is_for_training(device):
     layer = nn.MultiheadAttention(8, 2, dropout=0.5).to(device)
     x = Tensor(array(4, 2, 8), device=device)

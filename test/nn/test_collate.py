@@ -1,9 +1,9 @@
-from collections import namedtuple
+from collections import UserDict, deque, namedtuple
 
 import numpy as np
 import pytest
 
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.errors import DTypeError, ShapeError
 from picograd.nn.collate import default_collate, default_convert, holds_tensor, stack, to_tensors
 
@@ -78,3 +78,26 @@ def test_numbers_of_numpy_are_converted_and_texts_stay() -> None:
     assert [each.tolist() for each in found[:3]] == [3, 1j, ["a"]] and found[3] == 1.5
     assert isinstance(found[0], Tensor) and isinstance(found[2], np.ndarray)
     assert default_collate([np.array([1j]), np.array([2.0 + 0j])]).tolist() == [[1j], [2.0 + 0j]]
+
+
+class Encoded(UserDict):
+    """This class is a sample with a method of its own, and an attribute."""
+
+    def names(self):
+        return sorted(self)
+
+
+def test_batches_are_of_the_class_of_samples():
+    samples = [Encoded(x=1, y=(2.0, "a")), Encoded(x=3, y=(4.0, "b"))]
+    samples[0].kind = "text"
+    batch = default_collate(samples)
+    assert type(batch) is Encoded and batch.names() == ["x", "y"] and batch.kind == "text"
+    assert batch["x"].tolist() == [1, 3] and samples[0]["x"] == 1
+    rows = default_collate([deque([1, 2]), deque([3, 4])])
+    assert type(rows) is deque and [each.tolist() for each in rows] == [[1, 3], [2, 4]]
+    plain = default_collate([range(2), range(2)])
+    assert type(plain) is list and [each.tolist() for each in plain] == [[0, 0], [1, 1]]
+    assert default_convert(range(2)) == [0, 1] and default_convert("ab") == "ab"
+    for workers in (0, 1):
+        (again,) = nn.DataLoader(samples, batch_size=2, num_workers=workers)
+        assert type(again) is Encoded and again["x"].tolist() == [1, 3]

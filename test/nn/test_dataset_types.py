@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Generator, Tensor, nn
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 
@@ -103,3 +104,22 @@ def test_a_data_set_does_not_share_the_memory_of_its_tensors():
     (batch,) = nn.TensorDataset(rows).gather(np.array([2, 0]))
     assert batch.tolist() == [[4.0, 5.0], [0.0, 1.0]]
     assert (rows + 1).node.realized is None
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        nn.RandomSampler(range(9)),
+        nn.RandomSampler(range(9), replacement=True),
+        nn.WeightedRandomSampler([1.0] * 9, 9),
+        nn.SubsetRandomSampler(range(9)),
+    ],
+)
+def test_orders_are_drawn_when_the_first_sample_is_asked_for(sampler):
+    walks, orders = [iter(sampler), iter(sampler)], []
+    for walk in walks:
+        picograd.manual_seed(0)
+        orders.append(list(walk))
+    assert orders[0] == orders[1]
+    with pytest.raises(TypeError, match="replacement=0 is an int"):
+        nn.RandomSampler(range(9), replacement=0)

@@ -9,7 +9,7 @@ import pytest
 from nn_support import array, copy_state, torch
 
 from picograd import Tensor, nn
-from picograd.errors import DTypeError, StateError
+from picograd.errors import DTypeError, GradientError, StateError
 
 
 def pair(device):
@@ -346,3 +346,11 @@ def test_a_hook_replaces_the_state():
         assert list(model.state_dict()) == ["w.0.weight", "w.0.bias"]
         members = model._named_members(lambda module: module._parameters.items(), prefix="net")
         assert [name for name, _ in members] == ["net.0.weight", "net.0.bias"]
+
+
+def test_hooks_return_as_many_gradients_as_they_get():
+    layer = nn.Sigmoid()
+    for hook in (lambda m, into, out: into[:-1], lambda m, into, out: (*into, into[0])):
+        x, wrong = Tensor.ones(2, requires_grad=True), "gradients for 1"
+        with layer.register_full_backward_hook(hook), pytest.raises(GradientError, match=wrong):
+            layer(x).sum().backward()

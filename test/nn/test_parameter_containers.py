@@ -85,3 +85,17 @@ def test_lines_of_settings_are_indented() -> None:
 
     ours, reference = both(make)
     assert repr(ours) == repr(reference).replace("torch.", "picograd.")
+
+
+def test_places_may_be_tensors() -> None:
+    values = nn.ParameterList([Tensor.ones(2), Tensor.zeros(3)])
+    values[Tensor.of(1)] = Tensor.ones(4)
+    assert values[Tensor.of(1)] is values[1] and values[1].shape == (4,) and len(values) == 2
+
+
+def test_plain_dicts_are_ordered_by_name() -> None:
+    """States of optimizers go by the order of parameters."""
+    for framework in (nn, torch.nn):
+        parts = framework.ParameterDict({"b": 1, "a": 2})
+        parts.update([("d", 3), ("c", 4)])
+        assert list(parts.keys()) == ["a", "b", "d", "c"]

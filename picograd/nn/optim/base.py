@@ -241,6 +241,9 @@ class Optimizer(Hooked):
                 loss = closure()
         if not self.state and not RUNNING.traces:
             self._store_parameters()
+        for group in self.param_groups:
+            if group.tensors:
+                group.read_tensors()
         self._update()
         return loss
 

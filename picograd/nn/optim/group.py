@@ -110,10 +110,11 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
+        self.tensors: dict[str, tuple[Tensor, int]] = {}  # options given so, and versions read
         if formula is None:  # options of an optimizer with a step of its own
             self.options: dict[str, Any] = dict(options)
             return
-        self.options = {name: as_number(value) for name, value in options.items()}
+        self.options = {name: self.as_number(name, value) for name, value in options.items()}
         check_options(self.options)
         self.host = formula(self.own_options())
         for parameter in self.parameters:
@@ -131,7 +132,24 @@ class ParameterGroup(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if RUNNING.traces and name in self.options:
             self.follow(name)
+        elif name in self.tensors:
+            return self.tensors[name][0]
         return self.parameters if name == "params" else self.options[name]
+
+    def as_number(self, name: str, value: Any) -> Any:
+        """Read a learning rate that is a tensor, and remember it: it may change in place."""
+        self.tensors.pop(name, None)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            return value
+        if name not in SCHEDULE_KEYS:
+            self.tensors[name] = value, value._version
+        return value.item()
+
+    def read_tensors(self) -> None:
+        """Read options again whose tensors were changed in place; a trace does not see them."""
+        changed = {k: x for k, (x, seen) in self.tensors.items() if x._version != seen}
+        if changed and not RUNNING.traces:
+            self.set_options(changed)
 
     def follow(self, name: str) -> None:
         """Let a trace follow an option that is a number; else it depends on the value."""
@@ -177,7 +195,7 @@ class ParameterGroup(MutableMapping[str, Any]):
             self.options |= values
             note_change()
             return
-        given = {name: as_number(value) for name, value in values.items()}
+        given = {name: self.as_number(name, value) for name, value in values.items()}
         if RUNNING.traces and RUNNING.traces[-1].numbers is not None:
             check_options(given, least)
             self.set_traced(given)
@@ -286,11 +304,6 @@ def filled(shape: tuple[int, ...], value: Any, device: str, dtype: DType) -> Ten
 def math_dtype(parameter: Tensor) -> DType:
     """Choose the dtype an update computes in: at least float32."""
     return float64 if parameter.dtype.real is float64 else float32
-
-
-def as_number(value: Any) -> Any:
-    """Read a learning rate that is a tensor; other options stay what they are."""
-    return value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
 
 
 def is_number(value: Any) -> bool:

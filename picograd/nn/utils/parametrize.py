@@ -63,7 +63,15 @@ class ParametrizationList(ModuleList):
         return found
 
     def take(self, value: Tensor) -> None:
-        """Keep a value that the weight should have, by the right inverses of the functions."""
+        """Keep a value that the weight should have, by the right inverses of the functions.
+
+        Raises ShapeError before any of them is asked: they may keep parts of the value.
+        """
+        with no_grad():
+            wanted = self().shape
+        if value.shape != wanted:
+            problem = f"a value of shape {value.shape} for a weight of shape {wanted}"
+            raise ShapeError("parametrize", problem, "assign one of the weight's shape")
         found = self.inverted(value)
         with no_grad():
             for old, part in zip(self.originals(), found if self.is_several else [found]):

@@ -5,6 +5,7 @@ as `weight_g` and `weight_v`, or `weight_orig`. `parametrize` does the same by a
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from picograd.errors import MemberError
@@ -55,11 +56,13 @@ def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Ten
         problem = f"{type(module).__name__} has {kind} on {name} already"
         raise MemberError(kind, problem, f"call remove_{kind} first")
 
-    def before(owner: Module, inputs: Any) -> None:
-        setattr(owner, name, compute(owner))
-
-    hooks[key] = compute, module.register_forward_pre_hook(before)
+    hooks[key] = compute, module.register_forward_pre_hook(partial(renew, name, compute))
     setattr(module, name, compute(module))
+
+
+def renew(name: str, compute: Callable[[Module], Tensor], owner: Module, inputs: Any) -> None:
+    """Compute a weight: a hook, which is pickled with the module."""
+    setattr(owner, name, compute(owner))
 
 
 def detach(module: M, kind: str, name: str) -> M:
@@ -92,15 +95,15 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     weight = getattr(module, name)
     delattr(module, name)
     size = norm_except(weight, dim)
-    size_name, direction_name = f"{name}_g", f"{name}_v"
-    module.register_parameter(size_name, Parameter(size.detach()))
-    module.register_parameter(direction_name, Parameter(weight.detach()))
-
-    def compute(owner: Module) -> Tensor:
-        return scaled(getattr(owner, direction_name), getattr(owner, size_name), dim)
-
-    attach(module, "weight_norm", name, compute)
+    module.register_parameter(f"{name}_g", Parameter(size.detach()))
+    module.register_parameter(f"{name}_v", Parameter(weight.detach()))
+    attach(module, "weight_norm", name, partial(normed, name, dim))
     return module
+
+
+def normed(name: str, dim: int | None, owner: Module) -> Tensor:
+    """Compute the weight of `weight_norm`."""
+    return scaled(getattr(owner, f"{name}_v"), getattr(owner, f"{name}_g"), dim)
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
@@ -138,18 +141,18 @@ def spectral_norm(
     u, v = first_vectors(spread_out(weight.detach(), axis), eps)
     module.register_buffer(f"{name}_u", u)
     module.register_buffer(f"{name}_v", v)
-
-    def compute(owner: Module) -> Tensor:
-        own = getattr(owner, f"{name}_orig")
-        u = getattr(owner, f"{name}_u")
-        v = getattr(owner, f"{name}_v")
-        matrix = spread_out(own, axis)
-        if owner.training:
-            advance(matrix, u, v, n_power_iterations, eps)
-        return own / largest(matrix, u, v)
-
+    compute = partial(divided, name, axis, n_power_iterations, eps)
     attach(module, "spectral_norm", name, compute)
     return module
+
+
+def divided(name: str, axis: int, steps: int, eps: float, owner: Module) -> Tensor:
+    """Compute the weight of `spectral_norm`."""
+    own, u, v = (getattr(owner, f"{name}_{kind}") for kind in ("orig", "u", "v"))
+    matrix = spread_out(own, axis)
+    if owner.training:
+        advance(matrix, u, v, steps, eps)
+    return own / largest(matrix, u, v)  # type: ignore[no-any-return]
 
 
 def output_axis(module: Module, dim: int | None) -> int:

@@ -15,9 +15,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType
+from itertools import chain
+from types import FunctionType, MethodType
 from typing import Any
 
+from picograd.errors import StateError
 from picograd.tensor.core.recording import Recorded
 
 ASKS = "__torch_function__"
@@ -104,6 +106,11 @@ def asked_kinds(values: Any) -> list[Any]:
                 before = [at for at, each in enumerate(found) if issubclass(kind, each)]
                 found.insert(before[0] if before else len(found), kind)
     return found
+
+
+def kinds_to_ask(values: Any) -> list[Any]:
+    """List the classes to ask about operands, here: none inside `not_asking`."""
+    return asked_kinds(values) if ASKING.get() is True else []
 
 
 # what stands between a function and its caller
@@ -295,6 +302,128 @@ def fill() -> None:
         for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():
             shown = getattr(kind, NAMED.get(name, name))
             setattr(own, name, watched(getattr(own, name), True, shown))
+
+
+class Shown:
+    """This class is a method or function that the innermost mode is asked about, before classes.
+
+    It is equal to what it stands for: a mode finds it in a table that was made before.
+    """
+
+    def __init__(self, function: Any, shown: Any = None) -> None:
+        self.function, self.shown = function, shown or self
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call it, or ask."""
+        if not MODES.get():
+            return self.function(*args, **options)
+        return ask_mode(self.shown, kinds_to_ask((*args, *options.values())), args, options)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other == self.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+
+def ask_mode(function: Any, kinds: list[Any], args: Any, options: Any) -> Any:
+    """Ask the innermost mode what a function gives, outside its own block; then classes."""
+    *outer, mode = MODES.get()
+    token = MODES.set(tuple(outer))
+    try:
+        found = mode.__torch_function__(function, tuple(kinds), args, options)
+    finally:
+        MODES.reset(token)
+    if found is NotImplemented and not kinds:
+        name = getattr(function, "__name__", function)
+        raise TypeError(f"{name}: {type(mode).__name__} gives NotImplemented, and no class is left")
+    return ask(function, kinds, args, options) if found is NotImplemented else found
+
+
+class TorchFunctionMode:
+    """This class is a block whose `__torch_function__` is asked about functions called in it.
+
+    That are methods of tensors, operators and the functions of modules. A mode that is asked is
+    outside its own block meanwhile. Methods and functions are others inside: none costs more else.
+
+    >>> class Log(picograd.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, function, types, args=(), kwargs=None):
+    ...         print(function.__name__)
+    ...         return function(*args, **(kwargs or {}))
+    >>> x = picograd.ones(2)
+    >>> with Log():
+    ...     y = picograd.exp(x) + 1
+    exp
+    add
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Say what a function gives."""
+        raise NotImplementedError(f"{type(self).__name__} defines no __torch_function__")
+
+    def __enter__(self) -> Any:
+        ask_of = inspect.getattr_static(self, ASKS)
+        if isinstance(ask_of, (classmethod, staticmethod)):
+            fix = "leave out the decorator"
+            raise StateError("TorchFunctionMode", f"{ASKS} is not a method of its object", fix)
+        if not SHOWN:
+            show_all()
+        SHOWN.setdefault("blocks", []).append(self)
+        MODES.set((*MODES.get(), self))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End the block."""
+        MODES.set(MODES.get()[:-1])
+        SHOWN["blocks"].pop()
+        if not SHOWN["blocks"]:
+            for put_back in reversed(SHOWN["put_back"]):
+                put_back()
+            SHOWN.clear()
+
+
+MODES: ContextVar[tuple[Any, ...]] = ContextVar("MODES", default=())
+SHOWN: dict[str, list[Any]] = {}  # while a block of a mode is open, in any thread
+
+
+def replace(owner: Any, name: str, made: Any) -> None:
+    """Change an attribute until `SHOWN` puts it back."""
+    if name in vars(owner):
+        back = functools.partial(setattr, owner, name, vars(owner)[name])
+    else:
+        back = functools.partial(delattr, owner, name)
+    SHOWN["put_back"].append(back)
+    setattr(owner, name, made)
+
+
+def show_all() -> None:
+    """Let methods and functions ask modes, until `SHOWN` puts them back."""
+    fill()
+    SHOWN["put_back"] = put_back = []
+    spaces = [vars(importlib.import_module(path)).values() for path in MODULES]
+    public: Any = {id(each): each for each in chain(*spaces) if type(each) is Public}
+    for function in public.values():
+        before: Any = function.func, (), {}, vars(function)
+        put_back.append(functools.partial(function.__setstate__, before))
+        function.__setstate__((Shown(function.func, function), *before[1:]))
+    maker = importlib.import_module("picograd.tensor.making.from_data")
+    replace(maker, "tensor", Shown(maker.tensor, importlib.import_module("picograd.tensor")))
+    kind: Any = Recorded.kind
+    known: dict[str, Shown] = {}
+    methods = [name for name in dir(kind) if not name.startswith("_")]
+    for owner in (kind, Watched, *kind.__subclasses__()):
+        for name in (*methods, *OPERATORS):  # operators are shown as the methods they are
+            value = inspect.getattr_static(owner, name, None)
+            if (owner is kind or name in vars(owner)) and isinstance(value, FunctionType):
+                made = Shown(value, known.get(NAMED.get(name, name)))
+                replace(owner, name, made)
+                known.setdefault(name, made)
 
 
 def adopt(cls: Any) -> None:

@@ -184,11 +184,12 @@ class Generator:
         """Return (seed, offset), for checkpoints."""
         return self.key, self.offset
 
-    def set_state(self, state: tuple[int, int]) -> None:
-        """Continue from a state of `get_state`."""
+    def set_state(self, state: tuple[int, int]) -> "Generator":
+        """Continue from a state of `get_state`, and return this generator."""
         note_refusal("the state of a generator is set in it")
         note_undo(partial(self.put_back, self.key, self.offset))
         self.key, self.offset = int(state[0]), int(state[1])
+        return self
 
 
 DEFAULT = default_generator = Generator()

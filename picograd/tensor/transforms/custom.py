@@ -141,6 +141,8 @@ class Function:
         """Compute the gradients of the arguments from those of the outputs."""
         raise NotImplementedError("a Function defines backward(ctx, ...)")
 
+    vjp = backward  # another name of it: a class defines one of them
+
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Compute the change of the outputs from those of the arguments; None for no tensor.
@@ -254,10 +256,14 @@ class Call:
         """Record the outputs; one without a gradient is given as it is.
 
         All of several outputs reach the arguments by one node without a value of interest, where
-        a walk comes when it has their gradients.
+        a walk comes when it has their gradients. What is returned twice has the last one's.
         """
         self.ctx.keep()
-        taking = [self.takes_gradient(each) for each in self.outputs]
+        last = {id(each): number for number, each in enumerate(self.outputs)}  # of its returns
+        taking = [
+            self.takes_gradient(each) and last[id(each)] == number
+            for number, each in enumerate(self.outputs)
+        ]
         inputs = self.inputs
         if sum(taking) > 1 and inputs:
             first = build.detach(inputs[0])
@@ -266,7 +272,7 @@ class Call:
         for number, output in enumerate(results):
             if taking[number]:
                 results[number] = self.recorded(number, output, inputs)
-        return tuple(results)
+        return tuple(results[last[id(output)]] for output in self.outputs)
 
     def takes_gradient(self, output: Any) -> bool:
         """Tell whether an output is a float tensor that was not marked otherwise."""
@@ -318,7 +324,9 @@ class Call:
         self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
         try:
             with derivatives.rules_along(False):
-                answer = self.kind.backward(self.ctx, *given)
+                is_renamed = self.kind.vjp is not Function.vjp
+                rule = self.kind.vjp if is_renamed else self.kind.backward
+                answer = rule(self.ctx, *given)
         finally:
             self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)

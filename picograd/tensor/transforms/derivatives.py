@@ -14,7 +14,7 @@ from picograd.dtype import int64
 from picograd.errors import AxisError, DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.gradient import gradient
-from picograd.graph.node import Node, constant
+from picograd.graph.node import Node, constant, toposort
 from picograd.tensor.core.annotations import Sizes
 from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.core.recording import Recorded, same_value, wrap
@@ -42,7 +42,8 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
     """Give tensors that stand for those of a tree, and the nodes where their gradients stop.
 
     The node is a leaf only inside the block: afterwards gradients pass it, so that what was found
-    can be differentiated with respect to the originals.
+    can be differentiated with respect to the originals. What a function writes to the tensors that
+    stand for others, these are afterwards.
     """
     stops, inner, markers = [], [], []
     for leaf in leaves_of(tree):
@@ -57,12 +58,16 @@ def opened(op: str, tree: Any) -> Iterator[tuple[Any, list[Node]]]:
         markers.append(marker)
         stops.append(marker._node)
         inner.append(wrap(same_value(marker._node), True))
+    given = [each._node for each in inner]
     try:
         with enable_grad():
             yield rebuilt(tree, inner), stops
     finally:
         for stop in stops:
             stop.leaf = None
+    for leaf, node, each in zip(leaves_of(tree), given, inner):
+        if each._node is not node:
+            leaf.copy_(tracked(each._node))
 
 
 def float_leaves(op: str, tree: Any) -> list[Any]:
@@ -72,6 +77,8 @@ def float_leaves(op: str, tree: Any) -> list[Any]:
         if not isinstance(each, Recorded):
             text = f"the function returned a {type(each).__name__}"
             raise GradientError(op, text, "return tensors, nested as you like")
+    if not found:
+        raise GradientError(op, "the function returned no tensor", "return one, or several")
     return found
 
 
@@ -105,6 +112,9 @@ def chosen(op: str, args: Sequence[Any], argnums: Any) -> tuple[list[int], Any]:
         if not -len(args) <= number < len(args):
             raise AxisError(op, f"argnums={number} of {len(args)} arguments", "name one of them")
         positions.append(number % len(args))
+    if not positions or len({*positions}) < len(positions):
+        fix = "name one argument or more, each once"
+        raise AxisError(op, f"argnums={argnums!r} of {len(args)} arguments", fix)
     tree = tuple(args[at] for at in positions)
     return positions, tree if many else tree[0]
 
@@ -198,10 +208,13 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     with opened("vjp", primals) as (inner, stops):
         result, aux = split_aux("vjp", func(*inner), has_aux)
         nodes = [each._node for each in float_leaves("vjp", result)]
+    structure = rebuilt(result, [None] * len(nodes))
 
     def pull(*cotangents: Any) -> Any:
         given = leaves_of(list(cotangents))
-        if len(given) != len(nodes):
+        empty = [None] * len(given)
+        is_other = len(cotangents) == 1 and rebuilt(cotangents[0], empty) != structure
+        if len(given) != len(nodes) or is_other:
             text = f"{len(given)} cotangents for {len(nodes)} results"
             raise ShapeError("vjp", text, "give one per result, in its structure")
         pairs = [cotangent_of(node, each) for node, each in zip(nodes, given)]
@@ -226,7 +239,8 @@ def jvp(
 ) -> Any:
     """Compute func(*primals), and the product of its Jacobian with tangents, by two reverse passes.
 
-    The product u J is linear in u, and its derivative with respect to u along t is J t.
+    The product u J is linear in u, and its derivative with respect to u along t is J t. Raises
+    GradientError with `strict` for a result that no primal leads to.
 
     >>> x, t = picograd.Tensor([1.0, 3.0]), picograd.Tensor([1.0, 0.0])
     >>> picograd.func.jvp(lambda x: x * x, (x,), (t,))[1].tolist()
@@ -240,9 +254,15 @@ def jvp(
               zip(points, directions)]  # fmt: skip
     if len(points) != len(directions) or any(a != b for a, b in shapes):
         raise ShapeError("jvp", f"tangents do not fit the primals: {shapes}", "use equal shapes")
+    if not points:
+        raise DTypeError("jvp", "there is no primal", "write jvp(f, (x,), (t,))")
     with opened("jvp", tuple(primals)) as (inner, stops):
         result, aux = split_aux("jvp", func(*inner), has_aux)
         nodes = [each._node for each in float_leaves("jvp", result)]
+    for number, node in enumerate(nodes if strict else ()):
+        if not any(stop in stops for stop in toposort([node])):
+            text = f"result {number} does not follow from the primals"
+            raise GradientError("jvp", text, "leave out strict=True: its tangent is a zero")
     pushed = push(nodes, stops, [each._node for each in directions])
     output = rebuilt(result, [tracked(node) for node in nodes])
     product = rebuilt(result, [tracked(node) for node in pushed])

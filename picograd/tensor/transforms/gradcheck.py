@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.recording import Recorded, grad
 from picograd.tensor.public import view_as_complex, view_as_real
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.derivatives import jvp, of_chosen
 
 Array = Any
 # what PyTorch checks besides: here it holds by construction, or all is checked anyway
@@ -38,8 +40,9 @@ def gradcheck(
     complex128, whose real and imaginary parts are two elements; coarser ones with a warning.
     `func` returns a tensor or a tuple of tensors. Inputs of real numbers are moved in place, and
     back, so that a function may reach them by other ways than its arguments. Raises GradientError
-    that names the first difference, or returns False with `raise_exception=False`. PyTorch's other
-    options change nothing.
+    that names the first difference, or returns False with `raise_exception=False`. Derivatives
+    along directions are compared too with `check_forward_ad=True`, and gradients are not with
+    `check_backward_ad=False`. PyTorch's other options change nothing.
 
     >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
     >>> picograd.autograd.gradcheck(lambda x: x.exp() * x, x)
@@ -53,15 +56,23 @@ def gradcheck(
         raise ValueRangeError("gradcheck", text, "set requires_grad=True")
     func, given = in_real_numbers(func, given, checked)
     outputs = [(n, y) for n, y in enumerate(outputs_of(func, given)) if y.requires_grad]
-    exact = {(n, at): analytic(y, given[at]) for n, y in outputs for at in checked}
-    for at in checked if outputs else ():
+    checked = checked if outputs else []
+    modes = []  # all of them before an input is moved
+    if besides.get("check_backward_ad", True):
+        modes.append(
+            ("backward", {at: [analytic(y, given[at]) for _, y in outputs] for at in checked})
+        )
+    if besides.get("check_forward_ad"):
+        along = {at: forward(func, given, at) for at in checked}
+        modes.append(("jvp", {at: [by_output(along[at], n) for n, _ in outputs] for at in checked}))
+    for at in checked:
         columns = numeric(func, given, at, eps)
-        for number, _ in outputs:
-            wanted = np.array([column[number] for column in columns]).T
-            problem = difference(exact[number, at], wanted, atol, rtol)
+        for (place, (number, _)), (rule, exact) in product(enumerate(outputs), modes):
+            wanted = by_output(columns, number)
+            problem = difference(exact[at][place], wanted, atol, rtol)
             if problem and raise_exception:
                 text = f"output {number} with respect to input {at}: {problem}"
-                raise GradientError("gradcheck", text, "mend backward, or widen atol and rtol")
+                raise GradientError("gradcheck", text, f"mend {rule}, or widen atol and rtol")
             if problem:
                 return False
     return True
@@ -127,6 +138,22 @@ def analytic(output: Any, leaf: Any) -> Array:
         given = start.reshape(output.shape)
         rows.append(grad(output, leaf, given, materialize_grads=True)[0].numpy().reshape(-1))
     return np.array(rows).reshape(size, leaf.numel())
+
+
+def by_output(columns: Sequence[Any], number: int) -> Array:
+    """Read the Jacobian of one output from columns of all."""
+    return np.array([column[number] for column in columns]).T
+
+
+def forward(func: Callable[..., Any], inputs: Sequence[Any], at: int) -> list[Any]:
+    """Compute Jacobians along directions: for each element of an input, a column an output."""
+    leaf, columns = inputs[at].detach(), []
+    of_one = of_chosen(lambda *given: outputs_of(func, given), inputs, [at], {})
+    for position in range(leaf.numel()):
+        step = (Tensor.arange(leaf.numel(), device=leaf.device) == position).cast(leaf.dtype)
+        _, along = jvp(of_one, (leaf,), (step.reshape(leaf.shape),))
+        columns.append([each.numpy().reshape(-1) for each in along])
+    return columns
 
 
 def numeric(func: Callable[..., Any], inputs: Sequence[Any], at: int, eps: float) -> list[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from picograd.errors import DTypeError
+from picograd.errors import ChoiceError
 
 # types of programs: what takes one apart into items and a context, and what builds one of these
 Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
@@ -99,7 +99,7 @@ def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
         same = same and prefix.keys() == tree.keys()
     if not same:
         text = f"{what}={prefix!r} does not have the structure of what it describes"
-        raise DTypeError(op, text, f"give one entry per item, or one {what} for all")
+        raise ChoiceError(op, text, f"give one entry per item, or one {what} for all")
     pairs = (
         [(prefix[key], tree[key]) for key in tree]
         if isinstance(tree, dict)

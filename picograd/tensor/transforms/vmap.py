@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from picograd.errors import AxisError, DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, ChoiceError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
 from picograd.graph.batch_rules import from_front, to_front
@@ -85,7 +85,7 @@ def mapped_call(
         for at in range(0, size, chunk)
     ]
     columns = zip(*(leaves_of(part) for part in parts))
-    wanted = prefix_leaves("vmap", "out_dims", out_dims, parts[0])
+    wanted = axes_of_result(out_dims, parts[0])
     joined = [Tensor.cat(list(each)) for each in columns]
     moved = [
         each if axis == 0 else each.movedim(0, result_axis(axis, each.ndim))
@@ -108,10 +108,10 @@ def checked_axis(what: str, axis: Any, leaf: Any) -> int | None:
         return None
     if isinstance(axis, bool) or not isinstance(axis, int):
         text = f"{what} holds a {type(axis).__name__}"
-        raise DTypeError("vmap", text, "use ints and None")
+        raise ChoiceError("vmap", text, "use ints and None")
     if not isinstance(leaf, Recorded):
         text = f"{what}={axis} for an argument of type {type(leaf).__name__}"
-        raise GradientError("vmap", text, "pass a Tensor, or None in in_dims for this argument")
+        raise ValueRangeError("vmap", text, "pass a Tensor, or None in in_dims for this argument")
     if not -leaf.ndim <= axis < leaf.ndim:
         text = f"{what}={axis} for a tensor of shape {leaf.shape}"
         raise ValueRangeError("vmap", text, "name one of its axes")
@@ -143,7 +143,7 @@ def run(
         nodes = [None if axis is None else each._node for each, axis in zip(inputs, axes)]
         args, options = rebuilt(tree, inputs)
         result = func(*args, **options)
-        wanted = prefix_leaves("vmap", "out_dims", out_dims, result)
+        wanted = axes_of_result(out_dims, result)
         pairs = zip(leaves_of(result), wanted)
         outputs = [output_node(batch, leaf, axis) for leaf, axis in pairs]
         written = [
@@ -173,7 +173,7 @@ def output_node(batch: Batch, value: Any, axis: Any) -> Node:
     """Give one result its batch axis."""
     if not isinstance(value, Recorded):
         text = f"the function returned a {type(value).__name__}"
-        raise GradientError("vmap", text, "return tensors, nested as you like")
+        raise ValueRangeError("vmap", text, "return tensors, nested as you like")
     found = batch.convert([value._node])[0]
     if axis is None:
         if found is not None:
@@ -183,10 +183,17 @@ def output_node(batch: Batch, value: Any, axis: Any) -> Node:
     return from_front(whole, result_axis(axis, whole.rank))
 
 
+def axes_of_result(out_dims: Any, result: Any) -> list[Any]:
+    """Spread out_dims over the tensors of a result; (1,) serves a single one, too."""
+    if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(result, Recorded):
+        (out_dims,) = out_dims
+    return prefix_leaves("vmap", "out_dims", out_dims, result)
+
+
 def result_axis(axis: Any, rank: int) -> int:
     """Read one entry of out_dims."""
     if isinstance(axis, bool) or not isinstance(axis, int):
-        raise DTypeError("vmap", f"out_dims holds a {type(axis).__name__}", "use ints")
+        raise ChoiceError("vmap", f"out_dims holds a {type(axis).__name__}", "use ints")
     if not -rank <= axis < rank:
         text = f"out_dims={axis} for a result of {rank} axes"
         raise AxisError("vmap", text, f"use {-rank} to {rank - 1}")

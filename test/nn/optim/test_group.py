@@ -45,6 +45,21 @@ def test_numbers_are_expanded_once_a_shape():
 
 def test_a_rate_may_be_a_tensor():
     assert group(lr=Tensor(0.5))["lr"] == 0.5
+    rate, weight = Tensor(0.5), nn.Parameter(Tensor([8.0]))
+    optimizer, seen = nn.optim.SGD([weight], lr=rate), []
+    for step in range(12):  # from the third on steps come as the last time
+        if step in (4, 9):
+            rate.mul_(0.5)
+        weight.grad = None
+        weight.sum().backward()
+        optimizer.step()
+        seen.append(weight.item())
+    assert seen == [7.5, 7, 6.5, 6, 5.75, 5.5, 5.25, 5, 4.75, 4.625, 4.5, 4.375]
+    assert optimizer.param_groups[0]["lr"] is rate
+    optimizer.param_groups[0]["lr"] = 0.25
+    rate.fill_(3.0)
+    optimizer.step()
+    assert weight.item() == 4.125 and optimizer.param_groups[0]["lr"] == 0.25
 
 
 def test_wrong_options_change_nothing():

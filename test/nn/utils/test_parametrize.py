@@ -86,3 +86,12 @@ def test_wrong_parametrizations_change_nothing(is_second: bool) -> None:
         with pytest.raises(ChoiceError, match="would become"):
             parametrize.register_parametrization(layer, "weight", wrong)
     assert layer.weight.tolist() == before
+
+
+def test_values_of_other_shapes_are_not_assigned() -> None:
+    layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 4))
+    before = layer.weight.tolist()
+    for shape in ((5, 5), (1, 3)):
+        with pytest.raises(ShapeError, match="for a weight of shape"):
+            layer.weight = picograd.ones(shape)
+        assert layer.weight.tolist() == before

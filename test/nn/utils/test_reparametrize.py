@@ -1,9 +1,12 @@
 """Weights that hooks compute."""
 
+import pickle
+from typing import Any
+
 import pytest
 
 import picograd
-from picograd import nn
+from picograd import Tensor, nn
 from picograd.errors import MemberError
 from picograd.nn.utils import parametrizations
 
@@ -23,3 +26,15 @@ def test_spectral_norm() -> None:
     assert sorted(old.state_dict()) == ["bias", "weight"]
     with pytest.raises(MemberError, match="not found"):
         nn.utils.remove_weight_norm(old)
+
+
+@pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
+def test_modules_with_hooks_are_pickled(norm: Any) -> None:
+    layer, x = norm(nn.Linear(3, 2)).eval(), Tensor.ones(1, 3)
+    again = pickle.loads(pickle.dumps(layer))
+    assert again(x).tolist() == layer(x).tolist()
+    assert list(again.state_dict()) == list(layer.state_dict())
+    again.bias.data.add_(1)
+    own = next(each for name, each in again.named_parameters() if name != "bias")
+    own.data.mul_(0)
+    assert again(x).tolist() != layer(x).tolist()

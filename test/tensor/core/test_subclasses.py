@@ -336,3 +336,57 @@ def test_a_custom_function_gives_what_forward_made_and_leaving_a_class_leaves_al
 
     plain = Tensor([1.0]).as_subclass(Wrapping).as_subclass(Tensor)
     assert type(plain) is Tensor and not hasattr(plain, "told")
+
+
+class Log(picograd.overrides.TorchFunctionMode):
+    """This mode notes what is called, and gives it an answer of its own if it has one."""
+
+    def __init__(self, answers: Any = ()) -> None:
+        self.seen: list[Any] = []
+        self.answers = dict(answers)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(func)
+        return self.answers[func] if func in self.answers else func(*args, **(kwargs or {}))
+
+
+def test_modes_are_asked_about_functions_methods_and_operators() -> None:
+    with Log():  # from the first on, classes are asked too
+        x = Tensor([1.0, 2.0])
+    before = (Tensor.__add__, Tensor.add, vars(Tensor).get("exp"))
+    outer, inner = Log({Tensor.exp: "mine", picograd.ones: "made"}), Log()
+    with outer, inner:
+        assert (x + 1).tolist() == [2.0, 3.0] and x.exp() == "mine"
+        assert picograd.ones(2) == "made" and picograd.tensor([1.0]).tolist() == [1.0]
+        picograd.sub(x, 1)
+        assert inner.seen[0] is Tensor.add and inner.seen[-1] is picograd.sub
+    assert outer.seen == inner.seen and picograd.tensor in inner.seen
+    assert (Tensor.__add__, Tensor.add, vars(Tensor).get("exp")) == before
+    count = len(inner.seen)
+    assert (x + 1).exp().shape == (2,) and len(inner.seen) == count
+
+
+def test_modes_that_leave_it_to_classes() -> None:
+    class Named(Tensor):
+        pass
+
+    class Picky(Log):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.seen.append(func)
+            return NotImplemented if types else func(*args, **(kwargs or {}))
+
+    x = Tensor([1.0]).as_subclass(Named)
+    with Picky() as mode:
+        assert type(picograd.neg(x)) is Named and mode.seen == [picograd.neg] * 2
+    with Log({picograd.neg: NotImplemented}), pytest.raises(TypeError, match="no class is left"):
+        picograd.neg(Tensor([1.0]))
+
+    class Wrong(Log):
+        @classmethod
+        def __torch_function__(cls, *given: Any) -> Any:  # type: ignore[override]
+            raise AssertionError
+
+    with pytest.raises(RuntimeError, match="not a method of its object"), Wrong():
+        pass

@@ -67,7 +67,7 @@ def test_own_generator_and_permutation() -> None:
     assert Tensor.rand(3, generator=first).tolist() == Tensor.rand(3, generator=second).tolist()
     state = first.get_state()
     again = Tensor.rand(3, generator=first).tolist()
-    first.set_state(state)
+    assert first.set_state(state) is first
     assert Tensor.rand(3, generator=first).tolist() == again
     assert sorted(Tensor.randperm(50).tolist()) == list(range(50))
     big = Tensor.randint(0, 1 << 40, (100,)).numpy()

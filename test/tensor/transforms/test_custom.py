@@ -482,3 +482,22 @@ def test_a_tangent_has_the_shape_of_its_output() -> None:
     Wide.jvp = staticmethod(lambda ctx, *tangents: tangents[0])
     with pytest.raises(GradientError, match="1 tangents for 2 outputs"):
         picograd.func.jvp(lambda x: Wide.apply(x, x, 1.0), (x,), (x,))
+
+
+def test_what_is_returned_twice_is_one_tensor() -> None:
+    for framework in (picograd, torch):
+
+        class Twice(framework.autograd.Function):  # type: ignore[name-defined, misc]
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                y = x * 2
+                return y, y
+
+            @staticmethod
+            def backward(ctx: Any, first: Any, second: Any) -> Any:
+                return first * 2 + second * 3
+
+        x = framework.ones(2, requires_grad=True)
+        a, b = Twice.apply(x)
+        (a + b * 10).sum().backward()
+        assert a is b and x.grad.tolist() == [33.0, 33.0]

@@ -142,3 +142,41 @@ def test_wrong_use() -> None:
         func.jvp(lambda x: x, x, x)
     with pytest.raises(GradientError, match="the function returned an int"):
         func.vjp(lambda x: 3, x)
+
+
+def test_what_a_function_writes_to_its_arguments_they_are_afterwards() -> None:
+    def write(x: Tensor, y: Tensor) -> Tensor:
+        x[0] = y[1] * 2
+        return x.sum()
+
+    for derivative in (
+        lambda x, y: picograd.func.jvp(write, (x, y), (Tensor.ones(2), Tensor.ones(2)))[1],
+        lambda x, y: picograd.func.vjp(write, x, y)[0],
+        picograd.func.grad(write, (0, 1)),
+    ):
+        x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+        derivative(x, y)
+        assert x.tolist() == [8.0, 2.0] and not x.requires_grad and y.tolist() == [3.0, 4.0]
+    batch = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    tangents = picograd.vmap(
+        lambda x: picograd.func.jvp(lambda x: x.mul_(x), (x,), (Tensor.ones(2),))[1]
+    )(batch)
+    assert batch.tolist() == [[1.0, 4.0], [9.0, 16.0]] and tangents.tolist() == [[2, 4], [6, 8]]
+
+
+def test_arguments_and_results_that_name_nothing() -> None:
+    func, x = picograd.func, Tensor([1.0, 2.0])
+    for argnums in ((), (0, 0), (0, -1)):
+        for transform in (func.jacrev, func.jacfwd):
+            with pytest.raises(AxisError, match="each once"):
+                transform(picograd.sin, argnums)(x)
+    for made in (func.jacrev(lambda x: ()), func.jacfwd(lambda x: [])):
+        with pytest.raises(GradientError, match="the function returned no tensor"):
+            made(x)
+    with pytest.raises(TypeError, match="there is no primal"):
+        func.jvp(lambda: x, (), ())
+    with pytest.raises(GradientError, match="result 1 does not follow"):
+        func.jvp(lambda y: (y, x), (x,), (x,), strict=True)
+    assert func.jvp(picograd.sin, (x,), (x,), strict=True)[1].shape == (2,)
+    with pytest.raises(ShapeError, match="in its structure"):
+        func.vjp(lambda x: (x, (x, x)), x)[1](((x, (x, x)),))

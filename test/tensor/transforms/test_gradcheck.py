@@ -41,6 +41,32 @@ def test_wrong_gradients() -> None:
     assert not gradgradcheck(lambda x: Wrong.apply(x) * x, leaf(), raise_exception=False)
 
 
+class Cube(picograd.autograd.Function):
+    """This class has the two rules under PyTorch's other names; that along directions is wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def vjp(ctx: Any, gradient: Any) -> Any:
+        return 3 * ctx.saved_tensors[0] ** 2 * gradient
+
+    @staticmethod
+    def jvp(ctx: Any, along: Any) -> Any:
+        return 2 * ctx.saved_tensors[0] ** 2 * along
+
+
+def test_rules_along_directions_are_checked_if_wanted() -> None:
+    assert gradcheck(Cube.apply, leaf())
+    for options in ({}, {"check_backward_ad": False}):
+        with pytest.raises(GradientError, match="mend jvp"):
+            gradcheck(Cube.apply, leaf(), check_forward_ad=True, **options)
+    both = dict(check_forward_ad=True, check_backward_ad=True)
+    assert gradcheck(lambda a, b, k: (a * b.sin() * k, a.sum()), (leaf(), leaf(), 3.0), **both)
+
+
 def complex_leaf() -> Tensor:
     return Tensor(np.array([0.5 + 1j, -1.0 + 0.25j]), requires_grad=True)
 

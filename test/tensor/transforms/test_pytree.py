@@ -6,7 +6,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.errors import DTypeError
+from picograd.errors import ChoiceError
 from picograd.tensor.transforms.pytree import leaves_of, mapped, prefix_leaves, rebuilt
 from picograd.utils._pytree import register_pytree_node
 
@@ -26,7 +26,7 @@ def test_prefixes() -> None:
     assert prefix_leaves("f", "dims", 0, tree) == [0, 0, 0, 0]
     assert prefix_leaves("f", "dims", (0, {"b": 1, "a": None}), tree) == [0, None, 1, 1]
     for wrong in ((0,), (0, (1, 2)), (0, {"a": 1}), ([0], 1)):
-        with pytest.raises(DTypeError, match="structure"):
+        with pytest.raises(ChoiceError, match="structure"):
             prefix_leaves("f", "dims", wrong, tree)
 
 

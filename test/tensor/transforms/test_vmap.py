@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor, func, nn
 from picograd.errors import (
     AxisError,
+    ChoiceError,
     DTypeError,
     GradientError,
     ShapeError,
@@ -220,16 +221,17 @@ def test_wrong_use() -> None:
         picograd.vmap(picograd.exp, 5)(a)
     with pytest.raises(AxisError, match="out_dims=3"):
         picograd.vmap(picograd.exp, out_dims=3)(a)
-    with pytest.raises(DTypeError, match="in_dims holds a str"):
+    with pytest.raises(ChoiceError, match="in_dims holds a str"):
         picograd.vmap(picograd.exp, "a")(a)
-    with pytest.raises(DTypeError, match="does not have the structure"):
+    with pytest.raises(ChoiceError, match="does not have the structure"):
         picograd.vmap(picograd.exp, (0, 0))(a)
-    with pytest.raises(GradientError, match="for an argument of type float"):
+    with pytest.raises(ValueRangeError, match="for an argument of type float"):
         picograd.vmap(picograd.mul)(a, 2.0)
-    with pytest.raises(GradientError, match="the function returned a float"):
+    with pytest.raises(ValueRangeError, match="the function returned a float"):
         picograd.vmap(lambda x: 1.0)(a)
     with pytest.raises(ValueRangeError, match="out_dims=None for a result that differs"):
         picograd.vmap(lambda x: x, out_dims=None)(a)
+    assert picograd.vmap(picograd.exp, out_dims=(1,))(a).shape == a.T.shape  # one result
     with pytest.raises(ValueRangeError, match="randomness='maybe'"):
         picograd.vmap(picograd.exp, randomness="maybe")
     with pytest.raises(ValueRangeError, match="chunk_size=0"):
