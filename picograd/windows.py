@@ -23,7 +23,8 @@ Window = Callable[..., Tensor]
 
 def made(op: str, values: Array, more: dict[str, Any]) -> Tensor:
     """Make the tensor; `more` are dtype, device and requires_grad. One point is 1."""
-    if more.pop("layout", None) not in (None, strided):
+    layout = more.pop("layout", None)
+    if layout not in (None, strided):
         raise ValueRangeError(op, "the layout is not strided", "leave it out")
     found = window(values, more)
     if found.dtype not in (float32, float64):
