@@ -23,10 +23,9 @@ Window = Callable[..., Tensor]
 
 def made(op: str, values: Array, more: dict[str, Any]) -> Tensor:
     """Make the tensor; `more` are dtype, device and requires_grad. One point is 1."""
-    if more.pop("layout", None) not in (None, strided):
+    layout = more.pop("layout", None)
+    if layout not in (None, strided):
         raise ValueRangeError(op, "the layout is not strided", "leave it out")
-    if more.get("dtype") is None:
-        more["dtype"] = "float32"
     found = window(values, more)
     if found.dtype not in (float32, float64):
         text = f"takes float32 or float64, not {found.dtype.name}"

@@ -7,6 +7,7 @@ meanings are PyTorch's; reductions take `axis` and `dim`, `keepdim` and `keepdim
 
 import builtins
 import operator
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, overload
@@ -17,6 +18,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import (
     DType,
     bool_,
+    default_float,
     float16,
     float32,
     float64,
@@ -112,7 +114,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Lists of ints give
     int64, of floats and bools float32, arrays keep their dtype. Ints alone, or a `Size`, are the
     sizes of a tensor of zeros, and no data is a tensor of no elements, as in PyTorch;
-    `picograd.tensor(3)` is a number, and `picograd.tensor([True])` a bool.
+    `picograd.tensor(3)` is a number, and `picograd.tensor([True])` a bool. In a module that calls
+    picograd `torch`, as programs written for PyTorch do, lists and arrays of numbers give float32.
 
     >>> (Tensor([1.0, 2.0]) * 3).tolist(), Tensor(2, 1).shape, picograd.tensor(3).item()
     ([3.0, 6.0], (2, 1), 3)
@@ -150,6 +153,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
                 self._show(data, name)
                 return
             data = creation.flags_as_floats(data)
+            if dtype is None and creation.is_named_torch(sys._getframe(1).f_globals):
+                dtype = default_float()
         self._fill(data, dtype, device, requires_grad, name)
 
     def _show(self, shown: "Tensor", name: str) -> None:

@@ -246,7 +246,7 @@ class LBFGS(Optimizer):
         options, memory = self.param_groups[0].options, self.memory
         memory.func_evals += 1
         here = Point(0.0, float(first), self._gradient(), 0.0)
-        evaluations, place = 1, self._read()
+        evaluations = 1
         if _largest(here.gradient) <= options["tolerance_grad"]:
             return first
         for number in range(options["max_iter"]):
@@ -258,8 +258,8 @@ class LBFGS(Optimizer):
                 break
             is_last = number + 1 == options["max_iter"]
             left = options["max_eval"] - evaluations
-            here, count = self._move(closure, place, here, left, is_last)
-            place = place + memory.t * direction
+            # read each time: a closure may clamp what it is given, as it does for pictures
+            here, count = self._move(closure, self._read(), here, left, is_last)
             evaluations += count
             memory.func_evals += count
             if is_last or self._is_over(here, evaluations):

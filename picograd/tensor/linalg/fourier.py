@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import default_float
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.host_call import FLIPPED
@@ -330,7 +331,7 @@ def fftfreq(
     [0.0, 0.25, -0.5, -0.25]
     """
     check_host("fftfreq", n)
-    return Recorded.kind.of(np.fft.fftfreq(n, d), dtype=dtype or "float32", device=device)
+    return Recorded.kind.of(np.fft.fftfreq(n, d), dtype=dtype or default_float(), device=device)
 
 
 def rfftfreq(
@@ -342,7 +343,7 @@ def rfftfreq(
     [0.0, 0.25, 0.5]
     """
     check_host("rfftfreq", n)
-    return Recorded.kind.of(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
+    return Recorded.kind.of(np.fft.rfftfreq(n, d), dtype=dtype or default_float(), device=device)
 
 
 def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:

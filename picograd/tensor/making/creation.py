@@ -3,7 +3,8 @@
 import functools
 import math
 import operator
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,11 @@ def flags_as_floats(data: Any) -> Any:
         return data
     array = as_array(data)
     return array.astype(default_float().numpy) if array.dtype == bool else data
+
+
+def is_named_torch(names: Mapping[str, Any]) -> bool:
+    """Tell whether a module calls picograd `torch`: there `torch.Tensor([1, 2])` is floats."""
+    return names.get("torch") is sys.modules["picograd"]
 
 
 def check_range(array: "np.ndarray[Any, Any]", dtype: DType) -> None:

@@ -183,7 +183,7 @@ def logspace(
     if count < 0:
         raise ValueRangeError("logspace", f"{count} numbers are not possible", "use at least 0")
     check_host("logspace", count)
-    wanted = to_dtype(dtype or "float32")
+    wanted = to_dtype(dtype or default_float())
     first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
     powers = np.power(float(base), np.linspace(first, last, count))
     return Recorded.kind.of(powers, dtype=wanted, device=device, **more)
@@ -199,13 +199,13 @@ def linear_range(
     device: DeviceLike | None = None,
     **more: Any,
 ) -> Tensor:
-    """Count from start (0) up to and including end, in float32: PyTorch's old `range`.
+    """Count from start (0) up to and including end, in floats: PyTorch's old `range`.
 
     >>> picograd.range(1, 3).tolist()
     [1.0, 2.0, 3.0]
     """
     first, last = (0, start) if end is None else (start, end)
-    wanted = to_dtype(dtype or "float32")
+    wanted = to_dtype(dtype or default_float())
     if wanted.is_integer:
         first, last, step = int(first), int(last), int(step)
     if not step or (last - first) / step < 0:
@@ -251,7 +251,7 @@ def bessel(op: str, length: Any, is_periodic: bool, beta: float) -> Array:
 def window(values: Array, more: Any) -> Tensor:
     """Make the tensor; one point is 1."""
     values = np.ones(1) if len(values) == 1 else values
-    return Recorded.kind.of(values, **{"dtype": "float32", **more})
+    return Recorded.kind.of(values, **{**more, "dtype": more.get("dtype") or default_float()})
 
 
 @composed(method=False)

@@ -56,6 +56,24 @@ def test_steps_equal_pytorchs(case, device):
         assert entries[0][name] == entries[1][name]
 
 
+@pytest.mark.parametrize("case", ["plain", "wolfe_few"])
+def test_a_closure_may_clamp(case):
+    """A picture stays within its range: steps go on from what the closure left."""
+    ours, theirs = start()
+    made = nn.optim.LBFGS(ours, **CASES[case]), torch.optim.LBFGS(theirs, **CASES[case])
+    for optimizer, (x, y), library in zip(made, (ours, theirs), (picograd, torch)):
+
+        def closure(optimizer=optimizer, x=x, y=y, library=library):
+            with library.no_grad():
+                y.clamp_(-0.2, 0.5)
+            return closure_of(optimizer, x, y)()
+
+        optimizer.step(closure)
+        optimizer.step(closure)
+    for a, b in zip(ours, theirs):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-9)
+
+
 def test_float32_finds_the_minimum(device):
     ours, _ = start(np.float32, device)
     optimizer = nn.optim.LBFGS(ours, max_iter=100, line_search_fn="strong_wolfe")

@@ -61,3 +61,16 @@ def test_a_copy_of_a_tensor_keeps_its_gradients() -> None:
     picograd.asarray(x, copy=True).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
     assert not picograd.asarray(x * 2, copy=True, requires_grad=False).requires_grad
+
+
+@pytest.mark.parametrize("data", ["[1, 2]", "(3, 4)", "np.ones(2)", "np.arange(2)", "[x, x]"])
+def test_a_module_that_calls_picograd_torch_has_floats(data: str) -> None:
+    """Programs of PyTorch count on it: `torch.Tensor(rewards).mean()`."""
+    names = {"np": np, "picograd": picograd, "x": picograd.tensor(1)}
+    plain = eval(f"picograd.Tensor({data})", dict(names))
+    as_torch = eval(f"torch.Tensor({data})", {**names, "torch": picograd})
+    assert as_torch.dtype is picograd.float32 is not plain.dtype
+    assert as_torch.tolist() == plain.tolist()
+    assert eval(f"torch.tensor({data})", {**names, "torch": picograd}).dtype is plain.dtype
+    elsewhere = eval(f"picograd.Tensor({data})", {**names, "torch": np})
+    assert elsewhere.dtype is plain.dtype

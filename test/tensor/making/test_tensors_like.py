@@ -111,10 +111,16 @@ def test_ranges_end_exactly() -> None:
         picograd.linspace(0, 300, 5, dtype="uint8")
 
 
-def test_a_scalar_is_of_the_default_float() -> None:
+def test_new_floats_are_of_the_default_float() -> None:
     picograd.set_default_dtype(picograd.float64)
     try:
-        assert picograd.scalar_tensor(3).dtype is picograd.float64
+        made = [
+            picograd.scalar_tensor(3), picograd.logspace(0, 1, 3), picograd.range(0, 2),
+            picograd.hann_window(4), picograd.kaiser_window(3, dtype=None),
+            picograd.signal.windows.gaussian(3), picograd.fft.fftfreq(4), picograd.fft.rfftfreq(4),
+        ]  # fmt: skip
+        assert [each.dtype for each in made] == [picograd.float64] * len(made)
+        assert picograd.hann_window(4, dtype="float32").dtype is picograd.float32
     finally:
         picograd.set_default_dtype(picograd.float32)
 
