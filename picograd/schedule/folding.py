@@ -20,15 +20,16 @@ from itertools import chain
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
+from picograd.schedule.group import MEMBER_LIMIT
 from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
-from picograd.schedule.views import MOST_PIECES
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
+MOST_PIECES = 16  # of a result of which a thread computes an element each
+FOLDED_LIMIT = 512  # scalar operations: 16 points of a Fourier transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def fold_maps(
             gone = {
                 slot
                 for slot, (_, last) in lives.items()
-                if last == number and slots[slot].kind == "temporary"
+                if last <= number and slots[slot].kind == "temporary"
             }
             launch = folded(pair, gone, is_folded)
             if launch is None:
@@ -332,7 +333,7 @@ def kernel_of(
         exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = count_operations(exprs)
-        if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
+        if operations > FOLDED_LIMIT or count > MEMBER_LIMIT:
             return None
     if not touched.isdisjoint(stored):
         return None

@@ -26,7 +26,7 @@ from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, constant, substitute
-from picograd.schedule.loop import Expr, Kernel, Part, rewrite
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite, walk
 from picograd.schedule.memory import ALIGNMENT
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.schedule.race import has_race
@@ -198,33 +198,57 @@ Place = tuple[int, int]  # a slot, and where it begins in the result, in element
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A launch that is not needed where its inputs, of which each has a place, lie in `whole`."""
+    """A part of a launch that is not needed where its inputs, each in its place, are in `whole`."""
 
     step: int
+    part: int
     whole: int
     places: tuple[Place, ...]
 
 
 def find_joins(slots: Sequence[PlanSlot], steps: Sequence[Step]) -> list[Join]:
-    """List the launches that only put temporaries one behind another: none of them is in two."""
+    """List the maps that only put temporaries one behind another: none of them is in two."""
     lives = lives_of(steps)
     taken: set[int] = set()
     found: list[Join] = []
     for number, step in enumerate(steps):
         if not isinstance(step, KernelLaunch) or step.kernel.hero != "map":
             continue
-        joined = join_of(step.kernel)
-        if joined is None:
-            continue
-        whole, places = joined
-        join = Join(number, step.slots[whole], tuple((step.slots[n], at) for n, at in places))
-        touched = {join.whole, *(slot for slot, _ in join.places)}
-        is_free = taken.isdisjoint(touched) and lives[join.whole][0] == number
-        is_last = all(lives[slot][1] == number for slot, _ in join.places)
-        if is_free and is_last and all(map(is_plain, places_of(slots, join))):
-            taken |= touched
-            found.append(join)
+        for at, part in enumerate(step.kernel.parts):
+            joined = join_of(step.kernel, part)
+            if joined is None:
+                continue
+            places = tuple((step.slots[n], begin) for n, begin in joined[1])
+            join = Join(number, at, step.slots[joined[0]], places)
+            touched = {join.whole, *(slot for slot, _ in join.places)}
+            is_free = taken.isdisjoint(touched) and lives[join.whole][0] == number
+            is_last = all(lives[slot][1] == number for slot, _ in join.places)
+            is_alone = sum(
+                not touched.isdisjoint(touched_by(step, each)) for each in step.kernel.parts
+            )
+            if is_free and is_last and is_alone == 1 and all(map(is_plain, places_of(slots, join))):
+                taken |= touched
+                found.append(join)
     return found
+
+
+def touched_by(step: KernelLaunch, part: Part) -> set[int]:
+    """List the slots of a plan that a part of a launch touches."""
+    loads = {e.arg[0] for each in part.computes for e in walk(each.body) if e.op == "load"}
+    return {step.slots[n] for n in loads | {each.store[0] for each in part.computes if each.store}}
+
+
+def without(step: KernelLaunch, joined: Sequence[int]) -> KernelLaunch | None:
+    """Leave parts out of a launch; None if all of them are."""
+    kept = [part for n, part in enumerate(step.kernel.parts) if n not in joined]
+    if not kept:
+        return None
+    touched = set().union(*(touched_by(step, part) for part in kept))
+    left = [n for n, slot in enumerate(step.slots) if slot in touched]
+    numbers = {old: new for new, old in enumerate(left)}
+    parts = tuple([renumbered(part, numbers) for part in kept])
+    kernel = replace(step.kernel, slots=tuple([step.kernel.slots[n] for n in left]), parts=parts)
+    return replace(step, kernel=kernel, slots=tuple([step.slots[n] for n in left]))
 
 
 def places_of(slots: Sequence[PlanSlot], join: Join) -> Iterator[tuple[PlanSlot, int]]:
@@ -240,12 +264,12 @@ def is_plain(place: tuple[PlanSlot, int]) -> bool:
     return slot.kind == "temporary" and at * slot.dtype.itemsize % ALIGNMENT == 0
 
 
-def join_of(kernel: Kernel) -> tuple[int, list[Place]] | None:
+def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
     """Read a map as a join: the slot that it writes, and the place of each that it reads."""
-    if len(kernel.parts) != 1 or len(kernel.parts[0].computes) != 1:
+    if len(part.computes) != 1:
         return None
-    (compute,) = kernel.parts[0].computes
-    if compute.store is None or compute.reduce or kernel.parts[0].along is not None:
+    (compute,) = part.computes
+    if compute.store is None or compute.reduce or part.along is not None:
         return None
     whole, index = compute.store
     if kernel.slots[whole].dtype is not compute.body.dtype:
