@@ -20,7 +20,7 @@ from itertools import chain
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule.group import MEMBER_LIMIT
+from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
 from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
@@ -28,8 +28,7 @@ from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
-MOST_PIECES = 16  # of a result of which a thread computes an element each
-FOLDED_LIMIT = 512  # scalar operations: 16 points of a Fourier transform
+MOST_PIECES = 9  # of a result of which a thread computes an element each
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +332,7 @@ def kernel_of(
         exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = count_operations(exprs)
-        if operations > FOLDED_LIMIT or count > MEMBER_LIMIT:
+        if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
             return None
     if not touched.isdisjoint(stored):
         return None

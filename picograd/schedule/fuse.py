@@ -195,11 +195,7 @@ class Fuser:
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        row, size, inputs = facts.node.row, facts.size, facts.inputs
-        if row.role is Role.PASS:
-            for source in inputs[1:]:  # it is waited for, not read
-                views.deepen(facts, source)
-            inputs = inputs[:1]
+        row, size, inputs = facts.node.row, facts.size, views.read_of(facts)
         cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
         together = self.count_together(facts, cost)
         loads, order = facts.loads, facts.order

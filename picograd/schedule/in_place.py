@@ -215,39 +215,64 @@ def find_joins(slots: Sequence[PlanSlot], steps: Sequence[Step]) -> list[Join]:
         if not isinstance(step, KernelLaunch) or step.kernel.hero != "map":
             continue
         for at, part in enumerate(step.kernel.parts):
-            joined = join_of(step.kernel, part)
-            if joined is None:
+            join = join_in(step, number, at)
+            if join is None:
                 continue
-            places = tuple((step.slots[n], begin) for n, begin in joined[1])
-            join = Join(number, at, step.slots[joined[0]], places)
-            touched = {join.whole, *(slot for slot, _ in join.places)}
+            touched = touched_by(step, part)
+            others = [each for each in step.kernel.parts if each is not part]
+            is_alone = all(touched.isdisjoint(touched_by(step, each)) for each in others)
             is_free = taken.isdisjoint(touched) and lives[join.whole][0] == number
             is_last = all(lives[slot][1] == number for slot, _ in join.places)
-            is_alone = sum(
-                not touched.isdisjoint(touched_by(step, each)) for each in step.kernel.parts
-            )
-            if is_free and is_last and is_alone == 1 and all(map(is_plain, places_of(slots, join))):
+            is_fitting = all(map(is_plain, places_of(slots, join)))
+            if is_free and is_last and is_alone and is_fitting:
                 taken |= touched
                 found.append(join)
     return found
 
 
+def join_in(step: KernelLaunch, number: int, at: int) -> Join | None:
+    """Read a part of a launch as a join, with the slots of the plan."""
+    joined = join_of(step.kernel, step.kernel.parts[at])
+    if joined is None:
+        return None
+    whole, begins = joined
+    places = tuple((step.slots[n], begin) for n, begin in begins)
+    return Join(number, at, step.slots[whole], places)
+
+
 def touched_by(step: KernelLaunch, part: Part) -> set[int]:
     """List the slots of a plan that a part of a launch touches."""
-    loads = {e.arg[0] for each in part.computes for e in walk(each.body) if e.op == "load"}
-    return {step.slots[n] for n in loads | {each.store[0] for each in part.computes if each.store}}
+    touched = {each.store[0] for each in part.computes if each.store}
+    for each in part.computes:
+        for expr in walk(each.body):
+            if expr.op == "load":
+                touched.add(expr.arg[0])
+    return {step.slots[n] for n in touched}
 
 
-def without(step: KernelLaunch, joined: Sequence[int]) -> KernelLaunch | None:
-    """Leave parts out of a launch; None if all of them are."""
-    kept = [part for n, part in enumerate(step.kernel.parts) if n not in joined]
-    if not kept:
-        return None
+def without(steps: Sequence[Step], joins: Sequence[Join]) -> list[Step]:
+    """Leave joins out of launches, and launches of nothing else."""
+    gone = {(join.step, join.part) for join in joins}
+    found: list[Step] = []
+    for number, step in enumerate(steps):
+        if not isinstance(step, KernelLaunch):
+            found.append(step)
+            continue
+        every = step.kernel.parts
+        kept = [part for at, part in enumerate(every) if (number, at) not in gone]
+        if kept:
+            found.append(step if len(kept) == len(every) else launch_of(step, kept))
+    return found
+
+
+def launch_of(step: KernelLaunch, kept: Sequence[Part]) -> KernelLaunch:
+    """Launch some of the parts of a kernel."""
     touched = set().union(*(touched_by(step, part) for part in kept))
     left = [n for n, slot in enumerate(step.slots) if slot in touched]
     numbers = {old: new for new, old in enumerate(left)}
     parts = tuple([renumbered(part, numbers) for part in kept])
-    kernel = replace(step.kernel, slots=tuple([step.kernel.slots[n] for n in left]), parts=parts)
+    own = tuple([step.kernel.slots[n] for n in left])
+    kernel = replace(step.kernel, slots=own, parts=parts)
     return replace(step, kernel=kernel, slots=tuple([step.slots[n] for n in left]))
 
 
@@ -275,9 +300,13 @@ def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
     if kernel.slots[whole].dtype is not compute.body.dtype:
         return None
     terms = list(terms_of(compute.body))
-    boxed = [(each, box_of(compute.axes, each)) for each in terms]
-    places = [place_of(kernel, index, each, box) for each, box in boxed if box is not None]
-    found = sorted((each for each in places if each is not None), key=lambda place: place[1])
+    places = []
+    for each in terms:
+        box = box_of(compute.axes, each)
+        place = None if box is None else place_of(kernel, index, each, box)
+        if place is not None:
+            places.append(place)
+    found = sorted(places, key=lambda place: place[1])
     stop = 0
     for slot, at in found:
         if at != stop:

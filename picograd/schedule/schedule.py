@@ -495,11 +495,7 @@ def place_memory(draft: Draft) -> None:
     """Place temporaries in the arena of their device, some of them in the result of a join."""
     every = (*draft.steps, *draft.copies)
     joins = find_joins(draft.slots, every)
-    gone: dict[int, list[int]] = {}
-    for join in joins:
-        gone.setdefault(join.step, []).append(join.part)
-    steps = [without(step, gone[n]) if n in gone else step for n, step in enumerate(draft.steps)]
-    draft.steps = [step for step in steps if step is not None]
+    draft.steps = without(draft.steps, joins)
     lives = lives_of(every)  # with the joins: what lies in a result is there until it is read
     draft.steps, parts = rebase(draft.slots, draft.steps)
     for slot, whole, _ in parts:

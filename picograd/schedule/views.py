@@ -177,6 +177,15 @@ def deepen(facts: Facts, source: Facts) -> None:
         facts.home = None
 
 
+def read_of(facts: Facts) -> tuple[Facts, ...]:
+    """List the inputs that a value is made of; what it only waits for makes it deeper."""
+    if facts.node.row.role is not Role.PASS:
+        return facts.inputs
+    for source in facts.inputs[1:]:
+        deepen(facts, source)
+    return facts.inputs[:1]
+
+
 def merge_labels(facts: Facts) -> None:
     """Labels of an elementwise node: those of its inputs in the same home must agree."""
     labels: list[int] | None = [FREE] * len(facts.node.shape)
