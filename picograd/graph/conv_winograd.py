@@ -65,8 +65,18 @@ def cut(node: Node, axis: int) -> list[Node]:
     ]
 
 
-def along_both(node: Node, terms: Terms) -> list[Node]:
-    """Transform the last two axes: (..., I, J) -> I' * J' of (...)."""
+def every_other(node: Node, axis: int) -> list[Node]:
+    """List what the patches along an axis have at each of their places."""
+    size, whole = node.shape[axis], [(0, n, 1) for n in node.shape]
+    before, after = whole[:axis], whole[axis + 1 :]
+    last = size - PATCH + 1
+    return [node.slice((*before, (n, n + last, STEP), *after)) for n in range(PATCH)]
+
+
+def along_both(
+    node: Node, terms: Terms, cut: Callable[[Node, int], list[Node]] = cut
+) -> list[Node]:
+    """Transform two axes, the last ones: (..., I, J) -> I' * J' of (...)."""
     rows = terms(*cut(node, node.rank - 2))
     return [term for row in rows for term in terms(*cut(row, row.rank - 1))]
 
@@ -91,8 +101,7 @@ def patches_of(x: Node, low: Shape, counts: Shape) -> Node:
     pads = [(0, 0), (0, 0)]
     for size, count, before in zip(x.shape[2:], counts, low):
         pads.append((before, STEP * count + PATCH - STEP - size - before))
-    seen = x.pad(tuple(pads)).window(tuple((axis, PATCH, STEP, 1) for axis in (2, 3)))
-    made = behind(along_both(seen, patch_terms))
+    made = behind(along_both(x.pad(tuple(pads)), patch_terms, every_other))
     return made.reshape((PATCH**2, x.shape[0], x.shape[1] * prod(counts)))
 
 
@@ -147,7 +156,7 @@ def by_patches(x: Node, weight: Node, low: tuple[int, int], shape: Shape) -> Nod
     images, _, outputs, *sizes = shape
     channels = x.shape[2]
     counts = tuple([ceil_div(n, STEP) for n in sizes])
-    image = x.reshape((images, channels, *x.shape[3:])).permute((1, 0, 2, 3))
+    image = x.after(weight).reshape((images, channels, *x.shape[3:])).permute((1, 0, 2, 3))
     seen = patches_of(image, low, counts)
     taps = weight.reshape((outputs, channels, 3, 3))
     taps = behind(along_both(taps.permute((1, 0, 2, 3)), tap_terms))
@@ -168,7 +177,7 @@ def by_gradients(x: Node, rows: Node, low: tuple[int, int], shape: Shape) -> Nod
     channels, _, outputs = shape[:3]
     images, *sizes = rows.shape[2:]
     counts = tuple([ceil_div(n, STEP) for n in sizes])
-    image = x.reshape((channels, *x.shape[2:])).after(rows)
+    image = x.after(rows).reshape((channels, *x.shape[2:]))
     seen = patches_of(image, low, counts)
     pads = ((0, 0), (0, 0), *((0, STEP * count - n) for n, count in zip(sizes, counts)))
     given = rows.reshape(rows.shape[1:]).pad(pads)
