@@ -105,10 +105,10 @@ def step(
     shape = (lead, rest, after, parts)
     halves = [cut(x, 4, part) for part in range(given)]
     halves += [constant(0.0, x.shape[:4], x.dtype, x.device)] * (2 - given)
-    pairs = [
-        tuple(cut(half, 1, n).reshape((*shape[:3], 1)).expand(shape) for half in halves)
-        for n in range(size)
-    ]
+    pairs = []
+    for n in range(size):
+        re, im = (cut(half, 1, n).reshape((*shape[:3], 1)).expand(shape) for half in halves)
+        pairs.append((re, im))
     found = in_two(pairs, FIRST[size], sign, True)[:wanted]
     placed = []
     for k, pair in enumerate(found):

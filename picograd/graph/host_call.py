@@ -319,7 +319,7 @@ MOST_PRIME = 512  # points that are no product: each then takes as many operatio
 @lru_cache(maxsize=1024)
 def steps_of(size: int) -> tuple[int, ...]:
     """Find how many points each step transforms; nothing if there is no way."""
-    ways = [(size,)] if size <= MOST else []
+    ways: list[tuple[int, ...]] = [(size,)] if size <= MOST else []
     for n in range(2, min(MOST + 1, size)):
         if size % n == 0 and steps_of(size // n):
             ways.append((n, *steps_of(size // n)))
