@@ -8,6 +8,7 @@ from conv_support import leaf, plain_spec, same_value
 from picograd.dtype import float32
 from picograd.graph import conv_winograd
 from picograd.graph.node import Node
+from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 H100 = cuda_target("sm_90a")
@@ -50,3 +51,17 @@ def test_what_takes_longer_so_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         assert same_value(node, target)
     monkeypatch.undo()
     assert same_value(x.conv(weight, spec), H100)
+
+
+def test_no_patches_are_kept_from_the_way_forth():
+    """What is made of the image for the gradient runs after the product of the way forth."""
+    x, weight = numbers(2, 1, 64, 8, 8), numbers(1, 64, 64, 3, 3, seed=1)
+    made = x.conv(weight, plain_spec(2, padding=PADDING[0]))
+    columns, rows = (each.permute((2, 1, 0, 3, 4)) for each in (x, made))
+    rows = rows.permute((1, 0, 2, 3, 4))
+    gradient = columns.conv(rows, plain_spec(2, padding=PADDING[0]))
+    assert gradient.shape == (64, 1, 64, 3, 3)
+    steps = schedule([made, gradient], H100).steps
+    names = [step.kernel.name for step in steps]
+    (first, _) = (n for n, step in enumerate(steps) if step.kernel.hero == "contract")
+    assert [n for n, name in enumerate(names) if "64x2x4x4" in name] == [first - 1, first + 3]
