@@ -188,7 +188,8 @@ def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
     added = len(shape) - node.rank
     sizes = (1,) * added + node.shape
     wanted = tuple(size if want == -1 else want for want, size in zip(shape, sizes[-len(shape) :]))
-    check_expand(sizes if added >= 0 else node.shape, wanted, name)
+    given = sizes if added >= 0 else node.shape
+    check_expand(given, wanted, name)
     return node.broadcast_to(wanted)
 
 
@@ -280,7 +281,8 @@ def reduce(
         raise ValueRangeError("reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}")
     if monoid in ("sum", "prod") and node.dtype is bool_:
         raise DTypeError(name, "takes an integer or float dtype, not bool", "cast to int64 first")
-    check_dtype(name, SUMMED if monoid in ("sum", "prod") else ORDERED, (node,))
+    rule = SUMMED if monoid in ("sum", "prod") else ORDERED
+    check_dtype(name, rule, (node,))
     axes = normalise_axes(axes, node.rank, name)
     if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
         raise ShapeError(
@@ -430,7 +432,9 @@ def copy(node: Node, device: str) -> Node:
 
 def contiguous(node: Node) -> Node:
     """Ask for a row-major buffer of its own."""
-    return node if node.row.is_stored else effect("contiguous", node)
+    if node.row.is_stored:
+        return node
+    return effect("contiguous", node)
 
 
 def detach(node: Node) -> Node:

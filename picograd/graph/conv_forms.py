@@ -30,6 +30,7 @@ from picograd.graph.conv_few import (
     padded_to,
     patches_gradient,
 )
+from picograd.graph.conv_winograd import expand_winograd
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape, conv_shape
 from picograd.helpers import ceil_div, divisors
@@ -183,6 +184,8 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if not node.size or ends_of(node):
         return None
     is_boxed = multiplies(node.dtype, target)
+    if not is_boxed and (made := expand_winograd(node, target)) is not None:
+        return made
     is_many = x.shape[2] >= FEW_SUMMED or is_lone(x, weight)
     if not is_boxed and is_many and max(spec.input_dilation) > 1:
         return by_phases(x, weight, spec, node.shape)

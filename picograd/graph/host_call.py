@@ -18,14 +18,15 @@ Where one of input and result is real, a complex array has a last axis more, of 
 which axes do not count. A transform is linear: its gradient is the transform back, with the
 normalisation of the other direction.
 
-A GPU computes transforms as products with small matrices, without its host.
+A GPU computes transforms in steps, without its host.
 
 n = a * b points are transformed in two steps (Cooley and Tukey, 1965), W_n = exp(-2 pi i / n):
 
-    y[j, k]       W_n^(j k) * sum over i of W_a^(i k) x[b i + j]     products with an (a, a) matrix
+    y[j, k]       W_n^(j k) * sum over i of W_a^(i k) x[b i + j]     a points that lie b apart
     out[k + a m]  sum over j of W_b^(j m) y[j, k]                    the same again, of b points
 
-Complex numbers are a last axis of (real, imaginary), which the products sum over as well. Matrices
+Complex numbers are a last axis of (real, imaginary). Few points are transformed in registers
+(butterflies.py), others by products with an (a, a) matrix, which sum over parts as well. Rotations
 are computed in float64. Points of a large prime number have no such steps.
 
 Host calls of the incomplete gamma functions of float64, element by element.
@@ -43,7 +44,10 @@ import numpy as np
 
 from picograd.dtype import float64
 from picograd.errors import LinAlgError
+from picograd.graph import butterflies
 from picograd.graph.batch_rules import same
+from picograd.graph.butterflies import FIRST
+from picograd.graph.composites import join
 from picograd.graph.node import Node, constant
 from picograd.graph.row import COMPLEX_KIND, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape
@@ -86,7 +90,7 @@ class HostFunction:
     numpy(*arrays, *options)      the result
     shape(*shapes, *options)      its shape
     vjp(gradient, output, *inputs)    the gradients of the inputs, as nodes; None: there is none
-    kernels(node)                 the result by other ops, for a GPU; None: there are none
+    kernels(node, target)         the result by other ops, for a GPU; None: there are none
 
     Several results are a tuple, which `run` packs, or one array that is packed already.
     `is_kept`: the first plan that computes the call stores it, since several results are cut out of
@@ -102,7 +106,7 @@ class HostFunction:
     is_kept: bool = False
     can_fail: bool = False
     refusal: str = ""
-    kernels: Callable[[Node], Node | None] | None = None
+    kernels: Callable[[Node, Target], Node | None] | None = None
 
 
 FUNCTIONS: dict[str, HostFunction] = {}  # graph/ops.py fills it, from the files that own the rows
@@ -209,10 +213,7 @@ def expand_call(node: Node, target: Target) -> Node:
     kernels = node.arg.row.kernels
     if kernels is None or not target.tensor_cores or not node.size:
         return node
-    (x,) = node.inputs
-    if target.tf32:
-        x = x.cast(float64)
-    made = kernels(Node("host_call", (x,), node.arg, node.shape, x.dtype, x.device))
+    made = kernels(node, target)
     return node if made is None else made.cast(node.dtype)
 
 
@@ -311,19 +312,21 @@ def is_twofold(node: Node, axis: int, size: int) -> Node:
 
 
 MOST = 64  # points of a step that has another one behind it
-WASTE = 32  # points that a table must have to be read for each element of it
+BY_TABLE = 3  # steps in registers that take as long as one by a matrix
 MOST_PRIME = 512  # points that are no product: each then takes as many operations
 
 
 @lru_cache(maxsize=1024)
-def first_step(size: int) -> int:
-    """Find how many points the first step transforms; 0: there is no way."""
-    if size <= MOST:
-        return size
-    ways = [n for n in range(2, MOST + 1) if size % n == 0 and first_step(size // n)]
+def steps_of(size: int) -> tuple[int, ...]:
+    """Find how many points each step transforms; nothing if there is no way."""
+    ways: list[tuple[int, ...]] = [(size,)] if size <= MOST else []
+    for n in range(2, min(MOST + 1, size)):
+        if size % n == 0 and steps_of(size // n):
+            ways.append((n, *steps_of(size // n)))
     if ways:
-        return min(ways, key=lambda points: max(points, size // points))
-    return size if size <= MOST_PRIME else 0
+        taken = [sum(1 if n in FIRST else BY_TABLE for n in way) for way in ways]
+        return min(zip(taken, map(max, ways), ways, strict=True))[2]
+    return (size,) if size <= MOST_PRIME else ()
 
 
 def rotations(number: Node, size: int, is_inverse: bool) -> Node:
@@ -339,7 +342,9 @@ def rotations(number: Node, size: int, is_inverse: bool) -> Node:
     return (turn + parts * sign).unary("cos")
 
 
-def transform(x: Node, axis: int, size: int, is_inverse: bool, wanted: int, parts: int = 2) -> Node:
+def transform(
+    x: Node, axis: int, size: int, is_inverse: bool, wanted: int, parts: int = 2, scale: float = 1.0
+) -> Node:
     """Transform an axis of (..., parts) of `size` points, those that are missing 0.
 
     Gives the first frequencies, as many as are `wanted`. Numbers of one part are real, as results
@@ -347,34 +352,43 @@ def transform(x: Node, axis: int, size: int, is_inverse: bool, wanted: int, part
     axes stay in order, so that neighbours stay neighbours in memory.
     """
     lead, after, given = x.shape[:axis], x.shape[axis + 1 : -1], x.shape[-1]
-    points = first_step(size)
+    points = steps_of(size)[0]
     rest = size // points
-    rows = ceil_div(x.shape[axis], rest)
     made, columns = (parts, wanted) if rest == 1 else (2, points)
-    is_turning = WASTE * rest * points * columns <= x.size  # a matrix for each that lies between
-    shape = (rest if is_turning else 1, rows, columns)
-    j, i, k = (constant(0, shape, x.dtype, x.device).iota(n) for n in range(3))
-    matrix = rotations((i * rest + j) * k, size, is_inverse).cast(x.dtype)
+    missing = ceil_div(x.shape[axis], rest) * rest - x.shape[axis]
+    if points in FIRST:
+        missing = size - x.shape[axis]
+    x = x.pad(((0, 0),) * axis + ((0, missing),) + ((0, 0),) * (len(after) + 1))
+    x = x.reshape((product(lead), x.shape[axis] // rest, rest, product(after), given))
+    table = turns(x, rest, points, is_inverse) if rest > 1 else None
+    if points in FIRST:
+        sign = 1 if is_inverse else -1
+        y = butterflies.step(x, table, sign, columns, made, scale if rest == 1 else 1.0)
+    else:
+        y = multiplied(x, points, is_inverse, columns, made)
+        y = y * scale if table is None else turned(y, table)
+    if rest > 1:
+        y = transform(y, 1, rest, is_inverse, ceil_div(wanted, points), parts, scale)
+        y = y.reshape((product(lead), y.shape[1] * points, product(after), parts))
+        y = y.slice(tuple(map(whole, (y.shape[0], wanted, *y.shape[2:]))))
+    return y.reshape((*lead, wanted, *after, parts))
+
+
+def turns(x: Node, rest: int, points: int, is_inverse: bool) -> Node:
+    """Make the rotations between two steps: (rest, points, 2)."""
+    j, k = (constant(0, (rest, points), x.dtype, x.device).iota(n) for n in (0, 1))
+    table = rotations(j * k, rest * points, is_inverse).cast(x.dtype)
+    return table.slice(tuple(map(whole, (rest, points, 1, 2)))).reshape((rest, points, 2)).stored()
+
+
+def multiplied(x: Node, points: int, is_inverse: bool, columns: int, made: int) -> Node:
+    """Multiply an axis, of which the end may be missing, by a matrix, as butterflies.step does."""
+    rows, given = x.shape[1], x.shape[-1]
+    shape = rows, columns
+    i, k = (constant(0, shape, x.dtype, x.device).iota(n) for n in range(2))
+    matrix = rotations(i * k, points, is_inverse).cast(x.dtype)
     matrix = matrix.slice((*map(whole, shape), whole(given), whole(made))).stored()
-    if shape[0] == 1:
-        matrix = matrix.reshape(matrix.shape[1:])
-    first, last = tuple(range(axis)), tuple(range(axis + 5, axis + 5 + len(after)))
-    at, along, to, part, out = range(axis, axis + 5)
-    labels = (
-        (*first, at, along, *last, part),
-        (*(() if shape[0] == 1 else (along,)), at, to, part, out),
-        (*first, along, to, *last, out),
-    )
-    x = x.pad(((0, 0),) * axis + ((0, rows * rest - x.shape[axis]),) + ((0, 0),) * (len(after) + 1))
-    y = x.reshape((*lead, rows, rest, *after, given)).contract(matrix, labels)
-    if rest == 1:
-        return y.reshape((*lead, wanted, *after, made))
-    if not is_turning:
-        y = turned(y, axis, size, is_inverse)
-    count = ceil_div(wanted, points)
-    z = transform(y, axis, rest, is_inverse, count, parts)
-    z = z.reshape((*lead, count * points, *after, parts))
-    return z.slice(tuple(map(whole, (*lead, wanted, *after, parts))))
+    return x.contract(matrix, ((0, 1, 2, 3, 4), (1, 5, 4, 6), (0, 2, 5, 3, 6)))
 
 
 def whole(size: int) -> tuple[int, int, int]:
@@ -382,54 +396,119 @@ def whole(size: int) -> tuple[int, int, int]:
     return 0, size, 1
 
 
-def turned(y: Node, axis: int, size: int, is_inverse: bool) -> Node:
-    """Turn the frequencies of points that lie between, (..., between, frequencies, ..., 2)."""
-    rest, points = y.shape[axis : axis + 2]
-    j, k = (constant(0, (rest, points), y.dtype, y.device).iota(n) for n in (0, 1))
-    table = rotations(j * k, size, is_inverse).cast(y.dtype).stored()
-    ones = (1,) * (y.rank - axis - 3)
-    terms = []
-    for part in range(2):
-        own = y.slice((*map(whole, y.shape[:-1]), (part, part + 1, 1))).expand(y.shape)
-        factor = table.slice((whole(rest), whole(points), (part, part + 1, 1), whole(2)))
-        wide = factor.reshape((*(1,) * axis, rest, points, *ones, 2))
-        terms.append(own * wide.expand(y.shape))
-    return terms[0] + terms[1]
+def turned(y: Node, table: Node) -> Node:
+    """Turn frequencies of the points that lie between: (L, between, frequencies, after, 2)."""
+    lead, rest, points, after, _ = y.shape
+    a, b = (
+        each.reshape((1, rest, points, 1)).expand((lead, rest, points, after))
+        for each in (butterflies.cut(table, 2, part) for part in (0, 1))
+    )
+    re, im = butterflies.times((butterflies.cut(y, 4, 0), butterflies.cut(y, 4, 1)), a, b)
+    is_real = y.iota(4).binary("equal", 0)
+    return is_real.where(*[each.reshape((*each.shape, 1)).expand(y.shape) for each in (re, im)])
 
 
 def products(
-    x: Node, axis: int, size: int, is_inverse: bool, norm: str, wanted: int, parts: int = 2
+    target: Target,
+    x: Node,
+    axis: int,
+    size: int,
+    is_inverse: bool,
+    scale: float,
+    wanted: int,
+    parts: int = 2,
 ) -> Node | None:
-    """Transform an axis of pairs by products, if its points have any."""
-    if not first_step(size):
+    """Transform an axis of pairs by steps, if it has any; by none that multiplies in less."""
+    steps = steps_of(size)
+    if not steps:
         return None
-    found = transform(x, axis, size, is_inverse, wanted, parts)
-    return found * SCALES[FLIPPED[norm] if is_inverse else norm](size)
+    if target.tf32 and not FIRST.keys() >= {*steps}:
+        x = x.cast(float64)
+    return transform(x, axis, size, is_inverse, wanted, parts, scale)
 
 
-def fft_kernels(node: Node) -> Node | None:
+def fft_kernels(node: Node, target: Target) -> Node | None:
     """Transform complex numbers, once they are pairs: the body of a loop is seen before."""
     (x,), (axis, is_inverse, norm) = node.inputs, node.arg.options
     if not node.arg.in_pairs:
         return None
     at = x.rank - 1 + axis
-    return products(x, at, x.shape[at], is_inverse, norm, x.shape[at])
+    scale = SCALES[FLIPPED[norm] if is_inverse else norm](x.shape[at])
+    return products(target, x, at, x.shape[at], is_inverse, scale, x.shape[at])
 
 
-def rfft_kernels(node: Node) -> Node | None:
-    """Transform real numbers, but for the frequencies that are mirror images."""
+def rfft_kernels(node: Node, target: Target) -> Node | None:
+    """Transform real numbers, but for the frequencies that are mirror images.
+
+    Of an even number of them each two are a complex one: z[k] = x[2 k] + i x[2 k + 1].
+    """
     (x,), (axis, norm) = node.inputs, node.arg.options
-    at = x.rank + axis
-    return products(x.reshape((*x.shape, 1)), at, x.shape[at], False, norm, node.shape[at])
+    at, size = x.rank + axis, x.shape[axis]
+    scale = SCALES[norm](size)
+    if size % 2 or not steps_of(size // 2):
+        return products(target, x.reshape((*x.shape, 1)), at, size, False, scale, node.shape[at])
+    found = products(target, paired_along(x, at), at, size // 2, False, scale, size // 2)
+    if found is None:
+        return None
+    ahead = join([found, cut_to(found, at, 1)], at)
+    even, odd = mirrored(ahead, at, 0.5)
+    return even + rotated(odd, at, size, -1, quarters=-1)
 
 
-def irfft_kernels(node: Node) -> Node | None:
+def irfft_kernels(node: Node, target: Target) -> Node | None:
     """Transform frequencies back: the real parts, where those with a mirror image count double."""
     (x,), (axis, size, norm) = node.inputs, node.arg.options
     at = x.rank - 1 + axis
-    twice = is_twofold(x, axis, size).where(x * 2.0, x)
-    found = products(twice, at, size, True, norm, size, 1)
-    return None if found is None else found.reshape(node.shape)
+    scale = SCALES[FLIPPED[norm]](size)
+    inner = is_twofold(x, at - x.rank + 1, size)
+    if size % 2 or not steps_of(size // 2):
+        twice = inner.where(x * 2.0, x)
+        found = products(target, twice, at, size, True, scale, size, 1)
+        return None if found is None else found.reshape(node.shape)
+    is_real = x.iota(x.rank - 1).binary("equal", 0)
+    even, odd = mirrored(is_real.binary("logical_or", inner).where(x, 0.0), at, 1.0)
+    pairs = even + rotated(odd, at, size, 1, quarters=1)
+    pairs = cut_to(pairs, at, size // 2)
+    found = products(target, pairs, at, size // 2, True, scale, size // 2)
+    if found is None:
+        return None
+    rest = range(at + 1, found.rank - 1)
+    return found.permute((*range(at + 1), found.rank - 1, *rest)).reshape(node.shape)
+
+
+def paired_along(x: Node, axis: int) -> Node:
+    """Let each two real numbers along an axis be a complex one."""
+    pairs = x.reshape((*x.shape[:axis], x.shape[axis] // 2, 2, *x.shape[axis + 1 :]))
+    return pairs.permute((*range(axis + 1), *range(axis + 2, pairs.rank), axis + 1))
+
+
+def cut_to(x: Node, axis: int, count: int) -> Node:
+    """Take the beginning of an axis."""
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    return x.slice(tuple(map(whole, shape)))
+
+
+def mirrored(x: Node, axis: int, factor: float) -> tuple[Node, Node]:
+    """Add complex numbers along an axis and the conjugates of their mirror images, and subtract."""
+    is_real = x.iota(x.rank - 1).binary("equal", 0)
+    other = x.flip((axis,))
+    other = is_real.where(other, -other)
+    return (x + other) * factor, (x - other) * factor
+
+
+def rotated(x: Node, axis: int, size: int, sign: int, quarters: int) -> Node:
+    """Turn complex numbers by their places in size-ths of a circle, and by quarters of it."""
+    count = x.shape[axis]
+    place = constant(0, (count,), x.dtype, x.device).iota(0)
+    turn = rotations(place * 4 + quarters * sign * size, 4 * size, sign > 0)
+    turn = turn.cast(x.dtype).stored()
+    ones = (1,) * (x.rank - axis - 2)
+    parts = []
+    for part in (0, 1):
+        own = butterflies.cut(x, x.rank - 1, part).reshape((*x.shape[:-1], 1)).expand(x.shape)
+        factor = butterflies.cut(turn, 1, part).reshape((count, *ones, 2))
+        parts.append(own * factor.broadcast_to(x.shape))
+    return parts[0] + parts[1]
 
 
 TRANSFORMS = functions(

@@ -121,6 +121,15 @@ class Node:
         """Ask for the values in memory of their own."""
         return Node("contiguous", (self,), None, self.shape, self.dtype, self.device)
 
+    def after(self, other: "Node", is_stored: bool = False) -> "Node":
+        """Let no kernel that makes something of the values run before it could read others.
+
+        Values that are dear are stored for it, or all.
+        """
+        first = other.slice(((0, 1, 1),) * other.rank).reshape((1,) * self.rank)
+        pair = self, first.expand(self.shape)
+        return Node("after", pair, is_stored, self.shape, self.dtype, self.device)
+
     # elementwise
 
     def __add__(self, other: Operand) -> "Node":

@@ -184,6 +184,8 @@ STRUCTURE = (
             bounds=same_element,
             is_stored=True,
         ),
+        # the first input, but not before the second one could be there
+        Op("after", Role.PASS, 2, ANY, lambda node, x, _: x, shape=equal_shape, cost=0),
         effect(
             "detach",
             Role.PASS,

@@ -25,10 +25,10 @@ from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
-from picograd.schedule.views import MOST_PIECES
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
+MOST_PIECES = 9  # of a result of which a thread computes an element each
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def fold_maps(
             gone = {
                 slot
                 for slot, (_, last) in lives.items()
-                if last == number and slots[slot].kind == "temporary"
+                if last <= number and slots[slot].kind == "temporary"
             }
             launch = folded(pair, gone, is_folded)
             if launch is None:

@@ -136,14 +136,14 @@ class Fuser:
         if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
 
-    def share_expanded(self, source: Facts) -> None:
+    def share_expanded(self, source: Facts, most: int = OPERATION_LIMIT) -> None:
         """A value about to be repeated: compute it once, in its home group or on its own."""
         base = views.strip_views(source)
         if base.is_loaded or not base.node.inputs:
             return
         if joining.find_place(base, self.target) is not None:
             self.store(base)
-        elif base.cost > OPERATION_LIMIT or base.has_window:
+        elif base.cost > most or base.has_window:
             self.store(base, "it is expensive and repeated")
         views.settle(source, base)
 
@@ -168,7 +168,7 @@ class Fuser:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
         for source in views.shared_inputs(facts, self.target):
-            self.share_expanded(source)
+            self.share_expanded(source, 0 if row.role is Role.PASS else OPERATION_LIMIT)
         self.summarize(facts)
         if row.role in (Role.ELEMENTWISE, Role.PASS):
             views.merge_labels(facts)
@@ -195,7 +195,7 @@ class Fuser:
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        row, size, inputs = facts.node.row, facts.size, facts.inputs
+        row, size, inputs = facts.node.row, facts.size, views.read_of(facts)
         cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
         together = self.count_together(facts, cost)
         loads, order = facts.loads, facts.order

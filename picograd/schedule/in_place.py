@@ -26,7 +26,7 @@ from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, constant, substitute
-from picograd.schedule.loop import Expr, Kernel, Part, rewrite
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite, walk
 from picograd.schedule.memory import ALIGNMENT
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.schedule.race import has_race
@@ -198,33 +198,82 @@ Place = tuple[int, int]  # a slot, and where it begins in the result, in element
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A launch that is not needed where its inputs, of which each has a place, lie in `whole`."""
+    """A part of a launch that is not needed where its inputs, each in its place, are in `whole`."""
 
     step: int
+    part: int
     whole: int
     places: tuple[Place, ...]
 
 
 def find_joins(slots: Sequence[PlanSlot], steps: Sequence[Step]) -> list[Join]:
-    """List the launches that only put temporaries one behind another: none of them is in two."""
+    """List the maps that only put temporaries one behind another: none of them is in two."""
     lives = lives_of(steps)
     taken: set[int] = set()
     found: list[Join] = []
     for number, step in enumerate(steps):
         if not isinstance(step, KernelLaunch) or step.kernel.hero != "map":
             continue
-        joined = join_of(step.kernel)
-        if joined is None:
-            continue
-        whole, places = joined
-        join = Join(number, step.slots[whole], tuple((step.slots[n], at) for n, at in places))
-        touched = {join.whole, *(slot for slot, _ in join.places)}
-        is_free = taken.isdisjoint(touched) and lives[join.whole][0] == number
-        is_last = all(lives[slot][1] == number for slot, _ in join.places)
-        if is_free and is_last and all(map(is_plain, places_of(slots, join))):
-            taken |= touched
-            found.append(join)
+        for at, part in enumerate(step.kernel.parts):
+            join = join_in(step, number, at)
+            if join is None:
+                continue
+            touched = touched_by(step, part)
+            others = [each for each in step.kernel.parts if each is not part]
+            is_alone = all(touched.isdisjoint(touched_by(step, each)) for each in others)
+            is_free = taken.isdisjoint(touched) and lives[join.whole][0] == number
+            is_last = all(lives[slot][1] == number for slot, _ in join.places)
+            is_fitting = all(map(is_plain, places_of(slots, join)))
+            if is_free and is_last and is_alone and is_fitting:
+                taken |= touched
+                found.append(join)
     return found
+
+
+def join_in(step: KernelLaunch, number: int, at: int) -> Join | None:
+    """Read a part of a launch as a join, with the slots of the plan."""
+    joined = join_of(step.kernel, step.kernel.parts[at])
+    if joined is None:
+        return None
+    whole, begins = joined
+    places = tuple((step.slots[n], begin) for n, begin in begins)
+    return Join(number, at, step.slots[whole], places)
+
+
+def touched_by(step: KernelLaunch, part: Part) -> set[int]:
+    """List the slots of a plan that a part of a launch touches."""
+    touched = {each.store[0] for each in part.computes if each.store}
+    for each in part.computes:
+        for expr in walk(each.body):
+            if expr.op == "load":
+                touched.add(expr.arg[0])
+    return {step.slots[n] for n in touched}
+
+
+def without(steps: Sequence[Step], joins: Sequence[Join]) -> list[Step]:
+    """Leave joins out of launches, and launches of nothing else."""
+    gone = {(join.step, join.part) for join in joins}
+    found: list[Step] = []
+    for number, step in enumerate(steps):
+        if not isinstance(step, KernelLaunch):
+            found.append(step)
+            continue
+        every = step.kernel.parts
+        kept = [part for at, part in enumerate(every) if (number, at) not in gone]
+        if kept:
+            found.append(step if len(kept) == len(every) else launch_of(step, kept))
+    return found
+
+
+def launch_of(step: KernelLaunch, kept: Sequence[Part]) -> KernelLaunch:
+    """Launch some of the parts of a kernel."""
+    touched = set().union(*(touched_by(step, part) for part in kept))
+    left = [n for n, slot in enumerate(step.slots) if slot in touched]
+    numbers = {old: new for new, old in enumerate(left)}
+    parts = tuple([renumbered(part, numbers) for part in kept])
+    own = tuple([step.kernel.slots[n] for n in left])
+    kernel = replace(step.kernel, slots=own, parts=parts)
+    return replace(step, kernel=kernel, slots=tuple([step.slots[n] for n in left]))
 
 
 def places_of(slots: Sequence[PlanSlot], join: Join) -> Iterator[tuple[PlanSlot, int]]:
@@ -240,20 +289,24 @@ def is_plain(place: tuple[PlanSlot, int]) -> bool:
     return slot.kind == "temporary" and at * slot.dtype.itemsize % ALIGNMENT == 0
 
 
-def join_of(kernel: Kernel) -> tuple[int, list[Place]] | None:
+def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
     """Read a map as a join: the slot that it writes, and the place of each that it reads."""
-    if len(kernel.parts) != 1 or len(kernel.parts[0].computes) != 1:
+    if len(part.computes) != 1:
         return None
-    (compute,) = kernel.parts[0].computes
-    if compute.store is None or compute.reduce or kernel.parts[0].along is not None:
+    (compute,) = part.computes
+    if compute.store is None or compute.reduce or part.along is not None:
         return None
     whole, index = compute.store
     if kernel.slots[whole].dtype is not compute.body.dtype:
         return None
     terms = list(terms_of(compute.body))
-    boxed = [(each, box_of(compute.axes, each)) for each in terms]
-    places = [place_of(kernel, index, each, box) for each, box in boxed if box is not None]
-    found = sorted((each for each in places if each is not None), key=lambda place: place[1])
+    places = []
+    for each in terms:
+        box = box_of(compute.axes, each)
+        place = None if box is None else place_of(kernel, index, each, box)
+        if place is not None:
+            places.append(place)
+    found = sorted(places, key=lambda place: place[1])
     stop = 0
     for slot, at in found:
         if at != stop:

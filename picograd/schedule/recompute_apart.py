@@ -272,7 +272,7 @@ def has_room(kernel: Kernel, other: Kernel) -> bool:
         return is_like and 1 < len(kernel.parts) < PRODUCT_LIMIT
     is_plain = not any(part.scatter or part.along or part.ends for part in kernel.parts)
     is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < SLOT_LIMIT // 2
-    is_there = join_of(kernel) is None  # those may not run at all
+    is_there = not any(join_of(kernel, part) for part in kernel.parts)  # those may not run at all
     kinds = {each.partition(".")[0] for each in (kernel.hero, other.hero)}
     return is_there and is_plain and is_short and kinds.issubset(MERGED)
 

@@ -22,7 +22,7 @@ from picograd.schedule.channels_last import lay_out
 from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
-from picograd.schedule.in_place import find_joins, lives_of, write_in_place
+from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
@@ -494,8 +494,7 @@ def place_memory(draft: Draft) -> None:
     """Place temporaries in the arena of their device, some of them in the result of a join."""
     every = (*draft.steps, *draft.copies)
     joins = find_joins(draft.slots, every)
-    left_out = {join.step for join in joins}
-    draft.steps = [step for n, step in enumerate(draft.steps) if n not in left_out]
+    draft.steps = without(draft.steps, joins)
     lives = lives_of(every)  # with the joins: what lies in a result is there until it is read
     draft.steps, parts = rebase(draft.slots, draft.steps)
     for slot, whole, _ in parts:

@@ -177,6 +177,15 @@ def deepen(facts: Facts, source: Facts) -> None:
         facts.home = None
 
 
+def read_of(facts: Facts) -> tuple[Facts, ...]:
+    """List the inputs that a value is made of; what it only waits for makes it deeper."""
+    if facts.node.row.role is not Role.PASS:
+        return facts.inputs
+    for source in facts.inputs[1:]:
+        deepen(facts, source)
+    return facts.inputs[:1]
+
+
 def merge_labels(facts: Facts) -> None:
     """Labels of an elementwise node: those of its inputs in the same home must agree."""
     labels: list[int] | None = [FREE] * len(facts.node.shape)
@@ -240,8 +249,11 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     On a CPU the indices of a gather that are used for several elements each, as by every channel:
     computing them for each takes a GPU less than a kernel more. On a GPU short arrays that a sum
     puts one behind another, each as long as the next: one kernel stores them in their places
-    (folding.py). It waits for few threads; long arrays wait for memory.
+    (folding.py). It waits for few threads; long arrays wait for memory. What is read after
+    something else is read often.
     """
+    if facts.node.row.role is Role.PASS:
+        return facts.inputs[: len(facts.inputs) - 1] if facts.node.arg else ()
     if target.has_blocks:
         is_short = facts.size <= target.multiprocessors * THREADS
         is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)

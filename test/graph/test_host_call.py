@@ -13,12 +13,11 @@ from picograd.graph.host_call import (
     FUNCTIONS,
     INCOMPLETE,
     TRANSFORMS,
-    WASTE,
     HostCall,
-    first_step,
     host_call,
     may_fail,
     packed,
+    steps_of,
     unpacked,
 )
 from picograd.graph.host_lu import ELIMINATIONS
@@ -198,10 +197,8 @@ def check_products(node: Node, dtype: Any = "f8") -> Any:
     assert error < (1e-14 if dtype == "f8" else 4e-7)
 
 
-@pytest.mark.parametrize("waste", [0, WASTE])  # matrices that turn, and a table
 @pytest.mark.parametrize("size", POINTS)
-def test_a_gpu_multiplies_to_transform(size: int, waste: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr("picograd.graph.host_call.WASTE", waste)
+def test_a_gpu_transforms_in_steps(size: int) -> None:
     random = np.random.default_rng(size)
     pairs = leaf(random.normal(size=(2, size, 3, 2)))
     for is_inverse, norm in ((False, "ortho"), (True, "backward"), (False, "forward")):
@@ -214,10 +211,10 @@ def test_a_gpu_multiplies_to_transform(size: int, waste: int, monkeypatch: Any) 
 
 def test_a_gpu_transforms_the_points_that_are_there() -> None:
     """Neither zeros that were added to few points nor frequencies that nobody asked for."""
-    half = leaf(np.ones((6, 129, 50, 2), "f4"))
-    back = host_call("irfft", half, options=(-2, 256, "backward"))
-    forth = host_call("rfft", leaf(np.ones((6, 256, 50), "f4")), options=(-2, "backward"))
-    for node, first, last in ((back, (9, 16), 16), (forth, (16, 16), 9)):
+    half = leaf(np.ones((6, 39, 50, 2), "f4"))
+    back = host_call("irfft", half, options=(-2, 77, "backward"))
+    forth = host_call("rfft", leaf(np.ones((6, 77, 50), "f4")), options=(-2, "backward"))
+    for node, first, last in ((back, (4, 11), 11), (forth, (7, 11), 6)):
         (root,) = expand_composites([node], target=CUDA)
         one, two = (each for each in toposort([root]) if each.op == "contract")
         assert one.inputs[0].shape[1:3] == first and two.shape[1:3] == (1, last)
@@ -225,7 +222,7 @@ def test_a_gpu_transforms_the_points_that_are_there() -> None:
 
 
 def test_float32_keeps_its_digits_beside_narrow_products() -> None:
-    x = leaf(np.random.default_rng(0).normal(size=(4, 1000)).astype("f4"))
+    x = leaf(np.random.default_rng(0).normal(size=(4, 1001)).astype("f4"))
     node = host_call("rfft", x, options=(-1, "backward"))
     check_products(node, "f4")
     (root,) = expand_composites([node], target=replace(CUDA, tf32=True))
@@ -234,14 +231,8 @@ def test_float32_keeps_its_digits_beside_narrow_products() -> None:
 
 
 def test_points_without_steps_stay_with_the_host() -> None:
-    assert [first_step(size) for size in (64, 509, 1018, 1024, 8192, 521, 1042)] == [
-        64,
-        509,
-        2,
-        32,
-        64,
-        0,
-        0,
-    ]
+    sizes = 8, 509, 1018, 1024, 77, 521, 1042
+    steps = (8,), (509,), (2, 509), (2, 8, 8, 8), (7, 11), (), ()
+    assert tuple(map(steps_of, sizes)) == steps
     node = host_call("rfft", leaf(np.ones((2, 521))), options=(-1, "backward"))
     assert expand_composites([node], target=CUDA) == [node]

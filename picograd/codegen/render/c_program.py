@@ -54,7 +54,8 @@ class Writer:
         dtype = instr.dtype or int32
         if instr.op == "load":
             has_lane_mask = len(args) == 3 and self.program.instructions[instr.args[2]].lanes > 1
-            text = self.masked_lanes(instr, args) if has_lane_mask else self.load_text(instr, args)
+            write = self.masked_lanes if has_lane_mask else self.load_text
+            text = write(instr, args)
         else:
             text = self.value_text(args, instr, dtype)
         return [f"const {self.type_of(instr)} {name} = {text};"]

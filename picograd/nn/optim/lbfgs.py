@@ -242,7 +242,8 @@ class LBFGS(Optimizer):
         if closure is None:
             problem = "the closure is missing"
             raise DTypeError("LBFGS.step", problem, "pass a function that computes the loss")
-        first = enable_grad()(closure)()
+        with enable_grad():
+            first = closure()
         options, memory = self.param_groups[0].options, self.memory
         memory.func_evals += 1
         here = Point(0.0, float(first), self._gradient(), 0.0)

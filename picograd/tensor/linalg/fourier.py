@@ -1,6 +1,6 @@
 """picograd.fft: Fourier transforms, as torch.fft, with gradients.
 
-NumPy computes them on the host, a GPU by products if it can (graph/host_call.py).
+NumPy computes them on the host, a GPU in steps if it can (graph/host_call.py).
 
 Where one of what the host is given and gives is real, complex numbers are a last axis of
 (real, imaginary).

@@ -1,0 +1,66 @@
+"""Convolutions of 3 x 3 taps by transformed patches: the same values, with fewer products."""
+
+from dataclasses import replace
+
+import pytest
+from conv_support import leaf, plain_spec, same_value
+
+from picograd.dtype import float32
+from picograd.graph import conv_winograd
+from picograd.graph.node import Node
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+H100 = cuda_target("sm_90a")
+PADDING = ((1, 1), (1, 1)), ((0, 0), (0, 0)), ((2, 2), (2, 2)), ((1, 0), (0, 2))
+
+
+def numbers(*shape: int, seed: int = 0) -> Node:
+    return leaf(*shape, seed=seed).cast(float32)
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conv_winograd, "LAUNCHED", -1e9)
+
+
+@pytest.mark.parametrize("padding", PADDING)
+@pytest.mark.parametrize("sizes", [(6, 8), (5, 7)])
+def test_results_are_those_of_the_convolution(padding, sizes):
+    x, weight = numbers(2, 1, 64, *sizes), numbers(1, 64, 64, 3, 3, seed=1)
+    assert not same_value(x.conv(weight, plain_spec(2, padding=padding)), H100)
+
+
+@pytest.mark.parametrize("padding", PADDING[:3])
+@pytest.mark.parametrize("sizes", [(6, 8), (5, 7)])
+def test_gradients_of_weights(padding, sizes):
+    low = padding[0][0]
+    x = numbers(64, 1, 2, *sizes)
+    given = numbers(1, 64, 2, *(n + 2 * low - 2 for n in sizes), seed=1)
+    assert not same_value(x.conv(given, plain_spec(2, padding=padding)), H100)
+
+
+def test_what_takes_longer_so_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight = numbers(2, 1, 64, 6, 8), numbers(1, 64, 64, 3, 3, seed=1)
+    spec = plain_spec(2, padding=PADDING[0])
+    for node, target in (
+        (x.conv(weight, plain_spec(2, padding=PADDING[0], stride=(2, 2))), H100),
+        (x.conv(weight, spec), replace(H100, tf32=True)),
+        (numbers(2, 1, 64, 6, 8).conv(numbers(1, 64, 64, 5, 5), spec), H100),
+    ):
+        assert same_value(node, target)
+    monkeypatch.undo()
+    assert same_value(x.conv(weight, spec), H100)
+
+
+def test_no_patches_are_kept_from_the_way_forth():
+    """What is made of the image for the gradient runs after the product of the way forth."""
+    x, weight = numbers(2, 1, 64, 8, 8), numbers(1, 64, 64, 3, 3, seed=1)
+    made = x.conv(weight, plain_spec(2, padding=PADDING[0]))
+    columns, rows = (each.permute((2, 1, 0, 3, 4)) for each in (x, made))
+    rows = rows.permute((1, 0, 2, 3, 4))
+    gradient = columns.conv(rows, plain_spec(2, padding=PADDING[0]))
+    assert gradient.shape == (64, 1, 64, 3, 3)
+    steps = schedule([made, gradient], H100).steps
+    made_of = [len(step.slots) for step in steps if "64x2x4x4" in step.kernel.name]
+    assert made_of == [1 + 16, 2 * (1 + 16)], "of the image, and of both again"
