@@ -122,7 +122,8 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
             sums.append(number)
     if len(peaks) > 1 or not scores:
         internal("a stream has scores, and at most one maximum that it waits for", kernel)
-    shared = [expr_axes(e) for e in (*[s.streamed for s in scores], *[p.value for p in products])]
+    shared = [expr_axes(each.streamed) for each in scores]
+    shared += [expr_axes(each.value) for each in products]
     batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
     rows = tuple(axis for axis in part.rows if axis not in batch)
     return Stream(
