@@ -213,7 +213,10 @@ def write_one(op: str, result: Any, out: Any) -> Any:
         write(out, node, False)
         return out
     if out._node.size:
-        text = f"{op}: out of shape {out.shape} is resized to {node.shape}"
+        text = (
+            "An output with one or more elements was resized"  # PyTorch's words: filters know them
+        )
+        text = f"{op}: {text} from {out.shape} to {node.shape}"
         warnings.warn(text, stacklevel=4)
     out.node = build.detach(node)
     return out
