@@ -26,7 +26,7 @@ from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
 from picograd.tensor.core.demands import answer
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
-from picograd.tensor.core.operands import as_shape, optional_dtype, read_scalar
+from picograd.tensor.core.operands import UNSET, as_shape, optional_dtype, read_scalar
 from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
 from picograd.tensor.making import inverse_sampling, random
 from picograd.tensor.making.random import Generator
@@ -237,18 +237,19 @@ def bernoulli_(
 def random_(
     input: Tensor,
     low: int | None = None,
-    high: int | None = None,
+    high: int | None = UNSET,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite with whole numbers from [low, high), in place; `random_(high)` from [0, high).
 
-    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly.
+    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly;
+    `random_(low, None)` ends there, too.
 
     >>> picograd.zeros(3).random_(5, 6).tolist()
     [5.0, 5.0, 5.0]
     """
-    if low is not None and high is None:
+    if high is UNSET:
         low, high = 0, low
     if high is None:
         high = top_of(input.dtype)
@@ -266,7 +267,7 @@ def top_of(dtype: DType) -> int:
         return 1 << digits[dtype.name]
     if dtype.kind == "bool":
         return 2
-    return 1 << min(dtype.bits - (dtype.kind == "int"), 62)
+    return 1 << dtype.bits - (dtype.kind == "int")
 
 
 # out of place

@@ -78,6 +78,8 @@ def test_discrete(device: str) -> None:
     dice = Tensor.zeros(COUNT, dtype="int32", **kind).random_(1, 7).numpy()
     assert chi_square(np.bincount(dice)[1:], [1 / 6] * 6) < 22
     assert Tensor.zeros(99, dtype="uint8", **kind).random_().numpy().max() > 200
+    assert Tensor.zeros(99, dtype="uint8", **kind).random_(200, None).numpy().min() >= 200
+    assert Tensor.zeros(99, dtype="int64", **kind).random_().numpy().max() > 1 << 62
 
 
 def test_multinomial(device: str) -> None:
