@@ -941,7 +941,13 @@ def from_dlpack(
 ) -> Tensor: ...
 def from_numpy(array: np.ndarray[Any, Any], *, out: Any = None) -> Tensor: ...
 def frombuffer(
-    buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0, out: Any = None
+    buffer: Any,
+    *,
+    dtype: DTypeLike | None,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+    out: Any = None,
 ) -> Tensor: ...
 def full(
     size: Sizes,

@@ -43,6 +43,7 @@ from picograd.tensor.core.sizes import Size
 from picograd.traced_number import TracedNumber, derived, plain
 
 SUPPORTED = "biufc"  # NumPy kinds: bool, signed, unsigned, float, complex
+DEEPEST = 64  # nested lists: NumPy has no more axes
 
 
 def device_named(device: DeviceLike | None) -> str:
@@ -162,7 +163,9 @@ def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
         return np.asarray(data)
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)
-    if isinstance(data, (bytes, bytearray, memoryview)):
+    if isinstance(data, memoryview):
+        return np.asarray(data)
+    if isinstance(data, (bytes, bytearray)):
         return np.frombuffer(data, np.uint8)
     if hasattr(data, "__iter__") and not isinstance(data, dict):
         return list_array(list(data), dtype)
@@ -177,6 +180,8 @@ def number_array(value: Scalar | complex, dtype: DType | None) -> "np.ndarray[An
     if isinstance(value, int):
         if dtype is not None and dtype.is_integer:
             return np.asarray(fitting_integer("Tensor", value, dtype), dtype.numpy)
+        if dtype is not None and dtype.is_differentiable:
+            return np.asarray(converted(float, value))
         if not -(1 << 63) <= value < 1 << 63:
             raise DTypeError("Tensor", f"{value} does not fit int64", "pass a float")
         return np.asarray(value, np.int64)
@@ -187,13 +192,17 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """Make an array of nested lists; ragged lists are an error that says where."""
     if not len(data):
         return np.zeros(0, np.float32)
-    leaf = data
+    leaf, depth = data, 0
     while isinstance(leaf, (list, tuple, range)) and len(leaf):
-        leaf = leaf[0]
+        leaf, depth = leaf[0], depth + 1
+        if depth > DEEPEST:
+            raise DTypeError("Tensor", "a list holds itself, or too many lists", "pass numbers")
     try:
         array = array_of(data)
         if dtype is uint64 and array.dtype.kind == "f" and type(leaf) is int:
             array = np.asarray(data, np.uint64)  # some beyond int64: NumPy made floats of them
+    except RecursionError:
+        raise DTypeError("Tensor", "a list holds itself", "pass nested lists") from None
     except (ValueError, OverflowError) as error:
         check_rectangle(data, "data")
         raise ValueRangeError("Tensor", str(error).strip("."), "pass numbers of one kind") from None
@@ -202,6 +211,8 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
         return array.astype(np.float32) if array.size == 0 and leaf is not array else array
     check_rectangle(data, "data")
     odd = odd_element(data)
+    if isinstance(odd, int) and (has_fraction(data) if dtype is None else dtype.is_differentiable):
+        return np.asarray(data, np.float64)
     text = f"cannot make a tensor of elements like {odd!r}"
     if isinstance(odd, int):
         text = f"{odd} does not fit int64"
@@ -243,6 +254,12 @@ def odd_element(data: Any) -> Any:
             if not isinstance(each, int) or not -(1 << 63) <= each < 1 << 64:
                 return each
     return None
+
+
+def has_fraction(data: Any) -> bool:
+    """Tell whether nested lists have a float, beside which whole numbers are floats, too."""
+    return any(has_fraction(each) if isinstance(each, (list, tuple)) else type(each) is float
+               for each in data)  # fmt: skip
 
 
 def has_tensors(data: Any) -> bool:

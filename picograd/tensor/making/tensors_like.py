@@ -40,8 +40,17 @@ def scalar_tensor(
 
 
 @composed(method=False)
-def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike | None,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
     """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
+
+    Raises ValueRangeError where `count` elements behind `offset` bytes are none, or not there.
 
     >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
     [1, 2]
@@ -51,10 +60,14 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset:
         array = np.frombuffer(buffer, wanted.storage, count, offset)
     except (ValueError, TypeError) as error:
         raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
+    if not array.size:
+        raise ValueRangeError("frombuffer", "there is no element", "check count and offset")
     if array.flags.writeable:
-        return made_leaf(share(node_over_numpy(array, wanted)))
-    made = Recorded.kind.of(array.copy())
-    return made if made.dtype is wanted else made.bitcast(wanted)
+        made = made_leaf(share(node_over_numpy(array, wanted)))
+    else:
+        made = Recorded.kind.of(array.copy())
+        made = made if made.dtype is wanted else made.bitcast(wanted)
+    return made.requires_grad_() if requires_grad else made
 
 
 def new_shape(size: tuple[Any, ...], more: dict[str, Any]) -> Any:
