@@ -815,14 +815,14 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     @composed(method=False)
     @event
     def linspace(
-        start: Scalar,
-        end: Scalar,
+        start: Scalar | complex,
+        end: Scalar | complex,
         steps: builtins.int,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
         **more: Any,
     ) -> "Tensor":
-        """Space numbers evenly, both ends included.
+        """Space numbers evenly, both ends included; complex ones along a line.
 
         >>> Tensor.linspace(0, 1, 5).tolist()
         [0.0, 0.25, 0.5, 0.75, 1.0]

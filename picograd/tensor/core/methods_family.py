@@ -294,6 +294,16 @@ class FamilyMethods(Recorded):
         start = self.untyped_storage().data_ptr()
         return start + (aliasing.offset_of(self) or 0) * self.element_size()
 
+    def is_set_to(self: Any, tensor: Any) -> bool:
+        """Tell whether it shows the same memory as another tensor, element for element.
+
+        >>> x = Tensor([1.0, 2.0])
+        >>> x[:].is_set_to(x), x[1:].is_set_to(x)
+        (True, False)
+        """
+        looks = [(each.shape, each.stride(), each.storage_offset()) for each in (self, tensor)]
+        return root_of(self) is root_of(tensor) and looks[0] == looks[1]
+
     def untyped_storage(self: Any) -> "UntypedStorage":
         """Describe the memory it shows: its address and size; views share their base's.
 

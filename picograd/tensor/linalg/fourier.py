@@ -134,7 +134,7 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
 def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:
     """Pair the axes to transform with their sizes; without `dim` the last ones, or all."""
     need_tensor("fft", x)
-    rank = x.ndim
+    rank, s = x.ndim, (s,) if isinstance(s, int) else s
     if dim is None:
         dim = range(rank - len(s), rank) if s is not None else range(rank)
     axes = [as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)]
@@ -154,7 +154,10 @@ def last_apart(x: Tensor, s: Any, dim: Any) -> Any:
 
 
 def fftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform complex numbers along several axes.
 
@@ -167,7 +170,10 @@ def fftn(
 
 
 def ifftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform complex numbers back along several axes.
 
@@ -180,7 +186,10 @@ def ifftn(
 
 
 def rfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform a real tensor along several axes; the last of them is halved.
 
@@ -195,7 +204,10 @@ def rfftn(
 
 
 def irfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
@@ -209,7 +221,7 @@ def irfftn(
 
 
 def fft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers along two axes.
 
@@ -220,7 +232,7 @@ def fft2(
 
 
 def ifft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers back along two axes.
 
@@ -231,7 +243,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a real tensor along two axes; the last of them is halved.
 
@@ -242,7 +254,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
 
@@ -273,7 +285,10 @@ def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 def hfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along several axes.
 
@@ -285,7 +300,10 @@ def hfftn(
 
 
 def ihfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform real frequencies of several axes back: a Hermitian signal, its last axis halved.
 
@@ -297,7 +315,7 @@ def ihfftn(
 
 
 def hfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along two axes.
 
@@ -308,7 +326,7 @@ def hfft2(
 
 
 def ihfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform real frequencies of two axes back: a Hermitian signal, its last axis halved.
 

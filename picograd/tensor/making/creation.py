@@ -368,18 +368,36 @@ def needs_double(*numbers: Scalar) -> bool:
     return any(float(np.float32(value)) != value for value in numbers)
 
 
+def has_imaginary(value: Any) -> bool:
+    """Tell whether an end of a progression is complex: a number, or a tensor of one."""
+    is_number = isinstance(value, (complex, np.complexfloating))
+    return is_number or getattr(getattr(value, "dtype", None), "is_complex", False)
+
+
 def linspace(
-    start: Scalar, stop: Scalar, count: int, dtype: DTypeLike | None, device: DeviceLike | None
+    start: Scalar | complex,
+    stop: Scalar | complex,
+    count: int,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
 ) -> Node:
     """Space `count` numbers evenly from `start` to `stop`, both included.
 
     Each half counts from its own end, as in PyTorch, so that both ends are exact; integers are
-    computed in float64 and truncated.
+    computed in float64 and truncated, floats of 16 bits in float32 and rounded. Complex numbers
+    lie on a line.
     """
     size = operator.index(count)
     if size < 0:
         raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
-    wanted, place = optional_dtype(dtype) or default_float(), device_named(device)
+    usual, is_complex = default_float(), any(map(has_imaginary, (start, stop)))
+    wanted = optional_dtype(dtype) or (usual.complex if is_complex else usual)
+    if wanted.is_complex:
+        ends = [complex(start), complex(stop)]
+        parts = [[end.real for end in ends], [end.imag for end in ends]]
+        real, imag = (linspace(*part, size, wanted.real, device) for part in parts)
+        return real.paired(imag)
+    place = device_named(device)
     check_size("linspace", (size,), wanted.itemsize)
     first, last = (read_scalar("linspace", value) for value in (start, stop))
     if wanted.is_integer:
@@ -388,7 +406,7 @@ def linspace(
     step = (float(last) - float(first)) / max(size - 1, 1)
     number = Node("iota", (), 0, (size,), int64, place)
     is_exact = wanted.is_float and not needs_double(first, last, step)
-    position = number.cast(wanted if is_exact else float64)
+    position = number.cast(promote(wanted, float32) if is_exact else float64)
     step, first, last = fill_of(step), fill_of(float(first)), fill_of(float(last))
     up = position * step + first
     down = last - (float(size - 1) - position) * step

@@ -272,13 +272,13 @@ def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -
     row, position = (flat(node), 0) if axis is None else (node, axis_of("quantile", node, axis))
     need_elements("quantile", row, position)
     values = picked(row, order("quantile", row, position), position)
-    found = [one_quantile(values, position, each, interpolation) for each in wanted]
+    found = [one_quantile(values, position, each, interpolation) for each in wanted or (0.0,)]
     found = [without_axis(each, position, keepdim) for each in found]
     if axis is None and keepdim:
         found = [each.reshape(shape) for each in found]
     if not isinstance(q, Sequence):
         return found[0]
-    return movement.stack(found)
+    return movement.cut(movement.stack(found), 0, 0, len(wanted))
 
 
 def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:

@@ -92,6 +92,14 @@ RANGES = [
 ]  # fmt: skip
 
 
+def test_lines_of_complex_numbers_and_of_short_floats() -> None:
+    for ends in ((0, 10j, 3), (1 + 2j, 5, 4)):
+        same(picograd.linspace(*ends), torch.linspace(*ends))
+    found = picograd.linspace(-100, 100, 401, dtype=picograd.bfloat16)
+    want = torch.linspace(-100, 100, 401, dtype=torch.bfloat16)
+    assert found.tolist() == want.tolist()  # positions beyond 256 were rounded
+
+
 @pytest.mark.filterwarnings("ignore:torch.range")
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "float32", "float64"])
 def test_ranges_in_every_dtype(dtype: str) -> None:
