@@ -17,6 +17,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import (
     DType,
     bool_,
+    default_float,
     float16,
     float32,
     float64,
@@ -425,8 +426,12 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [1, 2]
         >>> Tensor([1.0, 2.5]).type()
         'torch.FloatTensor'
+        >>> Tensor([1, 2]).type(Tensor).dtype  # the usual one
+        picograd.float32
         """
-        return kind_name(self.dtype, is_gpu(self.device)) if dtype is None else self.cast(dtype)
+        if dtype is None:
+            return kind_name(self.dtype, is_gpu(self.device))
+        return self.cast(default_float() if dtype is Tensor else dtype)
 
     def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.
