@@ -28,6 +28,7 @@ from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import UNSET, as_shape, optional_dtype, read_scalar
 from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
+from picograd.tensor.core.type_info import finfo
 from picograd.tensor.making import inverse_sampling, random
 from picograd.tensor.making.random import Generator
 
@@ -89,7 +90,7 @@ def between(unit: Tensor, low: float, high: float) -> Tensor:
 def check_range(op: str, low: Scalar, high: Scalar) -> None:
     """Raise for an interval that is no numbers, or empty."""
     numbers = [read_scalar(op, value) for value in (low, high)]
-    if numbers[0] > numbers[1]:
+    if not numbers[0] <= numbers[1]:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError(op, text, "pass low <= high")
 
@@ -116,6 +117,9 @@ def uniform_(
     if not input.dtype.is_complex:
         need_floats("uniform_", input)
     check_range("uniform_", low, high)
+    if not high - low <= finfo(input.dtype.real).max:
+        text = f"{input.dtype.real.name} does not hold the width of [{low}, {high})"
+        raise ValueRangeError("uniform_", text, "pass limits that are nearer, or a wider dtype")
     return rewrite(input, "uniform", between(units(input, generator), low, high))
 
 

@@ -243,6 +243,8 @@ def searchsorted(
     [0, 1, 3]
     """
     check_known("searchsorted", "side", side, (None, "left", "right"))
+    if right and side == "left":
+        raise ValueRangeError("searchsorted", "right=True and side='left'", "pass one of them")
     is_right = right or side == "right"
     if sorter is not None:
         ordered = apply(selecting.read_along, "searchsorted", ordered, -1, sorter)

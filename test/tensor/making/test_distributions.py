@@ -178,6 +178,8 @@ def test_mistakes(device: str) -> None:
         lambda: x.geometric_(1.5),
         lambda: x.bernoulli_(1.5),
         lambda: x.random_(5, 5),
+        lambda: x.uniform_(float("nan"), 1.0),
+        lambda: x.uniform_(-3e38, 3e38),
         lambda: x.long().normal_(),
         lambda: leaf.normal_(),
         lambda: picograd.normal(0.0, 1.0),

@@ -70,6 +70,9 @@ def test_facts(device: str) -> None:
 def test_mistakes() -> None:
     for wrong in (
         lambda: picograd.hann_window(-1),
+        lambda: picograd.hann_window(4, dtype="int64"),
+        lambda: Tensor([1.0]).flip(),
+        lambda: picograd.searchsorted(Tensor([1.0]), 1.0, right=True, side="left"),
         lambda: picograd.logspace(0, 1, -1),
         lambda: picograd.range(1, 0),
         lambda: picograd.frombuffer(b"1", dtype="float32"),
