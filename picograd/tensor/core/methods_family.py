@@ -108,12 +108,14 @@ class UntypedStorage:
             return UntypedStorage(self.base.reshape(-1)[at], self.unit)
         return self.tolist()[at]
 
-    def _untyped(self) -> "UntypedStorage":
+    def untyped(self) -> "UntypedStorage":
         """Give the memory in bytes."""
         return UntypedStorage(self.base, 1)
 
+    _untyped = untyped
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.base.detach().numpy()
+        return self.base.detach().reshape(-1).numpy()
 
     def resize_(self, size: int) -> "UntypedStorage":
         """Say that the contents are not needed (0), or are again (the size of before).
