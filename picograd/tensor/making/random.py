@@ -184,11 +184,24 @@ class Generator:
         """Return (seed, offset), for checkpoints."""
         return self.key, self.offset
 
-    def set_state(self, state: tuple[int, int]) -> None:
-        """Continue from a state of `get_state`."""
+    def set_state(self, state: Any) -> None:
+        """Continue from a state of `get_state`, or from the bytes that `get_rng_state` gives."""
         note_refusal("the state of a generator is set in it")
         note_undo(partial(self.put_back, self.key, self.offset))
-        self.key, self.offset = int(state[0]), int(state[1])
+        self.key, self.offset = read_state(state)
+
+
+def read_state(state: Any) -> tuple[int, int]:
+    """Read a seed and an offset; of another generator of PyTorch's the seed, which comes first."""
+    if isinstance(state, (tuple, list)):
+        return int(state[0]), int(state[1])
+    listed = np.asarray(state, np.uint8)
+    if listed.size < 8:
+        text = f"{listed.size} bytes are no state"
+        raise ValueRangeError("set_state", text, "pass what get_rng_state gave")
+    content = listed.tobytes()
+    seed, offset = (int.from_bytes(content[at : at + 8], "little") for at in (0, 8))
+    return seed, offset if listed.size == 16 else 0
 
 
 DEFAULT = default_generator = Generator()

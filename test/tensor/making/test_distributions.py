@@ -148,8 +148,16 @@ def test_the_default_generator(device: str) -> None:
     first = picograd.rand(4, device=device).tolist()
     with picograd.fork_rng():
         picograd.rand(4, device=device)
-    picograd.set_rng_state(state)
+    picograd.set_rng_state(state.clone())
     assert picograd.rand(4, device=device).tolist() == first
+    assert state.dtype is picograd.uint8 and state.device == "cpu" and len(state) == 16
+    generator = Generator(5)
+    generator.set_state(state)  # as bytes, and as its own pair
+    assert generator.get_state() == (9, 0)
+    generator.set_state(picograd.cat([state, state]))  # of a generator of PyTorch's: its seed
+    assert generator.get_state() == (9, 0)
+    with pytest.raises(PicogradError, match="3 bytes are no state"):
+        generator.set_state(state[:3])
     assert picograd.seed() == picograd.initial_seed()
 
 
