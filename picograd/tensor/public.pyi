@@ -1148,8 +1148,8 @@ def less(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def less_equal(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor: ...
 def linspace(
-    start: Scalar | complex,
-    end: Scalar | complex,
+    start: Scalar | builtins.complex,
+    end: Scalar | builtins.complex,
     steps: builtins.int,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,

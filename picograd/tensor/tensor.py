@@ -820,8 +820,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     @composed(method=False)
     @event
     def linspace(
-        start: Scalar | complex,
-        end: Scalar | complex,
+        start: Scalar | builtins.complex,
+        end: Scalar | builtins.complex,
         steps: builtins.int,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,

@@ -393,10 +393,9 @@ def linspace(
     usual, is_complex = default_float(), any(map(has_imaginary, (start, stop)))
     wanted = optional_dtype(dtype) or (usual.complex if is_complex else usual)
     if wanted.is_complex:
-        ends = [complex(start), complex(stop)]
-        parts = [[end.real for end in ends], [end.imag for end in ends]]
-        real, imag = (linspace(*part, size, wanted.real, device) for part in parts)
-        return real.paired(imag)
+        begin, end = complex(start), complex(stop)
+        real = linspace(begin.real, end.real, size, wanted.real, device)
+        return real.paired(linspace(begin.imag, end.imag, size, wanted.real, device))
     place = device_named(device)
     check_size("linspace", (size,), wanted.itemsize)
     first, last = (read_scalar("linspace", value) for value in (start, stop))

@@ -108,17 +108,16 @@ def set_(
     >>> y.set_(x, 1, (2,)).mul_(5).tolist(), x.tolist()
     ([10, 15], [1, 10, 15])
     """
-    if source is None:
-        source = input.new_zeros(0)
     if isinstance(source, UntypedStorage):
         source = source.base.reshape(-1)
-    need_tensor("set_", source)
-    if source.dtype is not input.dtype:
-        text = f"the source is {source.dtype.name} but the tensor is {input.dtype.name}"
+    seen: Any = input.new_zeros(0) if source is None else source
+    need_tensor("set_", seen)
+    if seen.dtype is not input.dtype:
+        text = f"the source is {seen.dtype.name} but the tensor is {input.dtype.name}"
         raise DTypeError("set_", text, "cast it first")
     if size is not None:
         strides = row_major(tuple(size)) if stride is None else stride
-        source = as_strided(source, size, strides, storage_offset)
-    if source is not input:
-        show_memory(input, source)
+        seen = as_strided(seen, size, strides, storage_offset)
+    if seen is not input:
+        show_memory(input, seen)
     return input
