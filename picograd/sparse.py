@@ -36,7 +36,7 @@ def sparse_coo_tensor(
     [[0.0, 3.0], [4.0, 0.0]]
     """
     if values is None:
-        sizes = indices if size is None else size
+        sizes: Any = indices if size is None else size
         return Tensor.zeros(*sizes, dtype=dtype, device=device, requires_grad=requires_grad)
     at = tensor_of(indices, device).long()
     given = tensor_of(values, device)
