@@ -586,9 +586,11 @@ def update(
 
     What is no operand is left to Python, as by operators that make a tensor.
     """
-    if not is_operand(other):
-        return NotImplemented
-    source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
+    source = other
+    if not isinstance(other, (Recorded, *NUMBERS)):
+        if not is_data(other):
+            return NotImplemented
+        source = as_tensor(other, target)
     check_leaf_write(op, target)
     if not more and cells.step_view(target, op, source, renew_views):
         return target
