@@ -97,16 +97,24 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     >>> picograd.sparse.spdiags(Tensor([[1.0, 2.0, 3.0]]), Tensor([1]), (2, 3)).tolist()
     [[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]
     """
-    rows, above = diagonals.reshape(-1, diagonals.shape[-1]), offsets.reshape(-1)
-    if diagonals.ndim > 2 or len(shape) != 2 or len(rows) != len(above):
-        text = f"diagonals {diagonals.shape} at offsets {offsets.shape} of shape {tuple(shape)}"
-        raise ShapeError("sparse.spdiags", text, "pass K rows, K offsets and two sizes")
+    op = "sparse.spdiags"
+    rows = diagonals.reshape(-1, diagonals.shape[-1])
+    above = offsets.reshape(-1)
+    is_matrix = len(shape) == 2
+    if diagonals.ndim > 2 or not is_matrix or len(rows) != len(above):
+        text = f"diagonals {diagonals.shape} at {offsets.shape} in {tuple(shape)}"
+        raise ShapeError(op, text, "pass K rows, K offsets and two sizes")
     if len(above.unique()) < len(above):
-        raise ValueRangeError("sparse.spdiags", "an offset stands twice", "pass each once")
-    column = arange(rows.shape[1], device=rows.device).expand(rows.shape)
-    row = column - above.to(rows.device).unsqueeze(1)
-    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    at = Tensor.stack([row[inside], column[inside]])
+        raise ValueRangeError(op, "an offset stands twice", "pass each once")
+    height, width = shape
+    column = arange(rows.shape[1], device=rows.device)
+    column = column.expand(rows.shape)
+    above = above.to(rows.device)
+    row = column - above.unsqueeze(1)
+    is_left = column < width
+    inside = is_left & (row >= 0) & (row < height)
+    places = row[inside], column[inside]
+    at = Tensor.stack(places)
     return sparse_coo_tensor(at, rows[inside], shape)
 
 
