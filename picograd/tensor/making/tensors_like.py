@@ -13,7 +13,7 @@ import numpy as np
 from picograd.dtype import default_float, to_dtype
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import ValueRangeError
 from picograd.graph.room import check_host
 from picograd.helpers import row_major
 from picograd.target import is_host
@@ -266,7 +266,7 @@ def window(values: Array, more: Any) -> Tensor:
     values = np.ones(1) if len(values) == 1 else values
     wanted = to_dtype(more.pop("dtype", None) or default_float())
     if not wanted.is_float:
-        raise DTypeError("window", f"{wanted.name} is no float dtype", "pass a float dtype")
+        raise ValueRangeError("window", f"{wanted.name} is no float dtype", "pass a float dtype")
     return Recorded.kind.of(values, dtype=wanted, **more)
 
 
