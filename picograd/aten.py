@@ -6,6 +6,7 @@ Also functions of layers with the arguments of PyTorch's operators: `picograd.em
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from picograd.dtype import default_float
 from picograd.engine.tracing import is_tracing
 from picograd.errors import (
     AxisError,
@@ -235,13 +236,13 @@ def grid_sampler(
 
 
 def empty_strided(size: Sequence[int], stride: Sequence[int], **options: Any) -> Tensor:
-    """Make a tensor of zeros; it lies in the row-major order of every tensor.
+    """Make a tensor of zeros that shows memory of its own at these strides.
 
     >>> import picograd
-    >>> picograd.empty_strided((2, 3), (1, 2)).shape
-    (2, 3)
+    >>> picograd.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
     """
-    return Tensor.zeros(*size, **options)
+    return Tensor([0]).new_empty_strided(size, stride, **{"dtype": default_float(), **options})
 
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:

@@ -89,7 +89,7 @@ class GradientError(PicogradError, RuntimeError):
     """A gradient asked for where there is none."""
 
 
-class ExportError(PicogradError, BufferError, RuntimeError):
+class ExportError(PicogradError, BufferError, ValueError, RuntimeError):
     """Memory that cannot be shared with another library."""
 
 

@@ -7,18 +7,18 @@ values of 0 are no entries.
 
 from typing import Any
 
-from picograd.errors import DTypeError, ShapeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.public import arange
 from picograd.tensor.tensor import Tensor
 from picograd.typed import kind_named
 
-__all__ = ["addmm", "mm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm", "sum"]
+__all__ = ["addmm", "mm", "sparse_coo_tensor", "sparse_csr_tensor", "spdiags", "spmm", "sum"]
 
 
 def sparse_coo_tensor(
     indices: Data,
-    values: Data,
+    values: Data | None = None,
     size: Any = None,
     *,
     dtype: DTypeLike | None = None,
@@ -29,11 +29,15 @@ def sparse_coo_tensor(
 ) -> Tensor:
     """Make a dense tensor of values (N, ...) at indices (D, N); those at one place are added up.
 
-    Without sizes they are the largest indices and one. Gradients reach the values.
+    Without sizes they are the largest indices and one. Sizes alone have no entries. Gradients
+    reach the values.
 
     >>> picograd.sparse_coo_tensor([[0, 1], [1, 0]], [3.0, 4.0], (2, 2)).tolist()
     [[0.0, 3.0], [4.0, 0.0]]
     """
+    if values is None:
+        sizes: Any = indices if size is None else size
+        return Tensor.zeros(*sizes, dtype=dtype, device=device, requires_grad=requires_grad)
     at = tensor_of(indices, device).long()
     given = tensor_of(values, device)
     if dtype is not None:
@@ -42,7 +46,7 @@ def sparse_coo_tensor(
         text = f"indices {at.shape} and values {given.shape}"
         raise ShapeError("sparse_coo_tensor", text, "pass (D, N) indices and N values")
     if size is None:
-        ends = at.amax(1) + 1
+        ends = at.amax(1) + 1 if at.shape[1] else at.new_zeros(at.shape[0])
         size = (*ends.tolist(), *given.shape[1:])
     place = device or given.device
     empty = Tensor.zeros(*size, dtype=given.dtype, device=place)
@@ -83,6 +87,35 @@ def sparse_csr_tensor(
     at = Tensor.stack([rows, columns])
     made = sparse_coo_tensor(at, values, size, dtype=dtype, device=device)
     return made.detach().requires_grad_() if requires_grad else made
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """Make a matrix of diagonals (K, L), or one: element j of each stands in column j.
+
+    An offset says how far above the main diagonal one lies; what lies outside is left away.
+
+    >>> picograd.sparse.spdiags(Tensor([[1.0, 2.0, 3.0]]), Tensor([1]), (2, 3)).tolist()
+    [[0.0, 2.0, 0.0], [0.0, 0.0, 3.0]]
+    """
+    op = "sparse.spdiags"
+    rows = diagonals.reshape(-1, diagonals.shape[-1])
+    above = offsets.reshape(-1)
+    is_matrix = len(shape) == 2
+    if diagonals.ndim > 2 or not is_matrix or len(rows) != len(above):
+        text = f"diagonals {diagonals.shape} at {offsets.shape} in {tuple(shape)}"
+        raise ShapeError(op, text, "pass K rows, K offsets and two sizes")
+    if len(above.unique()) < len(above):
+        raise ValueRangeError(op, "an offset stands twice", "pass each once")
+    height, width = shape
+    column = arange(rows.shape[1], device=rows.device)
+    column = column.expand(rows.shape)
+    above = above.to(rows.device)
+    row = column - above.unsqueeze(1)
+    is_left = column < width
+    inside = is_left & (row >= 0) & (row < height)
+    places = row[inside], column[inside]
+    at = Tensor.stack(places)
+    return sparse_coo_tensor(at, rows[inside], shape)
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:

@@ -134,7 +134,10 @@ def test_arguments_stand_in_their_order(name: str) -> None:
         np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-9, 1e-9)
 
 
-def test_strides_are_those_of_rows() -> None:
+def test_strides_are_those_asked_for() -> None:
     found = picograd.empty_strided((2, 3), (1, 2), dtype=picograd.int64)
-    assert found.stride() == (3, 1) and found.dtype is picograd.int64
+    assert found.stride() == (1, 2) and found.dtype is picograd.int64
+    made = found.new_empty_strided((4, 3), (7, 1), dtype=picograd.float32, requires_grad=True)
+    assert made.stride() == (7, 1) and made.requires_grad and made.storage().size() == 24
+    assert picograd.empty_strided((2, 0), (1, 2)).shape == (2, 0)
     assert picograd.empty_permuted((2, 3), (1, 0)).shape == (2, 3)

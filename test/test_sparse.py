@@ -39,6 +39,10 @@ def test_ways_to_make_them() -> None:
         "T.sparse_coo_tensor([[0, 1], [1, 0]], [1, 2])",
         "T.sparse_coo_tensor([[0, 1]], T.ones(2, 3), (2, 3), dtype=T.float64)",
         "T.sparse_csr_tensor([0, 2, 3], [0, 1, 1], [1.0, 2.0, 3.0])",
+        "T.sparse_coo_tensor((2, 3))",
+        "T.sparse_coo_tensor(T.ones(2, 0), T.ones(0, 4))",
+        "T.sparse.spdiags(T.arange(10).view(2, 5), T.tensor([-1, 2]), (4, 4))",
+        "T.sparse.spdiags(T.arange(3), T.tensor(3), (3, 3))",
         "T.eye(2).to_sparse()",
         "T.sparse.addmm(T.ones(2, 1), T.eye(2).to_sparse(), T.ones(2, 1), beta=2.0)",
         "T.sparse.sum(T.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0]), 1)",
@@ -50,6 +54,8 @@ def test_ways_to_make_them() -> None:
 def test_errors() -> None:
     with pytest.raises(ShapeError, match=r"sparse_coo_tensor: indices \(2, 1\) and values"):
         picograd.sparse_coo_tensor([[0], [1]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="an offset stands twice"):
+        picograd.sparse.spdiags(picograd.ones(2, 3), picograd.tensor([1, 1]), (3, 3))
     with pytest.raises(DTypeError, match="reduce='amax'"):
         picograd.sparse.mm(picograd.eye(2), picograd.eye(2), "amax")
     assert picograd.sparse.LongTensor(2, 3).dtype is picograd.int64

@@ -15,8 +15,9 @@ from picograd.engine.backends import get_device, is_usable
 from picograd.errors import DeviceError, OutOfMemoryError
 from picograd.runtime.device import Device
 from picograd.target import is_gpu
-from picograd.tensor.core.annotations import DeviceLike
+from picograd.tensor.core.annotations import DeviceLike, Tensor
 from picograd.tensor.core.inspect import synchronize as wait
+from picograd.tensor.making import distributions
 from picograd.tensor.making.random import default, read_seed
 from picograd.typed import kind_named
 
@@ -246,19 +247,19 @@ def initial_seed() -> int:
     return default().initial_seed()
 
 
-def get_rng_state(device: DeviceLike | None = None) -> tuple[int, int]:
+def get_rng_state(device: DeviceLike | None = None) -> Tensor:
     """Give the state of the default generator."""
-    return default().get_state()
+    return distributions.get_rng_state()
 
 
-def set_rng_state(new_state: tuple[int, int], device: DeviceLike | None = None) -> None:
+def set_rng_state(new_state: Any, device: DeviceLike | None = None) -> None:
     """Continue the default generator from a state."""
     default().set_state(new_state)
 
 
-def get_rng_state_all() -> list[tuple[int, int]]:
+def get_rng_state_all() -> list[Tensor]:
     """Give the states of the generators: there is one."""
-    return [default().get_state()]
+    return [get_rng_state()]
 
 
 def set_rng_state_all(new_states: Any) -> None:

@@ -182,6 +182,8 @@ def permutation(swaps: Array, rows: int) -> Array:
 def order_of(swaps: Array, rows: int) -> Array:
     """Find where rows (count, rows) come from that are swapped one pair after the other."""
     flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64) - 1
+    if not ((flat >= 0) & (flat < rows)).all():
+        raise np.linalg.LinAlgError(f"a pivot is not in 1..{rows}")
     if len(flat) == 1:
         listed = list(range(rows))
         for step, other in enumerate(flat[0].tolist()):

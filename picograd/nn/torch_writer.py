@@ -126,18 +126,31 @@ def with_own_numbers(value: Any, seen: set[int]) -> Any:
     return found if any(found[key] is not each for key, each in value.items()) else value
 
 
-def write_torch(obj: Any, file: IO[bytes]) -> None:
+SEEKING = (io.BytesIO, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+
+
+class Stream:
+    """This class is a file that is written from front to back, as one that compresses must be."""
+
+    def __init__(self, file: Any) -> None:
+        self.write: Any = file.write
+        self.flush: Any = getattr(file, "flush", lambda: None)
+
+
+def write_torch(obj: Any, file: Any) -> None:
     """Write an object to an open file as torch.save does. PicklingError where Python cannot."""
     content = io.BytesIO()
     pickler = Pickler(content)
     pickler.dump(with_own_numbers(obj, set()))
-    with zipfile.ZipFile(file, "w") as archive:
+    can_seek = isinstance(getattr(file, "file", file), SEEKING)  # temporary files have one within
+    target: Any = file if can_seek else Stream(file)
+    with zipfile.ZipFile(target, "w") as archive:
         archive.writestr(f"{FOLDER}/data.pkl", content.getvalue())
         archive.writestr(f"{FOLDER}/byteorder", sys.byteorder)
         for storage in pickler.storages.values():
             record = zipfile.ZipInfo(f"{FOLDER}/data/{storage.key}")
-            with archive.open(record, "w", force_zip64=True) as target:
-                target.write(raw_bytes(storage.tensor))
+            with archive.open(record, "w", force_zip64=True) as opened:
+                opened.write(raw_bytes(storage.tensor))
         archive.writestr(f"{FOLDER}/version", "3\n")
 
 

@@ -13,6 +13,7 @@ from picograd.tensor.core.annotations import (
     Tensor,
     TensorLike,
 )
+from picograd.tensor.core.methods_family import UntypedStorage
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.linalg.decompositions import QR, Slogdet
 from picograd.tensor.linalg.reflectors import Reflected
@@ -315,7 +316,7 @@ class Methods(Recorded):
     def cov(
         self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
     ) -> Tensor: ...
-    def cross(self, other: Tensor, dim: int | None = -1, *, axis: int | None = ...) -> Tensor: ...
+    def cross(self, other: Tensor, dim: int | None = None, *, axis: int | None = ...) -> Tensor: ...
     def cross_entropy(
         self,
         target: Tensor,
@@ -809,6 +810,15 @@ class Methods(Recorded):
         device: DeviceLike | None = None,
         **more: Any,
     ) -> Tensor: ...
+    def new_empty_strided(
+        self,
+        size: Sequence[int],
+        stride: Sequence[int],
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool = False,
+        **more: Any,
+    ) -> Tensor: ...
     def new_full(
         self,
         size: Sizes,
@@ -931,7 +941,7 @@ class Methods(Recorded):
         self, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> Tensor: ...
     def random_(
-        self, low: int | None = None, high: int | None = None, *, generator: Generator | None = None
+        self, low: int | None = None, high: int | None = ..., *, generator: Generator | None = None
     ) -> Tensor: ...
     def ravel(self) -> Tensor: ...
     def rearrange(self, formula: str, **sizes: int) -> Tensor: ...
@@ -1052,7 +1062,7 @@ class Methods(Recorded):
     def selu(self, inplace: bool = False) -> Tensor: ...
     def set_(
         self,
-        source: Tensor | None = None,
+        source: Tensor | UntypedStorage | None = None,
         storage_offset: int = 0,
         size: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,

@@ -433,8 +433,12 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [1, 2]
         >>> Tensor([1.0, 2.5]).type()
         'torch.FloatTensor'
+        >>> Tensor([1, 2]).type(Tensor).dtype  # the usual one
+        picograd.float32
         """
-        return kind_name(self.dtype, is_gpu(self.device)) if dtype is None else self.cast(dtype)
+        if dtype is None:
+            return kind_name(self.dtype, is_gpu(self.device))
+        return self.cast(default_float() if dtype is Tensor else dtype)
 
     def bitcast(self, dtype: DTypeLike) -> "Tensor":
         """Read the same bits as another dtype; see `view`.
@@ -823,14 +827,14 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     @composed(method=False)
     @event
     def linspace(
-        start: Scalar,
-        end: Scalar,
+        start: Scalar | builtins.complex,
+        end: Scalar | builtins.complex,
         steps: builtins.int,
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
         **more: Any,
     ) -> "Tensor":
-        """Space numbers evenly, both ends included.
+        """Space numbers evenly, both ends included; complex ones along a line.
 
         >>> Tensor.linspace(0, 1, 5).tolist()
         [0.0, 0.25, 0.5, 0.75, 1.0]

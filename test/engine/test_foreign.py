@@ -267,6 +267,10 @@ def test_frombuffer_shares_what_may_be_written() -> None:
     fixed = picograd.frombuffer(bytes(memory), dtype=picograd.float32, offset=4, count=1)
     fixed += 1
     assert fixed.tolist() == [4.0] and np.frombuffer(memory, np.float32).tolist() == [6.0, 3.0]
+    assert picograd.frombuffer(memory, dtype=picograd.float32, requires_grad=True).requires_grad
+    for wrong in ({"count": 0}, {"offset": 8}, {"offset": -1}, {"offset": 3}, {"count": 9}):
+        with pytest.raises(ValueError, match="frombuffer"):
+            picograd.frombuffer(memory, dtype=picograd.float32, **wrong)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

@@ -1,7 +1,10 @@
 """`picograd.save` writes what PyTorch reads, and `picograd.load` what PyTorch wrote."""
 
+import gzip
 import io
+import lzma
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,3 +133,15 @@ def test_tied_weights_are_written_once() -> None:
     first, second = found["0.weight"], found["1.weight"]
     first.zero_()
     assert first is not second and not second.any()
+
+
+@pytest.mark.parametrize("compressing", [gzip, lzma])
+def test_files_that_compress_are_written_from_front_to_back(compressing: Any) -> None:
+    """They cannot go back: it was an OSError."""
+    held = io.BytesIO()
+    with compressing.open(held, "wb") as file:
+        picograd.save({"x": Tensor([1.0, 2.0])}, file)
+    content = io.BytesIO(compressing.decompress(held.getvalue()))
+    assert picograd.load(content)["x"].tolist() == [1.0, 2.0]
+    content.seek(0)
+    assert torch.load(content)["x"].tolist() == [1.0, 2.0]

@@ -1,8 +1,8 @@
 """How calls reach a definition on nodes: arguments by name are put in place, tensors become nodes.
 
-`axis` is another name of `dim`, `keepdims` of `keepdim`, and the first parameter of a function of
-`picograd` may be called `input`; such functions, and methods with options, take `out`, too. Errors
-of Python's own become picograd's (`picograd/tensor/core/guard.py`).
+NumPy's names of arguments are other names of ours (`OTHER`, `NUMPY`), and the first parameter of a
+function of `picograd` may be called `input`; such functions, and methods with options, take `out`.
+Errors of Python's own become picograd's (`picograd/tensor/core/guard.py`).
 """
 
 import inspect
@@ -35,6 +35,8 @@ from picograd.tensor.core.recording import (
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.spelling import (
     IDLE,
+    NUMPY,
+    OTHER,
     RENAMED,
     parameter_names,
     spelled,
@@ -43,7 +45,6 @@ from picograd.tensor.core.spelling import (
 )
 from picograd.tensor.core.subclasses import Public, ask, kinds_at
 
-OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
 WORDS = {  # what a definition on nodes sees -> what users pass
     Node: Tensor,
@@ -90,7 +91,8 @@ def writing_over(function: Any, row: Function) -> Any:
             *given, inplace = args
             args = tuple(given)
         result = function(*args, **options)
-        return maybe_in_place(row.name, args[0] if args else options["input"], result, inplace)
+        given = args[0] if args else next(iter(options.values()))
+        return maybe_in_place(row.name, given, result, inplace)
 
     shown = inspect.signature(function)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -175,7 +177,8 @@ class Spelling:
         self.known: dict[tuple[Any, ...], list[int | None]] = {}  # places by kind of call
         self.places = {name: place for place, name in enumerate(self.names)}
         also = RENAMED.get(row.name, {})
-        for other, name in {**OTHER, **dict(row.also), **also, first: "input"}.items():
+        others = {**OTHER, **dict(row.also), **also, first: "input", **(NUMPY if first else {})}
+        for other, name in others.items():
             name = self.names[0] if name == "input" else name
             if name in self.places:
                 self.places.setdefault(other, self.places[name])

@@ -269,9 +269,14 @@ def whole_of(shape: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(0, size, 1) for size in shape]
 
 
+def is_capsule(value: Any) -> bool:
+    """Tell whether a value is memory handed over by DLPack, of either version."""
+    return dlpack.is_capsule(value, dlpack.OLD) or dlpack.is_capsule(value, dlpack.NEW)
+
+
 def capsule_of(source: Any) -> Any:
     """Ask an object for its capsule, ready for our stream; ExportError if it refuses."""
-    if dlpack.is_capsule(source, dlpack.OLD) or dlpack.is_capsule(source, dlpack.NEW):
+    if is_capsule(source):
         return source
     ask = getattr(source, "__dlpack__", None)
     where = getattr(source, "__dlpack_device__", None)

@@ -108,12 +108,14 @@ class UntypedStorage:
             return UntypedStorage(self.base.reshape(-1)[at], self.unit)
         return self.tolist()[at]
 
-    def _untyped(self) -> "UntypedStorage":
+    def untyped(self) -> "UntypedStorage":
         """Give the memory in bytes."""
         return UntypedStorage(self.base, 1)
 
+    _untyped = untyped
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return self.base.detach().numpy()
+        return self.base.detach().reshape(-1).numpy()
 
     def resize_(self, size: int) -> "UntypedStorage":
         """Say that the contents are not needed (0), or are again (the size of before).
@@ -293,6 +295,16 @@ class FamilyMethods(Recorded):
         """
         start = self.untyped_storage().data_ptr()
         return start + (aliasing.offset_of(self) or 0) * self.element_size()
+
+    def is_set_to(self: Any, tensor: Any) -> bool:
+        """Tell whether it shows the same memory as another tensor, element for element.
+
+        >>> x = Tensor([1.0, 2.0])
+        >>> x[:].is_set_to(x), x[1:].is_set_to(x)
+        (True, False)
+        """
+        looks = [(each.shape, each.stride(), each.storage_offset()) for each in (self, tensor)]
+        return root_of(self) is root_of(tensor) and looks[0] == looks[1]
 
     def untyped_storage(self: Any) -> "UntypedStorage":
         """Describe the memory it shows: its address and size; views share their base's.

@@ -130,8 +130,11 @@ class ProtocolMethods(Recorded):
             text = "only tensors that the user made can be copied deeply, not computed ones"
             raise GradientError("deepcopy", text, "copy .detach() instead")
         result = copying.deep(self, memo)
-        if self.grad is not None:
-            result.grad = copying.copied(self.grad, True)
+        grad = self.grad
+        if grad is not None:  # it may be among what is copied, too
+            if id(grad) not in memo:
+                memo[id(grad)] = copying.copied(grad, True)
+            result.grad = memo[id(grad)]
         return result  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:

@@ -547,6 +547,19 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     return Recorded.kind.of(value, device=like.device)
 
 
+def is_data(value: Any) -> bool:
+    """Tell whether a value is an array, or a list or tuple without operators of its own."""
+    if not isinstance(value, (list, tuple)):
+        return hasattr(value, "__array__")
+    repeat: Any = type(value).__rmul__
+    return repeat in (list.__rmul__, tuple.__rmul__) and not hasattr(value, "__radd__")
+
+
+def is_operand(value: Any) -> bool:
+    """Tell whether an operator takes a value; others are left to Python."""
+    return isinstance(value, (Recorded, *NUMBERS)) or is_data(value)
+
+
 def check_write(op: str, target: "Recorded", node: Node) -> None:
     """Raise unless a value has exactly the target's shape, dtype and device."""
     if node.shape != target.shape:
@@ -569,8 +582,15 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
 def update(
     target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
 ) -> Any:
-    """Record `target op= other`: the shape and dtype of the target stay."""
-    source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
+    """Record `target op= other`: the shape and dtype of the target stay.
+
+    What is no operand is left to Python, as by operators that make a tensor.
+    """
+    source = other
+    if not isinstance(other, (Recorded, *NUMBERS)):
+        if not is_data(other):
+            return NotImplemented
+        source = as_tensor(other, target)
     check_leaf_write(op, target)
     if not more and cells.step_view(target, op, source, renew_views):
         return target

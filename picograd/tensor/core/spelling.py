@@ -63,6 +63,10 @@ SIZED = ("zeros", "ones", "empty", "rand", "randn", "expand", "broadcast_to")
 SPREAD = {**dict.fromkeys(SIZED, "size"), "tile": "dims", "repeat": "repeats"}
 WIDENED = ("nansum", "nanmean", "norm", "matrix_norm")  # `dtype=` converts the input first
 
+# NumPy's names of arguments: everywhere, and of functions, as PyTorch takes them
+OTHER = {"axis": "dim", "keepdims": "keepdim"}
+NUMPY = {"x2": "other", **dict.fromkeys(("x", "a", "x1"), "input")}
+
 Options = dict[str, Any]
 
 
@@ -76,9 +80,9 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
     renames = {t: o for t, o in known.items() if o in taken and t not in parameters}
     if not is_method and "input" not in parameters and "input" not in renames:
         renames["input"] = first
-    for numpy_name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-        if ours in parameters and numpy_name not in parameters:
-            renames[numpy_name] = ours
+    for numpy_name, ours in {**OTHER, **({} if is_method else NUMPY)}.items():
+        if ours in taken and numpy_name not in taken:
+            renames.setdefault(numpy_name, ours)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -213,7 +217,10 @@ def write_one(op: str, result: Any, out: Any) -> Any:
         write(out, node, False)
         return out
     if out._node.size:
-        text = f"{op}: out of shape {out.shape} is resized to {node.shape}"
+        text = (
+            "An output with one or more elements was resized"  # PyTorch's words: filters know them
+        )
+        text = f"{op}: {text} from {out.shape} to {node.shape}"
         warnings.warn(text, stacklevel=4)
     out.node = build.detach(node)
     return out

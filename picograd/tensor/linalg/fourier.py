@@ -135,7 +135,7 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
 def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:
     """Pair the axes to transform with their sizes; without `dim` the last ones, or all."""
     need_tensor("fft", x)
-    rank = x.ndim
+    rank, s = x.ndim, (s,) if isinstance(s, int) else s
     if dim is None:
         dim = range(rank - len(s), rank) if s is not None else range(rank)
     axes = [as_axis(axis, rank, "fft") for axis in ((dim,) if isinstance(dim, int) else dim)]
@@ -155,7 +155,10 @@ def last_apart(x: Tensor, s: Any, dim: Any) -> Any:
 
 
 def fftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform complex numbers along several axes.
 
@@ -168,7 +171,10 @@ def fftn(
 
 
 def ifftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform complex numbers back along several axes.
 
@@ -181,7 +187,10 @@ def ifftn(
 
 
 def rfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform a real tensor along several axes; the last of them is halved.
 
@@ -196,7 +205,10 @@ def rfftn(
 
 
 def irfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
@@ -210,7 +222,7 @@ def irfftn(
 
 
 def fft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers along two axes.
 
@@ -221,7 +233,7 @@ def fft2(
 
 
 def ifft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers back along two axes.
 
@@ -232,7 +244,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a real tensor along two axes; the last of them is halved.
 
@@ -243,7 +255,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
 
@@ -274,7 +286,10 @@ def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 def hfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along several axes.
 
@@ -286,7 +301,10 @@ def hfftn(
 
 
 def ihfftn(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
+    x: Tensor,
+    s: int | Sequence[int] | None = None,
+    dim: Sizes | None = None,
+    norm: str | None = None,
 ) -> Tensor:
     """Transform real frequencies of several axes back: a Hermitian signal, its last axis halved.
 
@@ -298,7 +316,7 @@ def ihfftn(
 
 
 def hfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along two axes.
 
@@ -309,7 +327,7 @@ def hfft2(
 
 
 def ihfft2(
-    x: Tensor, s: Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform real frequencies of two axes back: a Hermitian signal, its last axis halved.
 

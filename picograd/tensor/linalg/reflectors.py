@@ -61,6 +61,9 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """
     need_factored("householder_product", input, tau)
     rows, columns = input.shape[-2:]
+    if rows < columns:
+        text = f"{columns} columns of {rows} elements"
+        raise ShapeError("householder_product", text, "pass at least as many rows as columns")
     eye = Recorded.kind.eye(rows, columns, dtype=input.dtype, device=input.device)
     return reflected("householder_product", input, tau, eye, False)
 

@@ -318,10 +318,10 @@ def lstsq(
 def matrix_rank(
     A: Tensor,
     tol: float | Tensor | None = None,
+    hermitian: bool = False,
     *,
     atol: float | Tensor | None = None,
     rtol: float | Tensor | None = None,
-    hermitian: bool = False,
 ) -> Tensor:
     """Count the singular values above max(atol, rtol * the largest), in int64.
 

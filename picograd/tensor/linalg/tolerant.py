@@ -7,6 +7,7 @@ import numpy as np
 
 from picograd.dtype import int32
 from picograd.errors import LinAlgError
+from picograd.graph.host_lu import lu
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.recording import Recorded
 
@@ -75,7 +76,7 @@ def begun(matrices: Array, orders: Array) -> Array:
 
 
 def failures(matrices: Array, is_cholesky: bool) -> Array:
-    """Find the first leading minor of each matrix that is not positive, or is singular."""
+    """Find the first leading minor of each matrix that is not positive, or the first pivot 0."""
     found = np.zeros(matrices.shape[:-2], np.int32)
     for place in np.ndindex(found.shape):
         matrix = matrices[place].astype(np.result_type(matrices, np.float64))
@@ -84,11 +85,10 @@ def failures(matrices: Array, is_cholesky: bool) -> Array:
 
 
 def first_minor(matrix: Array, is_cholesky: bool) -> int:
-    """Find the order of the first minor that fails, 0 if none does."""
+    """Find the order of the first minor, or pivot, that fails; 0 if none does."""
     if not is_cholesky:
-        size = len(matrix)
-        rank = int(np.linalg.matrix_rank(matrix))
-        return rank + 1 if rank < size else 0
+        pivots = np.diagonal(lu(matrix)[0])
+        return int(np.argmin(np.abs(pivots))) + 1 if not pivots.all() else 0
     for order in range(1, len(matrix) + 1):
         try:
             factor = np.linalg.cholesky(matrix[:order, :order])

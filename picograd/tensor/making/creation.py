@@ -44,6 +44,7 @@ from picograd.tensor.core.sizes import Size
 from picograd.traced_number import TracedNumber, derived, plain
 
 SUPPORTED = "biufc"  # NumPy kinds: bool, signed, unsigned, float, complex
+DEEPEST = 64  # nested lists: NumPy has no more axes
 
 
 def device_named(device: DeviceLike | None) -> str:
@@ -168,7 +169,9 @@ def as_array(data: Any, dtype: DType | None = None) -> "np.ndarray[Any, Any]":
         return np.asarray(data)
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)
-    if isinstance(data, (bytes, bytearray, memoryview)):
+    if isinstance(data, memoryview):
+        return np.asarray(data)
+    if isinstance(data, (bytes, bytearray)):
         return np.frombuffer(data, np.uint8)
     if hasattr(data, "__iter__") and not isinstance(data, dict):
         return list_array(list(data), dtype)
@@ -183,6 +186,8 @@ def number_array(value: Scalar | complex, dtype: DType | None) -> "np.ndarray[An
     if isinstance(value, int):
         if dtype is not None and dtype.is_integer:
             return np.asarray(fitting_integer("Tensor", value, dtype), dtype.numpy)
+        if dtype is not None and dtype.is_differentiable:
+            return np.asarray(converted(float, value))
         if not -(1 << 63) <= value < 1 << 63:
             raise DTypeError("Tensor", f"{value} does not fit int64", "pass a float")
         return np.asarray(value, np.int64)
@@ -193,13 +198,17 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     """Make an array of nested lists; ragged lists are an error that says where."""
     if not len(data):
         return np.zeros(0, np.float32)
-    leaf = data
+    leaf, depth = data, 0
     while isinstance(leaf, (list, tuple, range)) and len(leaf):
-        leaf = leaf[0]
+        leaf, depth = leaf[0], depth + 1
+        if depth > DEEPEST:
+            raise DTypeError("Tensor", "a list holds itself, or too many lists", "pass numbers")
     try:
         array = array_of(data)
         if dtype is uint64 and array.dtype.kind == "f" and type(leaf) is int:
             array = np.asarray(data, np.uint64)  # some beyond int64: NumPy made floats of them
+    except RecursionError:
+        raise DTypeError("Tensor", "a list holds itself", "pass nested lists") from None
     except (ValueError, OverflowError) as error:
         check_rectangle(data, "data")
         raise ValueRangeError("Tensor", str(error).strip("."), "pass numbers of one kind") from None
@@ -208,6 +217,8 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
         return array.astype(np.float32) if array.size == 0 and leaf is not array else array
     check_rectangle(data, "data")
     odd = odd_element(data)
+    if isinstance(odd, int) and (has_fraction(data) if dtype is None else dtype.is_differentiable):
+        return np.asarray(data, np.float64)
     text = f"cannot make a tensor of elements like {odd!r}"
     if isinstance(odd, int):
         text = f"{odd} does not fit int64"
@@ -249,6 +260,12 @@ def odd_element(data: Any) -> Any:
             if not isinstance(each, int) or not -(1 << 63) <= each < 1 << 64:
                 return each
     return None
+
+
+def has_fraction(data: Any) -> bool:
+    """Tell whether nested lists have a float, beside which whole numbers are floats, too."""
+    return any(has_fraction(each) if isinstance(each, (list, tuple)) else type(each) is float
+               for each in data)  # fmt: skip
 
 
 def has_tensors(data: Any) -> bool:
@@ -357,18 +374,35 @@ def needs_double(*numbers: Scalar) -> bool:
     return any(float(np.float32(value)) != value for value in numbers)
 
 
+def has_imaginary(value: Any) -> bool:
+    """Tell whether an end of a progression is complex: a number, or a tensor of one."""
+    is_number = isinstance(value, (complex, np.complexfloating))
+    return is_number or getattr(getattr(value, "dtype", None), "is_complex", False)
+
+
 def linspace(
-    start: Scalar, stop: Scalar, count: int, dtype: DTypeLike | None, device: DeviceLike | None
+    start: Scalar | complex,
+    stop: Scalar | complex,
+    count: int,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
 ) -> Node:
     """Space `count` numbers evenly from `start` to `stop`, both included.
 
     Each half counts from its own end, as in PyTorch, so that both ends are exact; integers are
-    computed in float64 and truncated.
+    computed in float64 and truncated, floats of 16 bits in float32 and rounded. Complex numbers
+    lie on a line.
     """
     size = operator.index(count)
     if size < 0:
         raise ValueRangeError("linspace", f"{size} numbers are not possible", "use at least 0")
-    wanted, place = optional_dtype(dtype) or default_float(), device_named(device)
+    usual, is_complex = default_float(), any(map(has_imaginary, (start, stop)))
+    wanted = optional_dtype(dtype) or (usual.complex if is_complex else usual)
+    if wanted.is_complex:
+        begin, end = complex(start), complex(stop)
+        real = linspace(begin.real, end.real, size, wanted.real, device)
+        return real.paired(linspace(begin.imag, end.imag, size, wanted.real, device))
+    place = device_named(device)
     check_size("linspace", (size,), wanted.itemsize)
     first, last = (read_scalar("linspace", value) for value in (start, stop))
     if wanted.is_integer:
@@ -377,7 +411,7 @@ def linspace(
     step = (float(last) - float(first)) / max(size - 1, 1)
     number = Node("iota", (), 0, (size,), int64, place)
     is_exact = wanted.is_float and not needs_double(first, last, step)
-    position = number.cast(wanted if is_exact else float64)
+    position = number.cast(promote(wanted, float32) if is_exact else float64)
     step, first, last = fill_of(step), fill_of(float(first)), fill_of(float(last))
     up = position * step + first
     down = last - (float(size - 1) - position) * step

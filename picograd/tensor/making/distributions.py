@@ -26,8 +26,9 @@ from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
 from picograd.tensor.core.demands import answer
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
-from picograd.tensor.core.operands import as_shape, optional_dtype, read_scalar
+from picograd.tensor.core.operands import UNSET, as_shape, optional_dtype, read_scalar
 from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
+from picograd.tensor.core.type_info import finfo
 from picograd.tensor.making import inverse_sampling, random
 from picograd.tensor.making.random import Generator
 
@@ -89,7 +90,7 @@ def between(unit: Tensor, low: float, high: float) -> Tensor:
 def check_range(op: str, low: Scalar, high: Scalar) -> None:
     """Raise for an interval that is no numbers, or empty."""
     numbers = [read_scalar(op, value) for value in (low, high)]
-    if numbers[0] > numbers[1]:
+    if not numbers[0] <= numbers[1]:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError(op, text, "pass low <= high")
 
@@ -116,6 +117,9 @@ def uniform_(
     if not input.dtype.is_complex:
         need_floats("uniform_", input)
     check_range("uniform_", low, high)
+    if not high - low <= finfo(input.dtype.real).max:
+        text = f"{input.dtype.real.name} does not hold the width of [{low}, {high})"
+        raise ValueRangeError("uniform_", text, "pass limits that are nearer, or a wider dtype")
     return rewrite(input, "uniform", between(units(input, generator), low, high))
 
 
@@ -237,18 +241,19 @@ def bernoulli_(
 def random_(
     input: Tensor,
     low: int | None = None,
-    high: int | None = None,
+    high: int | None = UNSET,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
     """Overwrite with whole numbers from [low, high), in place; `random_(high)` from [0, high).
 
-    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly.
+    Without limits, all numbers >= 0 that an integer dtype holds, or that a float holds exactly;
+    `random_(low, None)` ends there, too.
 
     >>> picograd.zeros(3).random_(5, 6).tolist()
     [5.0, 5.0, 5.0]
     """
-    if low is not None and high is None:
+    if high is UNSET:
         low, high = 0, low
     if high is None:
         high = top_of(input.dtype)
@@ -266,7 +271,7 @@ def top_of(dtype: DType) -> int:
         return 1 << digits[dtype.name]
     if dtype.kind == "bool":
         return 2
-    return 1 << min(dtype.bits - (dtype.kind == "int"), 62)
+    return 1 << dtype.bits - (dtype.kind == "int")
 
 
 # out of place
@@ -557,18 +562,19 @@ def initial_seed() -> int:
 
 
 @composed(method=False)
-def get_rng_state() -> tuple[int, int]:
-    """Return the state of the default generator, for `set_rng_state`.
+def get_rng_state() -> Tensor:
+    """Return the state of the default generator, for `set_rng_state`: 16 bytes, on the CPU.
 
     >>> generator = picograd.manual_seed(7)
-    >>> picograd.get_rng_state()
-    (7, 0)
+    >>> picograd.get_rng_state().view(picograd.int64).tolist()  # the seed, and what was drawn
+    [7, 0]
     """
-    return random.default().get_state()
+    state = np.array(random.default().get_state(), np.uint64)
+    return Recorded.kind.of(state.view(np.uint8), device="cpu")
 
 
 @composed(method=False)
-def set_rng_state(new_state: tuple[int, int]) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Continue the default generator from a state.
 
     >>> state = picograd.get_rng_state()

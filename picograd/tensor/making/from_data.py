@@ -1,9 +1,11 @@
 """Making tensors of what is at hand, without a copy where that is possible."""
 
+from array import array as arrays
 from typing import Any
 
 import numpy as np
 
+from picograd.dtype import DType
 from picograd.errors import ExportError
 from picograd.graph import build
 from picograd.target import is_host
@@ -12,7 +14,7 @@ from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import optional_dtype
 from picograd.tensor.core.recording import Recorded, made
-from picograd.tensor.making import creation
+from picograd.tensor.making import creation, tensors_like
 
 
 def tensor(
@@ -45,8 +47,9 @@ def asarray(
     """Make a tensor of an array, tensor, number or nested list, sharing memory where possible.
 
     A tensor of the wanted dtype and device is returned as it is. NumPy arrays and arrays of other
-    libraries (DLPack) share their memory unless the dtype or device differs. `copy=True` always
-    copies; `copy=False` makes a copy an ExportError.
+    libraries (DLPack) share their memory unless the dtype or device differs; so do buffers, whose
+    bytes are read as the dtype. `copy=True` always copies; `copy=False` makes a copy an
+    ExportError.
 
     >>> array = numpy.zeros(2)
     >>> tensor = picograd.asarray(array, device="cpu")
@@ -56,12 +59,13 @@ def asarray(
     """
     wanted = optional_dtype(dtype)
     place = None if device is None else creation.device_named(device)
-    result = shared(obj, place)
+    result = shared(obj, place, wanted)
     if result is None:
         if copy is False:
             text = f"a {type(obj).__name__} must be copied to become a tensor"
             raise ExportError("asarray", text, "leave out copy=False")
-        result = Recorded.kind.of(obj, wanted, place)
+        is_narrowed = isinstance(obj, np.ndarray) and obj.dtype.kind == "c"
+        result = Recorded.kind.of(obj, None if is_narrowed else wanted, place)
     elif copy and isinstance(obj, Recorded):
         result = Recorded.kind.clone(obj)  # with its gradients
     elif copy:
@@ -77,12 +81,14 @@ def asarray(
     return moved
 
 
-def shared(obj: Any, device: str | None) -> Any:
+def shared(obj: Any, device: str | None, dtype: DType | None) -> Any:
     """Make a tensor that shares memory with `obj`; None where that is impossible."""
     if isinstance(obj, Recorded):
         return obj
-    if exchange.is_exporter(obj):
+    if exchange.is_exporter(obj) or exchange.is_capsule(obj):
         return made(exchange.imported(obj))
+    if dtype and isinstance(obj, (bytearray, memoryview, arrays)) and len(obj):
+        return tensors_like.frombuffer(obj, dtype=dtype)
     if isinstance(obj, np.ndarray) and is_host(device or creation.device_named(None)):
         is_known = obj.dtype.kind in creation.SUPPORTED and obj.dtype.isnative
         return made(exchange.imported(obj)) if is_known and obj.dtype.itemsize <= 8 else None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import RuntimeScalar
-from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
+from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64, uint64
 from picograd.engine import pending
 from picograd.engine.tracing import note_draw, note_refusal, note_undo
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
@@ -184,12 +184,25 @@ class Generator:
         """Return (seed, offset), for checkpoints."""
         return self.key, self.offset
 
-    def set_state(self, state: tuple[int, int]) -> "Generator":
-        """Continue from a state of `get_state`, and return this generator."""
+    def set_state(self, state: Any) -> "Generator":
+        """Continue from a state of `get_state`, or bytes of `get_rng_state`; gives itself."""
         note_refusal("the state of a generator is set in it")
         note_undo(partial(self.put_back, self.key, self.offset))
-        self.key, self.offset = int(state[0]), int(state[1])
+        self.key, self.offset = read_state(state)
         return self
+
+
+def read_state(state: Any) -> tuple[int, int]:
+    """Read a seed and an offset; of another generator of PyTorch's the seed, which comes first."""
+    if isinstance(state, (tuple, list)):
+        return int(state[0]), int(state[1])
+    listed = np.asarray(state, np.uint8)
+    if listed.size < 8:
+        text = f"{listed.size} bytes are no state"
+        raise ValueRangeError("set_state", text, "pass what get_rng_state gave")
+    content = listed.tobytes()
+    seed, offset = (int.from_bytes(content[at : at + 8], "little") for at in (0, 8))
+    return seed, offset if listed.size == 16 else 0
 
 
 DEFAULT = default_generator = Generator()
@@ -270,7 +283,7 @@ def gaussian(first: tuple[Node, ...], second: tuple[Node, ...], dtype: DType) ->
 def integers(
     low: int, high: int, shape: Shape, dtype: DType, device: str, generator: Generator | None
 ) -> Node:
-    """Draw whole numbers from [low, high): the bits scaled by the span, biased by < 2 ** -32."""
+    """Draw whole numbers from [low, high): the bits scaled by the span, biased by < 2 ** -31."""
     if high <= low:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError("randint", text, "pass low < high")
@@ -279,13 +292,14 @@ def integers(
     if not dtype.is_differentiable and not least <= low < high <= most + 1:
         text = f"the range [{low}, {high}) does not fit {dtype.name}"
         raise ValueRangeError("randint", text, "pass a dtype that holds it, such as int64")
-    span = high - low
+    span, first = high - low, given(signed(low % (1 << 64)))
     bits = random_bits(shape, device, generator).cast(int64)
     if span <= 1 << 31:
-        return ((bits * given(span)).binary("shift_right", 32) + given(low)).cast(dtype)
-    more = random_bits(shape, device, generator).cast(int64).binary("shift_right", 1)
-    wide = more.binary("shift_left", 32).binary("bitwise_or", bits)
-    return (wide.binary("mod", span) + given(low)).cast(dtype)
+        return ((bits * given(span)).binary("shift_right", 32) + first).cast(dtype)
+    more = random_bits(shape, device, generator).cast(uint64)
+    wide = more.binary("shift_left", 32).binary("bitwise_or", bits.cast(uint64))
+    rest = wide if span >> 64 else wide.binary("mod", span)
+    return (rest.cast(int64) + first).cast(dtype)
 
 
 def permutation(count: int, dtype: DType, device: str, generator: Generator | None) -> Node:

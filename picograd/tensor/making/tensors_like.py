@@ -40,8 +40,17 @@ def scalar_tensor(
 
 
 @composed(method=False)
-def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset: int = 0) -> Tensor:
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike | None,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
     """Make a tensor of the bytes of an object, on the CPU; it shares memory that may be written.
+
+    Raises ValueRangeError where `count` elements behind `offset` bytes are none, or not there.
 
     >>> picograd.frombuffer(b"\\x01\\x02", dtype=picograd.uint8).tolist()
     [1, 2]
@@ -51,10 +60,14 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset:
         array = np.frombuffer(buffer, wanted.storage, count, offset)
     except (ValueError, TypeError) as error:
         raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
+    if not array.size:
+        raise ValueRangeError("frombuffer", "there is no element", "check count and offset")
     if array.flags.writeable:
-        return made_leaf(share(node_over_numpy(array, wanted)))
-    made = Recorded.kind.of(array.copy())
-    return made if made.dtype is wanted else made.bitcast(wanted)
+        made = made_leaf(share(node_over_numpy(array, wanted)))
+    else:
+        made = Recorded.kind.of(array.copy())
+        made = made if made.dtype is wanted else made.bitcast(wanted)
+    return made.requires_grad_() if requires_grad else made
 
 
 def new_shape(size: tuple[Any, ...], more: dict[str, Any]) -> Any:
@@ -251,7 +264,10 @@ def bessel(op: str, length: Any, is_periodic: bool, beta: float) -> Array:
 def window(values: Array, more: Any) -> Tensor:
     """Make the tensor; one point is 1."""
     values = np.ones(1) if len(values) == 1 else values
-    return Recorded.kind.of(values, **{**more, "dtype": more.get("dtype") or default_float()})
+    wanted = to_dtype(more.pop("dtype", None) or default_float())
+    if not wanted.is_float:
+        raise ValueRangeError("window", f"{wanted.name} is no float dtype", "pass a float dtype")
+    return Recorded.kind.of(values, dtype=wanted, **more)
 
 
 @composed(method=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bool_, complex64, float32, int64, uint8
+from picograd.dtype import DType, bool_, complex64, float32, int64, promote, uint8
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device, custom
@@ -349,6 +349,8 @@ def clamp(node: Node, min: Operand | None = None, max: Operand | None = None) ->
     """
     if min is None and max is None:
         raise ValueRangeError("clamp", "min and max are both None", "pass at least one")
+    if node.shape and isinstance(max, Node) and max.shape:  # a limit without axes widens less
+        node = build.cast(node, promote(node.dtype, max.dtype))
     value = node if min is None else limited(node, min, True)
     value = value if max is None else limited(value, max, False)
     if not value.dtype.is_float or not all(isinstance(x, Node) or x is None or x == x

@@ -25,6 +25,8 @@ from picograd.tensor.core.recording import (
     Same,
     apply,
     as_tensor,
+    is_data,
+    is_operand,
     is_plain,
     rewrite,
     update,
@@ -142,9 +144,13 @@ class OperatorMethods(Recorded):
             return made  # type: ignore[no-any-return]
         if hasattr(other, "__rmatmul__") and not hasattr(other, "__array__"):
             return other.__rmatmul__(self)
+        if not is_operand(other):
+            return NotImplemented
         return apply(products.matmul, self, as_tensor(other, self))
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
+        if not is_operand(other):
+            return NotImplemented
         return apply(products.matmul, as_tensor(other, self), self)
 
     @composed("neg", "negative", in_place=True)
@@ -513,14 +519,6 @@ def ask_operator(op: str, *operands: Any) -> Any:
     """Ask the class of an operand that is no tensor."""
     method = getattr(Recorded.kind, op, getattr(Recorded.kind, f"__{op}__", operate))
     return ask(method, asked_kinds(operands), operands, {})
-
-
-def is_data(value: Any) -> bool:
-    """Tell whether a value is an array, or a list or tuple without operators of its own."""
-    if not isinstance(value, (list, tuple)):
-        return hasattr(value, "__array__")
-    repeat: Any = type(value).__rmul__
-    return repeat in (list.__rmul__, tuple.__rmul__) and not hasattr(value, "__radd__")
 
 
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) -> Any:

@@ -90,7 +90,7 @@ def nansum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | N
     """
     x = x if dtype is None else build.cast(x, dtype)
     clean = x.unary("isnan").where(0, x) if x.dtype.is_differentiable else x
-    return total("sum", clean, all_of_none(dim), keepdim, None)
+    return total("sum", clean, all_of_none(dim), keepdim, dtype)
 
 
 @recorded()

@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, overload
 
+import numpy as np
+
 from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
 from picograd.engine.backends import get_device
@@ -272,13 +274,13 @@ def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -
     row, position = (flat(node), 0) if axis is None else (node, axis_of("quantile", node, axis))
     need_elements("quantile", row, position)
     values = picked(row, order("quantile", row, position), position)
-    found = [one_quantile(values, position, each, interpolation) for each in wanted]
+    found = [one_quantile(values, position, each, interpolation) for each in wanted or (0.0,)]
     found = [without_axis(each, position, keepdim) for each in found]
     if axis is None and keepdim:
         found = [each.reshape(shape) for each in found]
     if not isinstance(q, Sequence):
         return found[0]
-    return movement.stack(found)
+    return movement.cut(movement.stack(found), 0, 0, len(wanted))
 
 
 def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
@@ -401,6 +403,13 @@ def bincount(x: Node, weights: Node | None = None, minlength: int = 0) -> Node:
     return zeros.scatter(ones, (index,), (0,), "sum") if x.size and count else zeros
 
 
+def check_finite(op: str, node: Node) -> None:
+    """Raise ValueRangeError where extremes that bins go between are known to be no numbers."""
+    values = known_values(node)
+    if values is not None and not np.isfinite(values).all():
+        raise ValueRangeError(op, "a value is infinite, or NaN", "give the range")
+
+
 @recorded()
 def histc(x: Node, bins: int = 100, min: float = 0, max: float = 0) -> Node:
     """Count elements in equal bins between min and max; both 0: between the extremes.
@@ -418,6 +427,7 @@ def histc(x: Node, bins: int = 100, min: float = 0, max: float = 0) -> Node:
         return zeros
     first, last = row.const_like(float(min)), row.const_like(float(max))
     if min == max:
+        check_finite("histc", row)
         first, last = (row.reduce(each, (0,), True).expand(row.shape) for each in ("min", "max"))
         is_flat = first.binary("equal", last)
         first, last = (is_flat.where(first - 1.0, first), is_flat.where(last + 1.0, last))

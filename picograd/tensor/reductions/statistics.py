@@ -243,6 +243,8 @@ def searchsorted(
     [0, 1, 3]
     """
     check_known("searchsorted", "side", side, (None, "left", "right"))
+    if right and side == "left":
+        raise ValueRangeError("searchsorted", "right=True and side='left'", "pass one of them")
     is_right = right or side == "right"
     if sorter is not None:
         ordered = apply(selecting.read_along, "searchsorted", ordered, -1, sorter)
@@ -367,6 +369,7 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
     if limits is None and not flat.numel():
         limits = (0.0, 1.0)
     if limits is None:
+        sorting.check_finite(op, flat._node)
         wide = flat.double()  # edges near 0 keep their digits
         low, high = wide.amin(), wide.amax()
         is_flat = low == high
@@ -374,8 +377,8 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
         share = along(np.arange(bins + 1) / bins, 0, wide)
         return (share == 1).where(high, low + (high - low) * share).to(flat.dtype)
     first, last = (float(each) for each in limits)
-    if first > last:
-        raise ValueRangeError(op, f"range={limits} is empty", "use low <= high")
+    if not -math.inf < first <= last < math.inf:
+        raise ValueRangeError(op, f"range={limits}", "use finite low <= high")
     first, last = (first - 0.5, last + 0.5) if first == last else (first, last)
     return along(np.linspace(first, last, bins + 1), 0, flat)
 

@@ -121,13 +121,17 @@ def kron(a: Node, other: Node) -> Node:
 
 
 @recorded()
-def cross(x: Node, other: Node, dim: int | None = -1) -> Node:
+def cross(x: Node, other: Node, dim: int | None = None) -> Node:
     """Multiply vectors of three: the result is at right angles to both.
+
+    Without `dim` they lie along the first axis of 3, as in PyTorch.
 
     >>> Tensor([1.0, 0.0, 0.0]).cross(Tensor([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]
     """
     first, second = pair("cross", x, other)
+    if dim is None:
+        dim = next((axis for axis, size in enumerate(first.shape) if size == 3), -1)
     at = as_axis(dim, len(first.shape), "cross")
     for node in (x, other):
         below = at - len(first.shape)  # counted from the end, where both have it
@@ -283,7 +287,7 @@ def tensor_split(x: Node, indices_or_sections: Sizes | Node, dim: int = 0) -> li
         ends = [n * short + min(n, extra) for n in range(indices_or_sections + 1)]
     else:
         cuts = [
-            min(n + size if n < 0 else n, size)
+            min(max(n + size, 0) if n < 0 else n, size)
             for n in as_sizes((indices_or_sections,), "tensor_split")
         ]
         ends = [0, *cuts, size]

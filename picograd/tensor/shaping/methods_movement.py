@@ -123,6 +123,8 @@ class MovementMethods(Recorded):
         [3.0, 2.0, 1.0]
         """
         named = dims if axis is None else axis
+        if named is None and not axes:
+            raise DTypeError("flip", "no axis is given", "name the axes: x.flip(0)")
         return apply(movement.flip, self, axes if named is None else (named,))
 
     def pad(

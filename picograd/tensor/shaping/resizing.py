@@ -1,14 +1,16 @@
 """Resizing: a tensor shows more or fewer elements of its memory, or other memory, in place."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from picograd.errors import DTypeError, GradientError
 from picograd.helpers import product, row_major
 from picograd.tensor.core import recording
-from picograd.tensor.core.annotations import Shape, Sizes, Tensor
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Shape, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.methods_family import UntypedStorage
 from picograd.tensor.core.operands import as_shape
 from picograd.tensor.core.recording import become, is_view, show_memory
 from picograd.tensor.shaping.joining import as_strided
@@ -66,31 +68,56 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
 
 
 @composed(function=False)
+def new_empty_strided(
+    x: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    **more: Any,
+) -> Tensor:
+    """Make a tensor of this dtype and device that shows memory of its own at these strides.
+
+    >>> import picograd
+    >>> picograd.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    reach = sum((count - 1) * step for count, step in zip(size, stride))
+    memory = x.new_zeros(reach + 1 if product(size) else 0, dtype=dtype, device=device, **more)
+    is_row_major = tuple(stride) == row_major(tuple(size))
+    made = memory.view(size) if is_row_major else as_strided(memory, size, stride)
+    return made.requires_grad_(requires_grad)
+
+
+@composed(function=False)
 def set_(
     input: Tensor,
-    source: Tensor | None = None,
+    source: Tensor | UntypedStorage | None = None,
     storage_offset: int = 0,
     size: Sequence[int] | None = None,
     stride: Sequence[int] | None = None,
 ) -> Tensor:
     """Let a tensor show the memory of another from now on; without one it is empty.
 
-    A size, with strides, chooses of that memory. Raises DTypeError where the dtypes differ.
+    A size, with strides, chooses of that memory; a `storage()` is all of it, along one axis. Raises
+    DTypeError where the dtypes differ.
 
     >>> import picograd
     >>> x, y = picograd.Tensor([1, 2, 3]), picograd.Tensor([0])
     >>> y.set_(x, 1, (2,)).mul_(5).tolist(), x.tolist()
     ([10, 15], [1, 10, 15])
     """
-    if source is None:
-        source = input.new_zeros(0)
-    need_tensor("set_", source)
-    if source.dtype is not input.dtype:
-        text = f"the source is {source.dtype.name} but the tensor is {input.dtype.name}"
+    if isinstance(source, UntypedStorage):
+        source = source.base.reshape(-1)
+    seen: Any = input.new_zeros(0) if source is None else source
+    need_tensor("set_", seen)
+    if seen.dtype is not input.dtype:
+        text = f"the source is {seen.dtype.name} but the tensor is {input.dtype.name}"
         raise DTypeError("set_", text, "cast it first")
     if size is not None:
         strides = row_major(tuple(size)) if stride is None else stride
-        source = as_strided(source, size, strides, storage_offset)
-    if source is not input:
-        show_memory(input, source)
+        seen = as_strided(seen, size, strides, storage_offset)
+    if seen is not input:
+        show_memory(input, seen)
     return input

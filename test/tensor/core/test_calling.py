@@ -26,6 +26,9 @@ def test_arguments_by_name_are_put_in_place() -> None:
     assert x.sum(axis=1).tolist() == x.sum(dim=1).tolist() == picograd.sum(input=x, dim=1).tolist()
     assert x.var(keepdims=True, unbiased=False, axis=0).tolist() == [[2.25, 0.25]]
     assert x.sum(1, dtype="float64").dtype is picograd.float64
+    for named in (picograd.add(x1=x, x2=x), picograd.sum(a=x), picograd.maximum(x, x2=x)):
+        assert named.tolist() in ([[2.0, 4.0], [8.0, 6.0]], 10.0, x.tolist())
+    assert nn.functional.relu(x=x).tolist() == x.tolist()
     for call, text in (
         (lambda: x.sum(1, axis=1), "both axis and dim were given"),
         (lambda: x.sum(axis=1, dim=None), "both axis and dim were given"),

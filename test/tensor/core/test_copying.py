@@ -21,6 +21,14 @@ def test_deep_copies_share_memory_as_what_was_copied_does() -> None:
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_a_gradient_is_copied_once() -> None:
+    x = picograd.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    for copied in (copy.deepcopy([x, x.grad]), copy.deepcopy([x.grad, x])[::-1]):
+        assert copied[0].grad is copied[1] and copied[1].tolist() == [2.0, 2.0]
+        assert copied[1] is not x.grad
+
+
 def test_deep_copies_have_copies_of_attributes() -> None:
     x, noted = Tensor([1.0]), Tensor([2.0])
     x.seen, x.noted = [1], noted

@@ -38,7 +38,7 @@ def test_transforms(device: str) -> None:
         both("hfft", False, True, 7, 1), both("hfftn", False, True, (4, 9), (1, 2)),
         both("ihfftn", True, False, norm="ortho"), both("hfft2", False, True, norm="ortho"),
         both("ihfft2", True, False, (4, 5)), both("fft", True, False), both("irfft", True, True),
-        both("ifftn", True, False, None, (2, 0)),
+        both("ifftn", True, False, None, (2, 0)), both("fftn", False, False, 3, 0),
         both("fftshift", True, True), both("ifftshift", True, True, (0, 2)),
     ], device)  # fmt: skip
     for n in (4, 5):

@@ -47,6 +47,8 @@ def test_they_multiply_as_theirs(shape: tuple[int, ...], is_complex: bool) -> No
 def test_sizes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match="ormqr: reflectors, factors and matrix do not fit"):
         picograd.ormqr(Tensor.zeros(3, 2), Tensor.zeros(2), Tensor.zeros(4, 1))
+    with pytest.raises(ShapeError, match="householder_product: 3 columns of 2 elements"):
+        picograd.linalg.householder_product(Tensor.ones(2, 3), Tensor.ones(2))
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,11 @@ def test_mistakes(device: str) -> None:
             wrong()
     with pytest.raises(picograd.linalg.LinAlgError):
         picograd.linalg.inv(a * 0)
+    for swaps in ([4, 2, 3], [0, 2, 3]):  # rows that are not there
+        with pytest.raises(picograd.linalg.LinAlgError, match=r"not in 1\.\.3"):
+            picograd.lu_unpack(picograd.eye(3), Tensor(swaps).int()).P.numpy()
+    flat = Tensor([[1.0, 2.0], [2.0, 4.0]])
+    assert picograd.linalg.matrix_rank(flat, 0.01, True).item() == 1
 
 
 def test_older_names_give_the_same() -> None:

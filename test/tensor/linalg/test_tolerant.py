@@ -22,7 +22,7 @@ def test_cholesky(matrix: np.ndarray) -> None:
     np.testing.assert_allclose(ours.numpy(), theirs.L.numpy(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("matrix", [GOOD, FLAT, np.stack([GOOD, FLAT])])
+@pytest.mark.parametrize("matrix", [GOOD, FLAT, np.stack([GOOD, FLAT]), np.diag([0.0, 1.0])])
 def test_inverses_and_solutions(matrix: np.ndarray) -> None:
     torch = pytest.importorskip("torch")
     right = np.ones((*matrix.shape[:-2], 2, 1))

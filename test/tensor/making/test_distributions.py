@@ -78,6 +78,8 @@ def test_discrete(device: str) -> None:
     dice = Tensor.zeros(COUNT, dtype="int32", **kind).random_(1, 7).numpy()
     assert chi_square(np.bincount(dice)[1:], [1 / 6] * 6) < 22
     assert Tensor.zeros(99, dtype="uint8", **kind).random_().numpy().max() > 200
+    assert Tensor.zeros(99, dtype="uint8", **kind).random_(200, None).numpy().min() >= 200
+    assert Tensor.zeros(99, dtype="int64", **kind).random_().numpy().max() > 1 << 62
 
 
 def test_multinomial(device: str) -> None:
@@ -146,8 +148,16 @@ def test_the_default_generator(device: str) -> None:
     first = picograd.rand(4, device=device).tolist()
     with picograd.fork_rng():
         picograd.rand(4, device=device)
-    picograd.set_rng_state(state)
+    picograd.set_rng_state(state.clone())
     assert picograd.rand(4, device=device).tolist() == first
+    assert state.dtype is picograd.uint8 and state.device == "cpu" and len(state) == 16
+    generator = Generator(5)
+    generator.set_state(state)  # as bytes, and as its own pair
+    assert generator.get_state() == (9, 0)
+    generator.set_state(picograd.cat([state, state]))  # of a generator of PyTorch's: its seed
+    assert generator.get_state() == (9, 0)
+    with pytest.raises(PicogradError, match="3 bytes are no state"):
+        generator.set_state(state[:3])
     assert picograd.seed() == picograd.initial_seed()
 
 
@@ -176,6 +186,8 @@ def test_mistakes(device: str) -> None:
         lambda: x.geometric_(1.5),
         lambda: x.bernoulli_(1.5),
         lambda: x.random_(5, 5),
+        lambda: x.uniform_(float("nan"), 1.0),
+        lambda: x.uniform_(-3e38, 3e38),
         lambda: x.long().normal_(),
         lambda: leaf.normal_(),
         lambda: picograd.normal(0.0, 1.0),

@@ -22,8 +22,40 @@ def test_asarray_and_as_tensor(device: str) -> None:
     assert apart[0].item() == 5
     assert picograd.asarray([1, 2], dtype="float32", requires_grad=True).requires_grad
     assert picograd.as_tensor(3).shape == ()
-    with pytest.raises(ExportError, match="must be copied"):
+    with pytest.raises(ExportError, match="must be copied") as caught:
         picograd.asarray([1.0], copy=False)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_asarray_reads_buffers_and_capsules_as_pytorch() -> None:
+    memory = bytearray(8)
+    picograd.asarray(memory, dtype="float32", copy=False).fill_(2)
+    assert np.frombuffer(memory, np.float32).tolist() == [2.0, 2.0]
+    picograd.asarray(memory, dtype="float32", copy=True).fill_(3)
+    assert np.frombuffer(memory, np.float32).tolist() == [2.0, 2.0]
+    rows = memoryview(np.array([300, 2]))
+    assert picograd.tensor(rows).tolist() == [300, 2]
+    assert picograd.asarray(rows, dtype="int64").tolist() == [300, 2]
+    x = Tensor([1.0, 2.0], device="cpu")
+    assert picograd.asarray(x.__dlpack__()).tolist() == [1.0, 2.0]
+    with pytest.warns(UserWarning, match="imaginary"):
+        assert picograd.asarray(np.array([1j, 2]), dtype="float32").tolist() == [0.0, 2.0]
+
+
+def test_whole_numbers_beyond_64_bits_are_floats_where_floats_are_wanted() -> None:
+    assert picograd.tensor(2**64, dtype="float64").item() == 2.0**64
+    assert picograd.tensor([[2**64, 1], [2, 0.5]]).tolist() == [[2.0**64, 1.0], [2.0, 0.5]]
+    assert picograd.tensor([2**64], dtype="float32").item() == 2.0**64
+    with pytest.raises(PicogradError, match="does not fit int64"):
+        picograd.tensor([2**64])
+
+
+@pytest.mark.parametrize("begin", [[], [0], [[1, 2]]])
+def test_a_list_that_holds_itself_is_an_error(begin: list) -> None:
+    """With nothing before it, it was a loop without an end."""
+    begin.append(begin)
+    with pytest.raises(TypeError, match="a list holds itself"):
+        picograd.tensor(begin)
 
 
 def test_lists_of_tensors_and_numbers_have_the_dtype_of_the_tensors() -> None:

@@ -72,6 +72,12 @@ def test_own_generator_and_permutation() -> None:
     assert sorted(Tensor.randperm(50).tolist()) == list(range(50))
     big = Tensor.randint(0, 1 << 40, (100,)).numpy()
     assert big.max() > 1 << 38
+    whole = Tensor.randint(-(1 << 63), (1 << 63) - 1, (100,)).numpy()
+    assert whole.max() > 1 << 62 and whole.min() < -(1 << 62)
+    assert set(Tensor.randint((1 << 64) - 2, 1 << 64, (9,), dtype="uint64").tolist()) == {
+        (1 << 64) - 2,
+        (1 << 64) - 1,
+    }
 
 
 def test_permutations(device: str) -> None:

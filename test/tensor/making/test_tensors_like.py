@@ -70,6 +70,9 @@ def test_facts(device: str) -> None:
 def test_mistakes() -> None:
     for wrong in (
         lambda: picograd.hann_window(-1),
+        lambda: picograd.hann_window(4, dtype="int64"),
+        lambda: Tensor([1.0]).flip(),
+        lambda: picograd.searchsorted(Tensor([1.0]), 1.0, right=True, side="left"),
         lambda: picograd.logspace(0, 1, -1),
         lambda: picograd.range(1, 0),
         lambda: picograd.frombuffer(b"1", dtype="float32"),
@@ -90,6 +93,14 @@ RANGES = [
     ("arange", (2, 5.0)), ("arange", (1.5, 1.5)), ("arange", (0, 100.5, 7)),
     ("range", (0.5, 5.5, 1.5)), ("range", (-1.7, 1.3)), ("range", (0, 5, 1.9)),
 ]  # fmt: skip
+
+
+def test_lines_of_complex_numbers_and_of_short_floats() -> None:
+    for ends in ((0, 10j, 3), (1 + 2j, 5, 4)):
+        same(picograd.linspace(*ends), torch.linspace(*ends))
+    found = picograd.linspace(-100, 100, 401, dtype=picograd.bfloat16)
+    want = torch.linspace(-100, 100, 401, dtype=torch.bfloat16)
+    assert found.tolist() == want.tolist()  # positions beyond 256 were rounded
 
 
 @pytest.mark.filterwarnings("ignore:torch.range")

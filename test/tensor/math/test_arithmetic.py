@@ -92,6 +92,8 @@ def test_tests(device: str) -> None:
     assert picograd.is_nonzero(x[2]) and not picograd.is_nonzero(x[1])
     same(picograd.sgn(x[:4]), torch.sgn(t[:4]))
     same(x.clamp_min(0.5).clamp_max(2), t.clamp_min(0.5).clamp_max(2))
+    low, high = Tensor(np.float64(1), device=device), Tensor([3.0, 4.0], device=device)
+    assert Tensor([1, 2], device=device).clamp(low, high).dtype is picograd.float32
     same(picograd.positive(x), torch.positive(t))
 
 

@@ -124,6 +124,23 @@ def test_lists_with_operators_of_their_own_are_asked() -> None:
     assert (x + (1, 2)).tolist() == [2.0, 4.0]
 
 
+BITWISE = ("and", "or", "xor", "lshift", "rshift")
+IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", *BITWISE)
+
+
+def test_what_is_no_operand_is_left_to_python_in_place_too() -> None:
+    x, pair = Tensor([1, 2]), Pair((1, 2))
+    for name in (*[f"__i{each}__" for each in IN_PLACE], "__matmul__", "__rmatmul__"):
+        assert getattr(x, name)(object()) is NotImplemented, name
+    kept = x
+    kept += pair
+    assert kept == "(2,) + pair"
+    with pytest.raises(TypeError, match=r"for \+=: 'Tensor' and 'object'"):
+        x += object()
+    with pytest.raises(DTypeError, match="add_: operand must be a Tensor or a number, not object"):
+        x.add_(object())
+
+
 NUMBERS = 0, 1, -1, 2, -7, 1 << 30, 0.0, -0.0, 1.0, 0.5, 3.5e38, 1e300, float("inf"), float("nan")
 PAIRS = (
     (elementwise.arithmetic, ("add", "sub", "mul", "mod")), (elementwise.division, ("div",)),

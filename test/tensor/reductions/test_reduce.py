@@ -6,7 +6,7 @@ from graph_support import leaf, value
 
 import picograd
 from picograd import Tensor
-from picograd.dtype import uint8
+from picograd.dtype import int8, uint8
 from picograd.errors import AxisError, PicogradError
 from picograd.tensor.reductions import reduce as r
 
@@ -76,6 +76,8 @@ def test_no_axes_are_all_axes_in_sums_and_averages() -> None:
         assert reduction(X, [], keepdim=True).shape == (1, 1, 1)
     assert value(r.norm(X, 2, ())) == value(r.norm(X)) and r.count_nonzero(X, ()).shape == ()
     assert r.any(X, ()).shape == r.all(X, ()).shape == X.shape
+    small = r.nansum(leaf(np.array([100, 100], np.int8)), dtype=int8)
+    assert small.dtype is int8 and value(small) == -56
 
 
 @pytest.mark.parametrize("count", [5000, 300_000])  # rows of one worker, and of several

@@ -73,6 +73,7 @@ def test_quantile(how: str) -> None:
 
 
 def test_several_quantiles_lead_the_shape() -> None:
+    assert Tensor(FLOATS[1]).quantile([], dim=0).shape == (0, *FLOATS[1].shape[1:])
     for array in FLOATS:
         found = Tensor(array).quantile([0.0, 0.25, 1.0], dim=0, keepdim=True).numpy()
         q = torch.tensor([0.0, 0.25, 1.0], dtype=torch.float64)

@@ -25,6 +25,7 @@ y = torch.zeros(0); y.resize_(2, 2); y.fill_(3)
 y = torch.zeros(3); x.set_(y); y[0] = 5
 y = torch.zeros(0); y.set_(x); y[0] = 5
 y = torch.zeros(3); y.set_(x, 1, (2, 2), (2, 1)); y[1] = 0; x[1] = 6
+y = torch.zeros(3); y.set_(x[2:].untyped_storage(), 1, (2, 2), (2, 1)); y[1] = 0; x[1] = 6
 x.set_(); y = x.clone()
 """
 ERRORS = """
