@@ -17,7 +17,7 @@ from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks, members
-from picograd.nn.hooks import Hooks, Registered
+from picograd.nn.hooks import Hooks
 from picograd.nn.members import Members, check_name
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
@@ -263,7 +263,7 @@ class Module(Inner):
 
         `with_kwargs`: hook(module, inputs, options), answering (inputs, options).
         """
-        return hooks.register(self._own_hooks().before, Registered(hook, with_kwargs), prepend)
+        return hooks.register(self._own_hooks().before, hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self,
@@ -284,14 +284,14 @@ class Module(Inner):
         [3.0]
         >>> handle.remove()
         """
-        registered = Registered(hook, with_kwargs, always_call)
-        return hooks.register(self._own_hooks().after, registered, prepend)
+        own = self._own_hooks().after
+        return hooks.register(own, hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> HookHandle:
         """Call hook(module, output gradients) in backward; a result replaces the gradients."""
-        return hooks.register(self._own_hooks().gradient_before, Registered(hook), prepend)
+        return hooks.register(self._own_hooks().gradient_before, hook, prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -301,13 +301,13 @@ class Module(Inner):
         One entry per positional input and per result; None where no gradient flows. A result
         replaces the gradients of the inputs.
         """
-        return hooks.register(self._own_hooks().gradient, Registered(hook), prepend)
+        return hooks.register(self._own_hooks().gradient, hook, prepend)
 
     register_backward_hook = register_full_backward_hook  # the older name
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, prefix, keep_vars) before `state_dict` reads this module."""
-        return hooks.register(self._own_hooks().state_before, Registered(hook), False)
+        return hooks.register(self._own_hooks().state_before, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, state, prefix, version) once the module is in the state; may change it.
@@ -320,7 +320,7 @@ class Module(Inner):
         >>> list(layer.state_dict())
         ['bias', 'kernel']
         """
-        return hooks.register(self._own_hooks().state_after, Registered(hook), False)
+        return hooks.register(self._own_hooks().state_after, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call a hook before `load_state_dict` reads; it may change the copy of the state.
@@ -328,7 +328,7 @@ class Module(Inner):
         It is called as hook(module, state, prefix, {}, strict, missing, unexpected, errors); the
         last three are lists of texts to add to.
         """
-        return hooks.register(self._own_hooks().load_before, Registered(hook), False)
+        return hooks.register(self._own_hooks().load_before, hook)
 
     _register_load_state_dict_pre_hook = hooks.register_before_loading
     _register_state_dict_hook = hooks.register_after_saving
@@ -338,7 +338,7 @@ class Module(Inner):
 
         It may change the lists `result.missing_keys` and `result.unexpected_keys`.
         """
-        return hooks.register(self._own_hooks().load_after, Registered(hook), False)
+        return hooks.register(self._own_hooks().load_after, hook)
 
     # what is inside
 
