@@ -47,7 +47,8 @@ LEVELS = [
         "windows",
     },
     {"onnx"},
-    {"accelerator", "cpu", "mps"},
+    {"cpu", "mps"},
+    {"accelerator"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

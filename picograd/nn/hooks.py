@@ -64,7 +64,7 @@ class Hooks:
 
 
 EVERY, NONE = Hooks(), Hooks()  # those of all modules; none
-REGISTRATION: dict[str, Kind] = {}  # of members, by their kind
+REGISTRATION = {kind: Kind() for kind in ("parameter", "module", "buffer")}  # of members
 
 
 class Shown:
@@ -188,14 +188,14 @@ def of_registration(kind: str) -> Callable[[Hook], HookHandle]:
 
     def add(hook: Hook) -> HookHandle:
         """Call hook(module, name, member) before a module gets one; a result replaces it."""
-        return register(REGISTRATION.setdefault(kind, Kind()), hook)
+        return register(REGISTRATION[kind], hook)
 
     return add
 
 
 def at_registration(kind: str, module: Any, name: str, value: Any) -> Any:
     """Call the hooks of all members of a kind; give what the module shall have."""
-    for hook in list(REGISTRATION.get(kind, Kind()).values()):
+    for hook in list(REGISTRATION[kind].values()) if kind else ():
         answer = hook(module, name, value)
         value = value if answer is None else answer
     return value

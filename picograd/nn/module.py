@@ -118,7 +118,7 @@ class Module(Inner):
         """Refuse to hide a parameter, buffer or module behind something else."""
         if "_modules" not in self.__dict__:  # not all classes call the constructor of this one
             members.show_members(self)
-        if hooks.REGISTRATION:
+        if any(hooks.REGISTRATION.values()):
             value = hooks.at_assignment(self, name, value)
         if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
             self.__dict__.pop(name, None)

@@ -5,7 +5,14 @@ import pytest
 
 from picograd import Tensor
 from picograd.errors import DTypeError, ShapeError
-from picograd.nn.collate import default_collate, default_convert, holds_tensor, stack, to_tensors
+from picograd.nn.collate import (
+    default_collate,
+    default_collate_fn_map,
+    default_convert,
+    holds_tensor,
+    stack,
+    to_tensors,
+)
 
 torch = pytest.importorskip("torch")
 torch_data = pytest.importorskip("torch.utils.data")
@@ -78,3 +85,12 @@ def test_numbers_of_numpy_are_converted_and_texts_stay() -> None:
     assert [each.tolist() for each in found[:3]] == [3, 1j, ["a"]] and found[3] == 1.5
     assert isinstance(found[0], Tensor) and isinstance(found[2], np.ndarray)
     assert default_collate([np.array([1j]), np.array([2.0 + 0j])]).tolist() == [[1j], [2.0 + 0j]]
+
+
+def test_samples_of_a_class_of_the_program_have_their_function(monkeypatch) -> None:
+    def join(batch, collate_fn_map):
+        return stack([each.x for each in batch]) * 2
+
+    monkeypatch.setitem(default_collate_fn_map, Point, join)
+    joined = default_collate([{"p": Point(1, 2)}, {"p": Point(3, 4)}])
+    assert joined["p"].tolist() == [2, 6]
