@@ -190,4 +190,5 @@ def test_functorch_is_ours_where_torch_is(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "functorch", None)
     del sys.modules["functorch"]
     assert importlib.import_module("functorch") is picograd.func
+    assert str(picograd.float32)[6:] == "float32" and repr(picograd.strided) == "torch.strided"
     assert picograd.utils._pytree.__file__.endswith("tree_specs.py")
