@@ -576,31 +576,31 @@ class Module(Inner):
 
     def half(self: Self) -> Self:
         """Convert floats to float16."""
-        return self.to(dtype=float16)
+        return Module.to(self, dtype=float16)
 
     def bfloat16(self: Self) -> Self:
         """Convert floats to bfloat16."""
-        return self.to(dtype=bfloat16)
+        return Module.to(self, dtype=bfloat16)
 
     def float(self: Self) -> Self:
         """Convert floats to float32."""
-        return self.to(dtype=float32)
+        return Module.to(self, dtype=float32)
 
     def double(self: Self) -> Self:
         """Convert floats to float64."""
-        return self.to(dtype=float64)
+        return Module.to(self, dtype=float64)
 
     def type(self: Self, dst_type: Any) -> Self:
         """Convert floats to a dtype."""
-        return self.to(dtype=dst_type)
+        return Module.to(self, dtype=dst_type)
 
     def cpu(self: Self) -> Self:
         """Move to the CPU."""
-        return self.to(device="cpu")
+        return Module.to(self, device="cpu")
 
     def cuda(self: Self, device: DeviceLike | int | None = None) -> Self:
         """Move to an NVIDIA GPU: the first one, unless told a number or a name."""
-        return self.to(device="cuda" if device is None else device)
+        return Module.to(self, device="cuda" if device is None else device)
 
     def to_empty(self: Self, *, device: DeviceLike | None, recurse: bool = True) -> Self:
         """Move to a device; the values are what they were, and any of tensors without values.

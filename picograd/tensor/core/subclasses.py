@@ -247,7 +247,7 @@ def watched_property(name: str, plain: Any) -> Any:
     """Make a property that asks the class, as `x.T` and `x.grad = None` do."""
 
     def asks(kind: Any) -> bool:
-        is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
+        is_plain = getattr(getattr(kind, ASKS), "__func__", None) is PLAIN and name not in TENSORS
         return not is_plain and ASKING.get() is True
 
     def get(tensor: Any) -> Any:

@@ -336,3 +336,15 @@ def test_a_custom_function_gives_what_forward_made_and_leaving_a_class_leaves_al
 
     plain = Tensor([1.0]).as_subclass(Wrapping).as_subclass(Tensor)
     assert type(plain) is Tensor and not hasattr(plain, "told")
+
+
+def test_a_class_may_answer_by_a_function_that_is_no_classmethod() -> None:
+    class Off(Tensor):
+        __torch_function__ = picograd._C._disabled_torch_function_impl
+
+        def __new__(cls, data: Any) -> Any:
+            return Tensor._make_subclass(cls, data, False)
+
+    x = Off(picograd.ones(2))
+    x.requires_grad = True
+    assert type(x) is Off and type(x + 1) is Tensor and x.grad is None
