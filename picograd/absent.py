@@ -60,6 +60,9 @@ class TensorType:
     """This class names the type of a tensor for PyTorch's script compiler."""
 
 
+Value = TensorType
+
+
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList
 
 
