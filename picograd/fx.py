@@ -344,7 +344,9 @@ def wrap(fn_or_name: Any) -> Any:
     """
     place = sys._getframe(1).f_globals
     is_name = isinstance(fn_or_name, str)
-    function = place.get(fn_or_name, getattr(builtins, fn_or_name, None)) if is_name else fn_or_name
+    function: Any = fn_or_name
+    if is_name:
+        function = place.get(fn_or_name) or getattr(builtins, fn_or_name)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
