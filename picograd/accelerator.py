@@ -1,8 +1,8 @@
 """The machine's fastest device under torch.accelerator's names: a GPU, where there is one."""
 
+import importlib
 from types import ModuleType
 
-import picograd.cpu as cpu
 import picograd.cuda as cuda
 from picograd.device_name import device as named
 from picograd.tensor.core.annotations import DeviceLike
@@ -39,7 +39,7 @@ def _get_available_device_type() -> str | None:
 
 def _get_device_module(device_type: str) -> ModuleType:
     """Give the module of a kind of device."""
-    return cuda if device_type == "cuda" else cpu
+    return importlib.import_module(f"picograd.{device_type}")
 
 
 device_count = cuda.device_count

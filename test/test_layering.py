@@ -47,8 +47,7 @@ LEVELS = [
         "windows",
     },
     {"onnx"},
-    {"cpu", "mps"},
-    {"accelerator"},
+    {"accelerator", "cpu", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.
