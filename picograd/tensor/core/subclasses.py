@@ -118,6 +118,8 @@ def kinds_at(args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
     None inside another function of tensors, which fails too then: programs named that one.
     """
     kinds = asked_kinds((*args, *options.values()))
+    if ASKING.get() is None:  # switched off: only what is no tensor is asked
+        kinds = [kind for kind in kinds if not issubclass(kind, Watched)]
     frame: Any = sys._getframe(2) if kinds else None
     while frame is not None and frame.f_globals.get("__name__") in CALLERS:
         frame = frame.f_back
