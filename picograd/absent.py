@@ -53,7 +53,7 @@ def is_fake(*operands: Any) -> bool:
 
 _has_compatible_shallow_copy_type = is_compile_supported = _is_tracing = (
     _are_functorch_transforms_active
-) = is_fake
+) = _is_torch_function_mode_enabled = is_fake
 
 
 class BroadcastingList:
@@ -66,6 +66,9 @@ class BroadcastingList:
 
 class TensorType:
     """This class names the type of a tensor for PyTorch's script compiler."""
+
+
+Value = TensorType
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList
@@ -189,6 +192,12 @@ def is_batchedtensor(tensor: object) -> bool:
 def get_unwrapped(tensor: Any) -> Any:
     """Give what a tensor wraps: itself."""
     return tensor
+
+
+def _is_alias_of(tensor: Any, other: Any) -> bool:
+    """Tell whether two tensors have one memory."""
+    addresses = [each.untyped_storage().data_ptr() for each in (tensor, other)]
+    return bool(addresses[0] == addresses[1])
 
 
 def refuse_levels(*given: Any, **options: Any) -> NoReturn:

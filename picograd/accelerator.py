@@ -1,5 +1,8 @@
 """The machine's fastest device under torch.accelerator's names: a GPU, where there is one."""
 
+import importlib
+from types import ModuleType
+
 import picograd.cuda as cuda
 from picograd.device_name import device as named
 from picograd.tensor.core.annotations import DeviceLike
@@ -27,6 +30,16 @@ def synchronize(device: DeviceLike | None = None) -> None:
     """Wait until the accelerator has done all its work; nothing without one."""
     if is_available():
         cuda.synchronize(device)
+
+
+def _get_available_device_type() -> str | None:
+    """Name the kind of the accelerator, as programs for several kinds ask."""
+    return "cuda" if is_available() else None
+
+
+def _get_device_module(device_type: str) -> ModuleType:
+    """Give the module of a kind of device."""
+    return importlib.import_module(f"picograd.{device_type}")
 
 
 device_count = cuda.device_count

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from picograd.errors import DTypeError
+from picograd.helpers import shown
 from picograd.late_methods import dataclass
 
 CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
@@ -90,7 +91,7 @@ class DType:
         return NUMPY[self.name]
 
     def __repr__(self) -> str:
-        return f"picograd.{self.name}"
+        return shown(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (dtype_named, (self.name,))

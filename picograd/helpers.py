@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,6 +21,12 @@ def on_demand(module: str, name: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)(*args, **options)
 
     return call
+
+
+def shown(name: str) -> str:
+    """Write a name below the package's, below `torch` where a program knows us as that."""
+    is_lent = sys.modules.get("torch") is sys.modules["picograd"]
+    return f"torch.{name}" if is_lent else f"picograd.{name}"
 
 
 def product(sizes: Iterable[int]) -> int:

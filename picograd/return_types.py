@@ -3,6 +3,8 @@
 Functions that give parts of the same names share a class: `return_types.max` is that of `min`.
 """
 
+from typing import Any
+
 from picograd.tensor.linalg.decompositions import QR, SVD, Eig, Eigh, Slogdet
 from picograd.tensor.linalg.reflectors import Reflected as geqrf
 from picograd.tensor.linalg.systems import LU as linalg_lu
@@ -25,6 +27,20 @@ linalg_eig, linalg_eigh = Eig, Eigh
 linalg_qr = qr = QR
 linalg_slogdet = slogdet = Slogdet
 linalg_svd = svd = SVD
+
+
+def from_one(kind: Any) -> None:
+    """Let a class be called with the sequence of its parts, as PyTorch's are."""
+    make = kind.__new__
+
+    def new(cls: Any, *parts: Any, **named: Any) -> Any:
+        return make(cls, *(parts[0] if len(parts) == 1 and not named else parts), **named)
+
+    kind.__new__ = new
+
+
+for each in {kind for kind in vars().values() if hasattr(kind, "_fields")}:
+    from_one(each)
 
 __all__ = [
     "aminmax", "cummax", "cummin", "frexp", "geqrf", "histogram", "kthvalue", "linalg_cholesky_ex",

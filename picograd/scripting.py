@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
 from picograd.errors import DTypeError, StateError
+from picograd.tensor.core.subclasses import ask, asked_kinds
 from picograd.tensor.tensor import Tensor
 
 T = TypeVar("T")
@@ -162,7 +163,9 @@ def _assert(condition: Any, message: str) -> None:
     >>> import picograd
     >>> picograd._assert(1 < 2, "numbers are in order")
     """
-    if not condition:
+    if kinds := asked_kinds([condition]):
+        ask(_assert, kinds, (condition, message), {})
+    elif not condition:
         raise AssertionError(message)
 
 

@@ -31,7 +31,7 @@ HOMES = {
         "distributed.elastic.multiprocessing.errors", "distributed.fsdp", "distributed.nn",
         "distributed.rpc", "distributed.tensor",
     ),
-    "foreach": ("_utils", "utils._foreach_utils"),
+    "foreach": ("utils._foreach_utils",),
     "func": (
         "_functorch", "_functorch.apis", "_functorch.deprecated",
         "_functorch.eager_transforms", "_functorch.functional_call",
@@ -47,7 +47,7 @@ HOMES = {
     "nn.quantization_names": (
         "ao", "ao.quantization", "quantization", "quantization.observer", "quantization.qconfig",
     ),
-    "nn.stateless": ("nn.utils.stateless",),
+    "nn.stateless": ("nn.utils._named_member_accessor", "nn.utils.stateless"),
     "nn.torch_names": ("nn._reduction", "nn.common_types", "utils.hooks"),
     "nn.utils": (
         "nn.utils.clip_grad", "nn.utils.convert_parameters", "nn.utils.spectral_norm",
@@ -81,6 +81,7 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
         "picograd.absent",
         "picograd.tensor.transforms.tree_specs",
     ),
+    "_utils": ("picograd.foreach", "picograd.accelerator"),
     "_C._nn": ("picograd.nn.walks", "picograd.nn.functional"),
     "functional": ("picograd",),
     "futures": ("picograd.scripting", "concurrent.futures"),
@@ -147,7 +148,7 @@ class Elsewhere(ModuleType):
         path = f"{self.__name__}.{name}"
         if path.partition(".")[2] in PATHS:
             return importlib.import_module(path)
-        for home in () if name.startswith("__") else self.homes:
+        for home in () if name.startswith("__") and name != "__file__" else self.homes:
             module = importlib.import_module(home)
             if hasattr(module, name):
                 return getattr(module, name)
@@ -188,14 +189,17 @@ ABOVE -= {f"picograd.{path}" for path in PATHS} | {"picograd.nn"}
 
 
 class Renamed:
-    """This class gives `torch.nn` our module after `sys.modules["torch"] = picograd`, no second."""
+    """This class gives `torch.nn` our module after `sys.modules["torch"] = picograd`, no second.
+
+    The package `functorch`, which installs with PyTorch and has its transforms, is `picograd.func`.
+    """
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave that to Python."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Put ours in the place of the module. Raises ModuleNotFoundError."""
-        below = module.__name__.partition(".")[2]
+        below = module.__name__.partition(".")[2] or "func"
         sys.modules[module.__name__] = importlib.import_module(f"picograd.{below}")
 
 
@@ -207,7 +211,8 @@ class Watcher:
     ) -> ModuleSpec | None:
         """Find a module of others as Python does, and add to how it is run."""
         root, _, below = fullname.partition(".")
-        if below and root != "picograd" and sys.modules.get(root) is sys.modules["picograd"]:
+        kept = "torch" if fullname == "functorch" else root if below else "picograd"
+        if kept != "picograd" and sys.modules.get(kept) is sys.modules["picograd"]:
             loader: Any = Renamed()
             return ModuleSpec(fullname, loader)
         if fullname not in AFTER and fullname not in ABOVE:

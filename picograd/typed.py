@@ -7,6 +7,7 @@ from typing import Any
 
 from picograd.dtype import DType, dtype_named
 from picograd.engine.backends import default_device
+from picograd.helpers import shown
 from picograd.tensor.core.sizes import Size as Size
 from picograd.tensor.tensor import Tensor
 
@@ -36,7 +37,7 @@ class TensorKind(type):
         return instance.device.type in ((cls.place,) if cls.place else here)
 
     def __repr__(cls) -> str:
-        return f"<class 'picograd.{'cuda.' * bool(cls.place)}{cls.__name__}'>"
+        return f"<class '{shown('cuda.' * bool(cls.place) + cls.__name__)}'>"
 
 
 def kind_named(name: str, place: str = "") -> Any:
@@ -65,7 +66,7 @@ class memory_format:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"picograd.{self.name}"
+        return shown(self.name)
 
 
 class layout(memory_format):

@@ -69,3 +69,9 @@ def test_no_tensor_wraps_others_unless_its_class_says_so() -> None:
         picograd.ones(2)
     ) and not is_traceable_wrapper_subclass(1)
     assert is_traceable_wrapper_subclass(Pair([1.0]))
+
+
+def test_views_are_of_one_memory() -> None:
+    x = picograd.ones(3).realize()
+    assert picograd._C._is_alias_of(x, x[1:]) and not picograd._C._is_alias_of(x, x.clone())
+    assert not picograd._C._is_torch_function_mode_enabled()

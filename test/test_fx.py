@@ -1,11 +1,130 @@
-"""picograd.fx: nothing is rewritten."""
+"""picograd.fx: programs become graphs, which are run and rewritten."""
 
+import copy
+import operator
+import pickle
+from typing import Any
+
+import pytest
+
+import picograd
 from picograd import Tensor, fx, nn
+from picograd.errors import StateError
 
 
-def test_functions_stay_what_they_are() -> None:
-    assert fx.wrap(len) is len and not isinstance(Tensor([1.0]), fx.Proxy)
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.scale = nn.Parameter(Tensor([1.0, 2.0, 3.0]))
+        self.register_buffer("shift", Tensor([1.0, 0.0, 1.0]))
+
+    def forward(self, x: Any, times: float = 2.0) -> Any:
+        rows, columns = x.shape
+        y = self.inner(x) + picograd.sigmoid(x) * self.scale
+        y = picograd.cat([y, self.shift * y + Tensor([1.0, 2.0, 3.0])]).view(-1, columns) * times
+        return {"all": y, "some": (nn.functional.relu(y)[:rows, 1:],)}
 
 
-def test_graph_modules_are_modules() -> None:
-    assert issubclass(fx.GraphModule, nn.Module)
+def test_a_traced_module_does_the_same_with_the_same_parameters() -> None:
+    model, x = Block(), Tensor([[0.5, -1.0, 2.0]])
+    traced = fx.symbolic_trace(model)
+    names = [node.name for node in traced.graph.nodes]
+    assert names[:2] == ["x", "times"] and {"inner_0", "inner_1", "sigmoid", "cat"} < set(names)
+    for options in ({}, {"times": 3.0}):
+        wanted, found = model(x, **options), traced(x, **options)
+        assert found["all"].tolist() == wanted["all"].tolist()
+        assert found["some"][0].tolist() == wanted["some"][0].tolist()
+    assert traced.scale is model.scale and dict(traced.named_buffers()).keys() == {
+        "shift",
+        "_tensor_constant0",
+    }
+    assert copy.deepcopy(traced)(x)["all"].tolist() == model(x)["all"].tolist()
+    assert pickle.loads(pickle.dumps(traced))(x)["all"].tolist() == model(x)["all"].tolist()
+    assert "Block" in repr(traced) and "sigmoid" in repr(traced.graph)
+
+
+def test_graphs_are_rewritten() -> None:
+    traced = fx.symbolic_trace(lambda x: (x.exp() + 1).sum())
+    graph = traced.graph
+    (old,) = [node for node in graph.nodes if node.target == "exp"]
+    with pytest.raises(StateError, match="exp is read by add"):
+        graph.erase_node(old)
+    with graph.inserting_after(old):
+        new = graph.call_function(picograd.square, old.args)
+        unread = graph.call_method("neg", (new,))
+    assert [each.name for each in old.replace_all_uses_with(new)] == ["add"]
+    graph.erase_node(old)
+    assert graph.eliminate_dead_code() and unread not in graph.nodes
+    graph.lint()
+    traced.recompile()
+    assert traced(Tensor([1.0, 2.0])).item() == 7.0
+    graph.nodes.reverse()
+    with pytest.raises(StateError, match="does not come before"):
+        graph.lint()
+
+
+def test_interpreters_change_what_is_called() -> None:
+    class Swapped(fx.Transformer):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            target = operator.sub if target is operator.add else target
+            return super().call_function(target, args, kwargs)
+
+    model = nn.Sequential(nn.Identity())
+    traced = fx.symbolic_trace(model)
+    graph = traced.graph
+    with graph.inserting_before(graph.nodes[-1]):
+        end = graph.call_function(operator.add, (graph.nodes[1], 1))
+    graph.nodes[-1].args = (end,)
+    assert traced(Tensor([3.0])).tolist() == [4.0]
+    assert Swapped(traced).transform()(Tensor([3.0])).tolist() == [2.0]
+    with pytest.raises(StateError, match="'input' is missing"):
+        fx.Interpreter(traced).run()
+
+
+def test_what_cannot_be_traced_is_named() -> None:
+    def chooses(x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(StateError, match="the truth of Proxy"):
+        fx.symbolic_trace(chooses)
+    assert fx.symbolic_trace(chooses, {"x": Tensor([1.0])})().tolist() == [1.0]
+    with pytest.raises(StateError, match="the length of Proxy"):
+        fx.symbolic_trace(lambda x: max(*x))
+
+    class Squared(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            return x * self.weight**2
+
+    class Above(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.squared = Squared(1, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.squared(x)
+
+    with pytest.raises(StateError, match="from parameters alone"):
+        fx.symbolic_trace(Above())
+
+
+def test_functions_that_are_wrapped_are_one_node() -> None:
+    @fx.wrap
+    def twice(x: Any) -> Any:
+        return x * 2 if x.sum() > 0 else x
+
+    traced = fx.symbolic_trace(lambda x: abs(twice(x)))
+    assert [node.name for node in traced.graph.nodes] == ["x", "twice", "abs_1", "output"]
+    assert traced(Tensor([1.0])).tolist() == [2.0] and twice(Tensor([1.0])).tolist() == [2.0]
+
+
+def test_graphs_are_built_by_hand_with_checks_and_products() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x", Tensor), fx.proxy.GraphAppendingTracer(graph))
+    picograd._assert(x.shape[-1] == 2, "two columns")
+    y = picograd.einsum("ij,kj->ik", [x, fx.Proxy(graph.get_attr("w"))])
+    graph.output(y.node)
+    module = fx.GraphModule({"w": picograd.eye(2)}, graph, "Product")
+    assert module(Tensor([[1.0, 2.0]])).tolist() == [[1.0, 2.0]]
+    with pytest.raises(AssertionError, match="two columns"):
+        module(Tensor([[1.0]]))

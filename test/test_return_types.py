@@ -19,3 +19,9 @@ def test_names() -> None:
     torch = pytest.importorskip("torch")
     for name in return_types.__all__:
         assert hasattr(torch.return_types, name) and hasattr(getattr(return_types, name), "_fields")
+
+
+def test_parts_come_as_one_sequence_too() -> None:
+    made = return_types.max((Tensor([3.0]), Tensor([1])))
+    assert made.values.tolist() == [3.0] and made._replace(indices=2).indices == 2
+    assert return_types.sort(1, 2) == return_types.topk(values=1, indices=2) == (1, 2)

@@ -181,3 +181,14 @@ def test_another_name_for_the_package_has_the_same_modules(monkeypatch: pytest.M
     finally:
         for name in [name for name in sys.modules if name.startswith("lent.")]:
             del sys.modules[name]
+
+
+def test_functorch_is_ours_where_torch_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == "functorch"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", picograd)
+    monkeypatch.setitem(sys.modules, "functorch", None)
+    del sys.modules["functorch"]
+    assert importlib.import_module("functorch") is picograd.func
+    assert str(picograd.float32)[6:] == "float32" and repr(picograd.strided) == "torch.strided"
+    assert picograd.utils._pytree.__file__.endswith("tree_specs.py")

@@ -37,6 +37,13 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
+def __getattr__(name: str) -> int:
+    """Give `_current_level`: 0 inside a level, -1 outside."""
+    if name == "_current_level":
+        return len(LEVELS) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def enter_dual_level() -> int:
     """Begin a level, in which tensors may be dual; give its number."""
     if LEVELS:

@@ -19,6 +19,8 @@ from picograd.tensor.tensor import Tensor
 
 np_str_obj_array_pattern = re.compile("[SaUO]")  # arrays that are no tensors
 NUMERIC = "biufc"  # kinds of arrays that become tensors
+# functions of PyTorch's name that join samples of a program's own classes
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {}
 NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))
 
 
@@ -26,8 +28,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Join samples: numbers, arrays and tensors are stacked, containers are joined by position.
 
     Python floats become float64 and ints int64, as in PyTorch; strings stay strings; a dict of
-    samples becomes a dict of batches. Raises ShapeError for rows of different shapes, DTypeError
-    for samples of other types.
+    samples becomes a dict of batches. A function in `default_collate_fn_map`, of
+    `utils.data._utils.collate`, joins samples of a program's own class. Raises ShapeError for rows
+    of different shapes, DTypeError for samples of other types.
 
     >>> from picograd import nn
     >>> x, names = nn.default_collate([(1, "a"), (2, "b"), (3, "c")])
@@ -51,6 +54,9 @@ def default_convert(data: Any) -> Any:
 def stack(batch: Sequence[Any]) -> Any:
     """Join samples on the host: arrays for numbers and arrays; see `default_collate`."""
     first = batch[0]
+    for known, join in default_collate_fn_map.items():
+        if isinstance(first, known):
+            return join(batch, collate_fn_map=default_collate_fn_map)
     if isinstance(first, Tensor):
         _check_shapes(batch)
         return stack_tensors(list(batch))

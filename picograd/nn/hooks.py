@@ -25,27 +25,32 @@ Hook = Callable[..., Any]
 React = Callable[[list[Tensor]], Sequence[Tensor | None]]
 
 
-@dataclass(frozen=True)
-class Registered:
-    """This class is a hook with the options of its registration."""
+class Kind(dict[int, Hook]):
+    """This class holds the hooks of one kind in calling order, and the numbers of what is asked."""
 
-    function: Hook
-    with_kwargs: bool = False
-    always_call: bool = False
+    def __init__(self) -> None:
+        self.with_kwargs: set[int] = set()
+        self.always_call: set[int] = set()
+
+    def add(self, number: int, hook: Hook, with_kwargs: bool, always_call: bool) -> None:
+        """Keep a hook."""
+        self[number] = hook
+        for numbers, is_asked in ((self.with_kwargs, with_kwargs), (self.always_call, always_call)):
+            (numbers.add if is_asked else numbers.discard)(number)
 
 
 @dataclass
 class Hooks:
     """This class holds the hooks of one module, each kind in calling order."""
 
-    before: dict[int, Registered] = field(default_factory=dict)
-    after: dict[int, Registered] = field(default_factory=dict)
-    gradient_before: dict[int, Registered] = field(default_factory=dict)
-    gradient: dict[int, Registered] = field(default_factory=dict)
-    state_before: dict[int, Registered] = field(default_factory=dict)
-    state_after: dict[int, Registered] = field(default_factory=dict)
-    load_before: dict[int, Registered] = field(default_factory=dict)
-    load_after: dict[int, Registered] = field(default_factory=dict)
+    before: Kind = field(default_factory=Kind)
+    after: Kind = field(default_factory=Kind)
+    gradient_before: Kind = field(default_factory=Kind)
+    gradient: Kind = field(default_factory=Kind)
+    state_before: Kind = field(default_factory=Kind)
+    state_after: Kind = field(default_factory=Kind)
+    load_before: Kind = field(default_factory=Kind)
+    load_after: Kind = field(default_factory=Kind)
 
     def identities(self) -> tuple[int, ...]:
         """Name the hooks around `forward` and its gradient, in order."""
@@ -55,11 +60,11 @@ class Hooks:
     def functions(self) -> list[Hook]:
         """List the functions around `forward` and its gradient."""
         kinds = (self.before, self.after, self.gradient_before, self.gradient)
-        return [each.function for kind in kinds for each in kind.values()]
+        return [hook for kind in kinds for hook in kind.values()]
 
 
 EVERY, NONE = Hooks(), Hooks()  # those of all modules; none
-REGISTRATION: dict[str, dict[int, Registered]] = {}  # of members, by their kind
+REGISTRATION = {kind: Kind() for kind in ("parameter", "module", "buffer")}  # of members
 
 
 class Shown:
@@ -82,18 +87,24 @@ class Shown:
         kind.clear()
         note_change()
         for hook in list(hooks.values()):
-            register(kind, hook if isinstance(hook, Registered) else Registered(hook), False)
+            register(kind, hook)
 
 
-def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> HookHandle:
+def register(
+    kind: Kind,
+    hook: Hook,
+    prepend: bool = False,
+    with_kwargs: bool = False,
+    always_call: bool = False,
+) -> HookHandle:
     """Add a hook behind, or before, those of its kind."""
-    if not callable(hook.function):
-        problem = f"the hook is a {type(hook.function).__name__}"
+    if not callable(hook):
+        problem = f"the hook is a {type(hook).__name__}"
         raise DTypeError("register_hook", problem, "pass a function")
     number = max(next(NUMBERS), 1 + max(kind, default=-1))  # a copy has those of its module
     others = dict(kind)
     note_change()
-    kind[number] = hook
+    kind.add(number, hook, with_kwargs, always_call)
     if prepend:
         for other in others:
             kind[other] = kind.pop(other)
@@ -137,10 +148,10 @@ class WithoutModule:
         return self.hook(*rest)
 
 
-def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
+def show(kind: Kind, op: str, *shown: Any) -> None:
     """Call hooks that change in place what they are shown."""
     for hook in list(kind.values()):
-        if hook.function(*shown) is not None:
+        if hook(*shown) is not None:
             problem = "a hook returned a value"
             raise StateError(op, problem, "change in place what the hook is given")
 
@@ -159,7 +170,7 @@ def of_every_module(kind: str) -> Callable[..., HookHandle]:
         """Call a hook around `forward`, or the gradient, of every module."""
         base: Any = import_module("picograd.nn.module").Module
         base._hooks = EVERY
-        return register(getattr(EVERY, kind), Registered(hook, with_kwargs, always_call), False)
+        return register(getattr(EVERY, kind), hook, False, with_kwargs, always_call)
 
     return add
 
@@ -177,15 +188,15 @@ def of_registration(kind: str) -> Callable[[Hook], HookHandle]:
 
     def add(hook: Hook) -> HookHandle:
         """Call hook(module, name, member) before a module gets one; a result replaces it."""
-        return register(REGISTRATION.setdefault(kind, {}), Registered(hook), False)
+        return register(REGISTRATION[kind], hook)
 
     return add
 
 
 def at_registration(kind: str, module: Any, name: str, value: Any) -> Any:
     """Call the hooks of all members of a kind; give what the module shall have."""
-    for hook in list(REGISTRATION.get(kind, {}).values()):
-        answer = hook.function(module, name, value)
+    for hook in list(REGISTRATION[kind].values()) if kind else ():
+        answer = hook(module, name, value)
         value = value if answer is None else answer
     return value
 
@@ -202,8 +213,14 @@ def at_assignment(module: Any, name: str, value: Any) -> Any:
 def joined(hooks: Hooks) -> Hooks:
     """Put those of all modules before a module's own."""
     kinds = ("before", "after", "gradient_before", "gradient")
-    pairs = [(vars(EVERY)[kind], vars(hooks)[kind]) for kind in kinds]
-    return Hooks(*[dict(enumerate([*every.values(), *own.values()])) for every, own in pairs])
+    whole = Hooks()
+    for kind in kinds:
+        found = getattr(whole, kind)
+        for part in (getattr(EVERY, kind), getattr(hooks, kind)):
+            for number, hook in part.items():
+                asked = number in part.with_kwargs, number in part.always_call
+                found.add(len(found), hook, *asked)
+    return whole
 
 
 def call(module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -221,36 +238,35 @@ def call(module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, 
         result = module.forward(*inputs, **options)
         for number, hook in list(hooks.after.items()):
             called.add(number)
-            result = _after(module, hook, inputs, options, result)
+            inside = (inputs, options) if number in hooks.after.with_kwargs else (inputs,)
+            result = _after(hook, module, *inside, result)
         return watch.leave(result) if is_watched else result
     except Exception:
-        for number, hook in list(hooks.after.items()):
-            if hook.always_call and number not in called:
-                _after(module, hook, inputs, options, result)
+        for number in sorted(hooks.after.always_call & set(hooks.after) - called):
+            inside = (inputs, options) if number in hooks.after.with_kwargs else (inputs,)
+            _after(hooks.after[number], module, *inside, result)
         raise
 
 
 def _before(
     module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    for hook in list(hooks.before.values()):
-        if hook.with_kwargs:
-            answer = hook.function(module, inputs, options)
+    for number, hook in list(hooks.before.items()):
+        if number in hooks.before.with_kwargs:
+            answer = hook(module, inputs, options)
             if answer is not None:
                 inputs, options = answer
             continue
-        answer = hook.function(module, inputs)
+        answer = hook(module, inputs)
         if answer is not None:
             inputs = answer if isinstance(answer, tuple) else (answer,)
     return inputs, options
 
 
-def _after(
-    module: Any, hook: Registered, inputs: tuple[Any, ...], options: dict[str, Any], result: Any
-) -> Any:
-    shown = (inputs, options) if hook.with_kwargs else (inputs,)
-    answer = hook.function(module, *shown, result)
-    return result if answer is None else answer
+def _after(hook: Hook, *shown: Any) -> Any:
+    """Call a hook with what it is shown, the result last; give the result, or its answer."""
+    answer = hook(*shown)
+    return shown[-1] if answer is None else answer
 
 
 class Watch:
@@ -282,7 +298,7 @@ class Watch:
         def react(found: list[Tensor]) -> Sequence[Tensor | None]:
             gradients = _spread(found, places, len(results))
             for hook in list(self.hooks.gradient_before.values()):
-                gradients = _replaced(hook.function(self.module, gradients), gradients)
+                gradients = _replaced(hook(self.module, gradients), gradients)
             self.gradients = gradients
             if not self.has_inputs:
                 self._run((None,) * self.count)
@@ -293,7 +309,7 @@ class Watch:
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in list(self.hooks.gradient.values()):
-            inputs = _replaced(hook.function(self.module, inputs, self.gradients), inputs)
+            inputs = _replaced(hook(self.module, inputs, self.gradients), inputs)
         return inputs
 
 

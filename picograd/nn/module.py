@@ -17,7 +17,7 @@ from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks, members
-from picograd.nn.hooks import Hooks, Registered
+from picograd.nn.hooks import Hooks
 from picograd.nn.members import Members, check_name
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind_all, replace
 from picograd.nn.walks import (
@@ -118,7 +118,7 @@ class Module(Inner):
         """Refuse to hide a parameter, buffer or module behind something else."""
         if "_modules" not in self.__dict__:  # not all classes call the constructor of this one
             members.show_members(self)
-        if hooks.REGISTRATION:
+        if any(hooks.REGISTRATION.values()):
             value = hooks.at_assignment(self, name, value)
         if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
             self.__dict__.pop(name, None)
@@ -263,7 +263,7 @@ class Module(Inner):
 
         `with_kwargs`: hook(module, inputs, options), answering (inputs, options).
         """
-        return hooks.register(self._own_hooks().before, Registered(hook, with_kwargs), prepend)
+        return hooks.register(self._own_hooks().before, hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self,
@@ -284,14 +284,14 @@ class Module(Inner):
         [3.0]
         >>> handle.remove()
         """
-        registered = Registered(hook, with_kwargs, always_call)
-        return hooks.register(self._own_hooks().after, registered, prepend)
+        own = self._own_hooks().after
+        return hooks.register(own, hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> HookHandle:
         """Call hook(module, output gradients) in backward; a result replaces the gradients."""
-        return hooks.register(self._own_hooks().gradient_before, Registered(hook), prepend)
+        return hooks.register(self._own_hooks().gradient_before, hook, prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -301,13 +301,13 @@ class Module(Inner):
         One entry per positional input and per result; None where no gradient flows. A result
         replaces the gradients of the inputs.
         """
-        return hooks.register(self._own_hooks().gradient, Registered(hook), prepend)
+        return hooks.register(self._own_hooks().gradient, hook, prepend)
 
     register_backward_hook = register_full_backward_hook  # the older name
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, prefix, keep_vars) before `state_dict` reads this module."""
-        return hooks.register(self._own_hooks().state_before, Registered(hook), False)
+        return hooks.register(self._own_hooks().state_before, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, state, prefix, version) once the module is in the state; may change it.
@@ -320,7 +320,7 @@ class Module(Inner):
         >>> list(layer.state_dict())
         ['bias', 'kernel']
         """
-        return hooks.register(self._own_hooks().state_after, Registered(hook), False)
+        return hooks.register(self._own_hooks().state_after, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call a hook before `load_state_dict` reads; it may change the copy of the state.
@@ -328,7 +328,7 @@ class Module(Inner):
         It is called as hook(module, state, prefix, {}, strict, missing, unexpected, errors); the
         last three are lists of texts to add to.
         """
-        return hooks.register(self._own_hooks().load_before, Registered(hook), False)
+        return hooks.register(self._own_hooks().load_before, hook)
 
     _register_load_state_dict_pre_hook = hooks.register_before_loading
     _register_state_dict_hook = hooks.register_after_saving
@@ -338,7 +338,7 @@ class Module(Inner):
 
         It may change the lists `result.missing_keys` and `result.unexpected_keys`.
         """
-        return hooks.register(self._own_hooks().load_after, Registered(hook), False)
+        return hooks.register(self._own_hooks().load_after, hook)
 
     # what is inside
 
@@ -576,31 +576,31 @@ class Module(Inner):
 
     def half(self: Self) -> Self:
         """Convert floats to float16."""
-        return self.to(dtype=float16)
+        return Module.to(self, dtype=float16)
 
     def bfloat16(self: Self) -> Self:
         """Convert floats to bfloat16."""
-        return self.to(dtype=bfloat16)
+        return Module.to(self, dtype=bfloat16)
 
     def float(self: Self) -> Self:
         """Convert floats to float32."""
-        return self.to(dtype=float32)
+        return Module.to(self, dtype=float32)
 
     def double(self: Self) -> Self:
         """Convert floats to float64."""
-        return self.to(dtype=float64)
+        return Module.to(self, dtype=float64)
 
     def type(self: Self, dst_type: Any) -> Self:
         """Convert floats to a dtype."""
-        return self.to(dtype=dst_type)
+        return Module.to(self, dtype=dst_type)
 
     def cpu(self: Self) -> Self:
         """Move to the CPU."""
-        return self.to(device="cpu")
+        return Module.to(self, device="cpu")
 
     def cuda(self: Self, device: DeviceLike | int | None = None) -> Self:
         """Move to an NVIDIA GPU: the first one, unless told a number or a name."""
-        return self.to(device="cuda" if device is None else device)
+        return Module.to(self, device="cuda" if device is None else device)
 
     def to_empty(self: Self, *, device: DeviceLike | None, recurse: bool = True) -> Self:
         """Move to a device; the values are what they were, and any of tensors without values.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
@@ -107,6 +108,25 @@ def add(module: Module, path: str, value: Any, undo: list[Any]) -> None:
         raise DTypeError("functional_call", text, "use the names of named_parameters()")
     undo.append((vars(part), name, vars(part).get(name, undo)))
     vars(part)[name] = value
+
+
+def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
+    """Put a tensor, or None, in the place of a module's own, and give that, as PyTorch's helper.
+
+    >>> from picograd import nn
+    >>> layer = nn.Linear(1, 1)
+    >>> old = swap_tensor(layer, "weight", picograd.ones(1, 1))
+    >>> layer.weight.tolist(), isinstance(old, nn.Parameter)
+    ([[1.0]], True)
+    """
+    old = getattr(module, name, None) if allow_missing else getattr(module, name)
+    for each in (old, tensor):
+        if each is not None and not isinstance(each, Tensor):
+            problem = f"{name} is a {type(each).__name__}"
+            raise DTypeError("swap_tensor", problem, "use the name of a tensor, and a tensor")
+    note_change()
+    vars(module)[name] = tensor
+    return old
 
 
 def exchange(holder: dict[str, Any], substitutes: Mapping[int, Any], undo: list[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from picograd.nn.conv import AdjointConv, ConvSettings
 from picograd.nn.dropout import Dropout
-from picograd.nn.hooks import of_every_module, of_registration
+from picograd.nn.hooks import REGISTRATION, of_every_module, of_registration
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
@@ -90,6 +90,9 @@ _MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPo
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool
 _IncompatibleKeys = LoadResult
 _EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
+_global_parameter_registration_hooks = REGISTRATION["parameter"]
+_global_module_registration_hooks = REGISTRATION["module"]
+_global_buffer_registration_hooks = REGISTRATION["buffer"]
 register_module_forward_pre_hook = of_every_module("before")
 register_module_forward_hook = of_every_module("after")
 register_module_full_backward_pre_hook = of_every_module("gradient_before")

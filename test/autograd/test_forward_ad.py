@@ -54,7 +54,9 @@ def test_a_derivative_is_differentiated_of_what_was_computed_before():
 
 
 def test_a_level_ends():
+    assert forward_ad._current_level == -1
     with forward_ad.dual_level():
+        assert forward_ad._current_level == 0
         y = forward_ad.make_dual(Tensor([1.0]), Tensor([1.0])) * 2
         with pytest.raises(GradientError, match="not nested"):
             forward_ad.enter_dual_level()

@@ -5,7 +5,14 @@ import pytest
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, ShapeError
-from picograd.nn.collate import default_collate, default_convert, holds_tensor, stack, to_tensors
+from picograd.nn.collate import (
+    default_collate,
+    default_collate_fn_map,
+    default_convert,
+    holds_tensor,
+    stack,
+    to_tensors,
+)
 
 torch = pytest.importorskip("torch")
 torch_data = pytest.importorskip("torch.utils.data")
@@ -101,3 +108,12 @@ def test_batches_are_of_the_class_of_samples():
     for workers in (0, 1):
         (again,) = nn.DataLoader(samples, batch_size=2, num_workers=workers)
         assert type(again) is Encoded and again["x"].tolist() == [1, 3]
+
+
+def test_samples_of_a_class_of_the_program_have_their_function(monkeypatch) -> None:
+    def join(batch, collate_fn_map):
+        return stack([each.x for each in batch]) * 2
+
+    monkeypatch.setitem(default_collate_fn_map, Point, join)
+    joined = default_collate([{"p": Point(1, 2)}, {"p": Point(3, 4)}])
+    assert joined["p"].tolist() == [2, 6]

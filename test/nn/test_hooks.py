@@ -1,5 +1,6 @@
 """Hooks of modules beside PyTorch's: the same calls in the same order, the same replacements."""
 
+import copy
 import importlib
 import pickle
 from typing import Any
@@ -268,6 +269,26 @@ def test_hooks_are_found_under_the_names_that_programs_clear() -> None:
     layer._forward_pre_hooks = {7: lambda *shown: seen.append("c")}
     layer(Tensor([[1.0, 2.0]]))
     assert seen == ["c"] and not layer._backward_hooks and not layer._backward_pre_hooks
+
+
+def test_hooks_are_the_functions_that_were_registered_as_programs_ask_for_their_class() -> None:
+    class Adding:
+        def __call__(self, module: Any, inputs: Any, options: Any, result: Any) -> Any:
+            return result + options["scale"]
+
+    class Scaled(nn.Module):
+        def forward(self, x: Tensor, scale: float) -> Tensor:
+            return x * scale
+
+    layer = Scaled()
+    layer.register_forward_hook(Adding(), with_kwargs=True)
+    layer.register_forward_pre_hook(kept := lambda module, inputs: None)
+    assert list(layer._forward_pre_hooks.values()) == [kept]
+    assert copy.deepcopy(layer)(Tensor([1.0]), scale=2.0).tolist() == [4.0]
+    for number, hook in list(layer._forward_hooks.items()):
+        if isinstance(hook, Adding):
+            del layer._forward_hooks[number]
+    assert layer(Tensor([1.0]), scale=2.0).tolist() == [2.0]
 
 
 def test_hooks_of_all_modules_come_before_a_module_s_own() -> None:

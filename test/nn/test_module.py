@@ -501,3 +501,11 @@ def test_a_module_whose_name_a_method_has() -> None:
     model.load_state_dict({name: x * 0 for name, x in model.state_dict().items()})
     twin = copy.deepcopy(model)
     assert list(twin.state_dict()) == kept and not twin.first.weight.any()
+
+
+def test_a_class_may_move_in_terms_of_cpu_and_float() -> None:
+    class Own(nn.Linear):
+        def to(self, device: Any) -> Any:  # type: ignore[override]
+            return self.cpu().float()
+
+    assert Own(1, 1).double().to("cpu").weight.dtype is picograd.float32

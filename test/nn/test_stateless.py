@@ -103,3 +103,15 @@ def test_one_name_of_a_shared_weight_replaces_one_where_they_are_not_tied() -> N
     with pytest.raises(StateError, match="another name"):
         func.functional_call(model, given, Tensor([[1.0]]))
     assert model[0].weight is model[1].weight and model[0].weight.item() == 2.0
+
+
+def test_a_tensor_is_swapped_for_another() -> None:
+    layer = nn.Linear(1, 1)
+    old = picograd.nn.stateless.swap_tensor(layer, "bias", None)
+    assert isinstance(old, nn.Parameter) and layer.bias is None
+    assert picograd.nn.stateless.swap_tensor(layer, "bias", old) is None and layer.bias is old
+    assert picograd.nn.stateless.swap_tensor(layer, "kept", old, True) is None and layer.kept is old
+    with pytest.raises(DTypeError, match="in_features is an int"):
+        picograd.nn.stateless.swap_tensor(layer, "in_features", old)
+    with pytest.raises(AttributeError):
+        picograd.nn.stateless.swap_tensor(layer, "missing", old)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.errors import StateError
-from picograd.nn.hooks import Hook, Hooks, Registered, Shown, register
+from picograd.nn.hooks import Hook, Hooks, Shown, register
 from picograd.tensor.core.gradient_hooks import HookHandle
 
 EVERY = Hooks()  # those of all optimizers
@@ -25,7 +25,7 @@ def hooked(step: Callable[..., Any]) -> Any:
             return step(optimizer, *args, **options)
         own, shown = own or Hooks(), (optimizer, *args)
         for hook in (*EVERY.before.values(), *own.before.values()):
-            answer = hook.function(optimizer, shown, options)
+            answer = hook(optimizer, shown, options)
             if answer is not None:
                 if not isinstance(answer, tuple) or len(answer) != 2:
                     problem = f"a hook before the step returned a {type(answer).__name__}"
@@ -33,7 +33,7 @@ def hooked(step: Callable[..., Any]) -> Any:
                 shown, options = answer
         result = step(*shown, **options)
         for hook in (*own.after.values(), *EVERY.after.values()):
-            hook.function(optimizer, shown, options)
+            hook(optimizer, shown, options)
         return result
 
     return call
@@ -41,7 +41,7 @@ def hooked(step: Callable[..., Any]) -> Any:
 
 def of_every_optimizer(kind: str) -> Callable[[Hook], HookHandle]:
     """Make the function that registers a hook of all optimizers."""
-    return lambda hook: register(getattr(EVERY, kind), Registered(hook), False)
+    return lambda hook: register(getattr(EVERY, kind), hook)
 
 
 def registering(kind: str) -> Callable[..., HookHandle]:
@@ -49,7 +49,7 @@ def registering(kind: str) -> Callable[..., HookHandle]:
 
     def add(optimizer: Any, hook: Hook, prepend: bool = False) -> HookHandle:
         """Call a hook; see the class docstring."""
-        return register(getattr(optimizer._own_hooks(), kind), Registered(hook), prepend)
+        return register(getattr(optimizer._own_hooks(), kind), hook, prepend)
 
     return add
 
@@ -85,6 +85,6 @@ class Hooked:
         """Let the hooks of one kind see a state, and replace it."""
         if self._hooks is not None:
             for hook in list(getattr(self._hooks, kind).values()):
-                answer = hook.function(self, *shown)
+                answer = hook(self, *shown)
                 shown = shown if answer is None else (answer,)
         return shown[0] if shown else None

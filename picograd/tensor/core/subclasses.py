@@ -125,6 +125,8 @@ def kinds_at(args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
     None inside another function of tensors, which fails too then: programs named that one.
     """
     kinds = asked_kinds((*args, *options.values()))
+    if ASKING.get() is None:  # switched off: only what is no tensor is asked
+        kinds = [kind for kind in kinds if not issubclass(kind, Watched)]
     frame: Any = sys._getframe(2) if kinds else None
     while frame is not None and frame.f_globals.get("__name__") in CALLERS:
         frame = frame.f_back
@@ -254,7 +256,7 @@ def watched_property(name: str, plain: Any) -> Any:
     """Make a property that asks the class, as `x.T` and `x.grad = None` do."""
 
     def asks(kind: Any) -> bool:
-        is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
+        is_plain = getattr(getattr(kind, ASKS), "__func__", None) is PLAIN and name not in TENSORS
         return not is_plain and ASKING.get() is True
 
     def get(tensor: Any) -> Any:

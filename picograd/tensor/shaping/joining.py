@@ -293,17 +293,18 @@ def as_strided(
     >>> picograd.as_strided(picograd.Tensor([1, 2, 3]), (2, 2), (1, 1)).tolist()
     [[1, 2], [2, 3]]
     """
-    memory, offset = recording.memory_of(input)
-    if input.requires_grad and not memory.requires_grad:
-        text = "gradients of a part of memory do not reach what lies around it"
-        raise GradientError("as_strided", text, "call .clone() on it first, or .detach()")
-    if storage_offset is not None:
-        offset = storage_offset
+    memory, start = recording.memory_of(input)
+    offset = start if storage_offset is None else storage_offset
     if len(size) != len(stride) or any(each < 0 for each in (*size, *stride, offset)):
         text = f"size {tuple(size)} and stride {tuple(stride)} do not fit"
         raise ShapeError("as_strided", text, "give one stride >= 0 per size")
     shape = as_shape((size,), "as_strided")
     last = offset + sum((n - 1) * step for n, step in zip(shape, stride))
+    if input.requires_grad and not memory.requires_grad:
+        if not input.is_contiguous() or offset < start or last >= start + input.numel():
+            text = "gradients of a part of memory do not reach what lies around it"
+            raise GradientError("as_strided", text, "call .clone() on it first, or .detach()")
+        memory, offset, last = input, offset - start, last - start
     if product(shape) and last >= memory.numel():
         text = f"position {last} is beyond {memory.numel()} elements"
         raise AxisError("as_strided", text, "use smaller sizes or strides")

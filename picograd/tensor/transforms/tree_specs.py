@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from picograd.errors import ValueRangeError
 from picograd.late_methods import dataclass
+from picograd.tensor.core.sizes import Size
 from picograd.tensor.transforms.pytree import REGISTERED, Flatten, Unflatten, is_named_tuple
 
 Leaves = list[Any]
@@ -224,6 +225,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
     for each in (
         NodeDef(list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
         NodeDef(tuple, _list_flatten, lambda items, _: tuple(items), _list_flatten_with_keys),
+        NodeDef(Size, _list_flatten, lambda items, _: Size(items), _list_flatten_with_keys),
         NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
         NodeDef(
             NamedTuple, _namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys

@@ -12,6 +12,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import ShapeError
 from picograd.nn import functional as F
 
 torch = pytest.importorskip("torch")
@@ -390,3 +391,30 @@ def test_modes_that_leave_it_to_classes() -> None:
 
     with pytest.raises(RuntimeError, match="not a method of its object"), Wrong():
         pass
+
+
+def test_a_class_may_answer_by_a_function_that_is_no_classmethod() -> None:
+    class Off(Tensor):
+        __torch_function__ = picograd._C._disabled_torch_function_impl
+
+        def __new__(cls, data: Any) -> Any:
+            return Tensor._make_subclass(cls, data, False)
+
+    x = Off(picograd.ones(2))
+    x.requires_grad = True
+    assert type(x) is Off and type(x + 1) is Tensor and x.grad is None
+
+
+def test_errors_of_functions_that_ask_nobody_are_theirs() -> None:
+    class Calling(Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            with picograd._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+    x = picograd.ones(2, 3).as_subclass(Calling)
+    for wrong in (lambda: x.reshape(4), lambda: picograd.cat([x, picograd.ones(5)]), lambda: x @ x):
+        with pytest.raises(ShapeError):
+            wrong()

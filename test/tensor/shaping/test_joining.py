@@ -96,8 +96,12 @@ def test_as_strided_of_a_leaf_that_shares_memory() -> None:
     (picograd.as_strided(x, (2, 3), (1, 2)) ** 2).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     part = held[2:].detach().requires_grad_()
+    (
+        picograd.as_strided(part, (2, 2), (2, 1), 2) * Tensor([[1.0, 2.0], [3.0, 4.0]])
+    ).sum().backward()
+    assert part.grad is not None and part.grad.tolist() == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(GradientError, match="as_strided: gradients of a part of memory"):
-        picograd.as_strided(part, (2,), (1,))
+        picograd.as_strided(part, (2,), (1,), 1)
 
 
 def test_no_tensors_have_no_axes() -> None:

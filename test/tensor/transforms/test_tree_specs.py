@@ -5,6 +5,7 @@ import typing
 
 import pytest
 
+import picograd
 from picograd.utils import _pytree as trees
 
 TREE = {"a": [1, (2, 3)], "b": None}
@@ -57,3 +58,10 @@ def test_structures_are_pytorchs(name: str) -> None:
         lib.tree_map(lambda a, b: a, [1, 2], [1])
     with pytest.raises(ValueError):
         lib.tree_unflatten([1], spec)
+
+
+def test_sizes_are_taken_apart_as_tuples_are() -> None:
+    size = picograd.ones(2, 3).shape
+    leaves, spec = trees.tree_flatten(size)
+    assert leaves == [2, 3] and type(trees.tree_unflatten(leaves, spec)) is type(size)
+    assert type(trees.tree_map(lambda n: n + 1, {"shape": size})["shape"]) is type(size)
