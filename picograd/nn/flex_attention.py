@@ -149,5 +149,5 @@ def flex_attention(
     output = masked_softmax(scores, mask) @ value
     if not return_lse:
         return output
-    seen = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    return output, seen.logsumexp(-1)
+    seen = scores if mask is None else mask.where(scores, -math.inf)
+    return output, seen.float().logsumexp(-1)
