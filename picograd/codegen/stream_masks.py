@@ -311,12 +311,19 @@ def exponentials_of(exprs: Iterable[Expr]) -> set[Expr]:
 
 
 def outermost(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
-    """Replace the outermost parts of an expression that `find` knows."""
-    found = find(root)
-    if found is not None:
-        return found
-    args = tuple([outermost(each, find) for each in root.args])
-    return Expr(root.op, args, root.arg, root.dtype)
+    """Replace the outermost parts of an expression that `find` knows; shared ones are seen once."""
+    done: dict[int, Expr] = {}
+
+    def changed(expr: Expr) -> Expr:
+        if id(expr) not in done:
+            found = find(expr)
+            if found is None:
+                args = tuple(map(changed, expr.args))
+                found = Expr(expr.op, args, expr.arg, expr.dtype)
+            done[id(expr)] = found
+        return done[id(expr)]
+
+    return changed(root)
 
 
 def unrounded(expr: Expr) -> Expr:
