@@ -188,13 +188,7 @@ def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
 UNARY = (
     unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,), factors=(-1,), linear=(0,)),
     unary(
-        "exp",
-        FLOAT,
-        np.exp,
-        lambda g, y, x: (g * y,),
-        cost=6,
-        is_exponential=True,
-        logarithm="log",
+        "exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6, is_exponential=True, logarithm="log"
     ),
     unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
