@@ -352,6 +352,8 @@ def is_multiple(body: Expr, of: set[Expr]) -> bool:
     if body in of:
         return True
     row = OPS.get(body.op)
+    if row is not None and len(row.factors) > 1:
+        return all(is_multiple(part, of) for part in body.args)
     if row is None or not row.linear:
         return False
     parts = [body.args[place] for place in row.linear]
