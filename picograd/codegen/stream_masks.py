@@ -333,6 +333,17 @@ def unrounded(expr: Expr) -> Expr:
     return expr
 
 
+def unrounded_sum(expr: Expr) -> Expr:
+    """Take conversions off a weight, and off what it is the sum of."""
+    expr = unrounded(expr)
+    row = OPS.get(expr.op)
+    if row is None or len(row.factors) < 2:
+        return expr
+    parts = tuple(map(unrounded_sum, expr.args))
+    dtypes = {part.dtype for part in parts}
+    return Expr(expr.op, parts, expr.arg, parts[0].dtype) if len(dtypes) == 1 else expr
+
+
 def exponentials_in(body: Expr) -> list[Expr]:
     """List the largest parts of a body that are exp(x - m), or that over a total."""
     found: list[Expr] = []
