@@ -16,6 +16,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from picograd.dtype import int32
+from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.network.attention import masked_softmax
 from picograd.tensor.tensor import Tensor
@@ -186,6 +187,10 @@ def varlen_attn(
     >>> varlen_attn(q, q, q, begins, begins, 3, 3, window_size=(-1, 0)).shape
     (5, 1, 4)
     """
+    if not query.ndim == key.ndim == value.ndim == 3:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        fix = "lay the sequences one behind another, (places, heads, size), without a batch"
+        raise ShapeError("varlen_attn", f"operands have three dimensions, not {shapes}", fix)
     begins = cu_seq_q if cu_seq_k is None else cu_seq_k
     left, right = window_size
 
@@ -199,9 +204,8 @@ def varlen_attn(
         return seen & (column <= row + right) if right >= 0 else seen
 
     mask = BlockMask(look, (1, 1, query.shape[0], key.shape[0]))
-    operands = [x.transpose(0, 1).unsqueeze(0) for x in (query, key, value)]
-    has_lse = bool(return_aux and return_aux.lse)
-    found = flex_attention(*operands, None, mask, scale, enable_gqa, has_lse)
-    outputs = found if has_lse else (found,)
-    result = outputs[0].squeeze(0).transpose(0, 1)
-    return (result, outputs[1].squeeze(0)) if has_lse else result
+    q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (query, key, value))
+    result, sums = flex_attention(q, k, v, None, mask, scale, enable_gqa, return_lse=True)
+    result = result.squeeze(0).transpose(0, 1)
+    has_sums = return_aux is not None and return_aux.lse
+    return (result, sums.squeeze(0)) if has_sums else result

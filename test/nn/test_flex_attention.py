@@ -8,6 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.errors import ShapeError
 from picograd.nn import flex_attention as flex
 
 SHAPE = (2, 4, 24, 16)
@@ -135,3 +136,9 @@ def test_sequences_one_behind_another(window: tuple[int, int], is_same: bool) ->
         wanted = np.einsum("hij,jhd->ihd", weights / totals, z.repeat(2, 1))
         np.testing.assert_allclose(out[a:b].numpy(), wanted, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(sums[:, a:b].numpy(), np.log(totals[..., 0]), atol=1e-5)
+
+
+def test_sequences_have_no_batch() -> None:
+    q, begins = Tensor.ones(1, 4, 2, 8), Tensor([0, 4])
+    with pytest.raises(ShapeError, match=r"varlen_attn.*\(1, 4, 2, 8\).*Fix: lay"):
+        flex.varlen_attn(q, q, q, begins, None, 4, 4)
