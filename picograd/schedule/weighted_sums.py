@@ -82,7 +82,7 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
     new: dict[int, Node] = {}
     for node in logs:
         softmax = known.get(normalised(node))
-        if softmax is None:
+        if softmax is None or not is_multiplied(softmax, order):
             continue
         beside[facts[id(node)]] = softmax
         (values,) = softmax.inputs
@@ -100,6 +100,19 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
         if is_along(shift, softmax.arg):
             new[id(node)] = softmax
     return new
+
+
+def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
+    """Tell whether a softmax, or what is made of it at its places, is an operand of a product."""
+    made = {id(softmax)}
+    for node in order:
+        if made.isdisjoint(map(id, node.inputs)):
+            continue
+        if node.op in CONTRACTIONS:
+            return True
+        if node.row.role in (Role.ELEMENTWISE, Role.VIEW):
+            made.add(id(node))
+    return False
 
 
 def unrepeated(node: Node) -> Node:

@@ -108,7 +108,9 @@ def test_exponentials_less_the_logarithm_of_another_row_are_no_softmax():
     x = leaf(6, 6)
     total = build.logsumexp(x, 1)
     across, along = total.reshape((1, 6)).expand((6, 6)), total.reshape((6, 1)).expand((6, 6))
-    roots = [build.softmax(x, 1), *((x - each).unary("exp") for each in (across, along))]
+    weights = build.softmax(x, 1)
+    read = weights.contract(leaf(6, 4), ((0, 1), (1, 2), (0, 2)))
+    roots = [weights, *((x - each).unary("exp") for each in (across, along)), read]
     found = run(schedule(roots, CPU))
     for value, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
