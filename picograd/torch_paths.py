@@ -43,7 +43,7 @@ HOMES = {
         "utils.data._utils", "utils.data._utils.collate", "utils.data._utils.pin_memory",
     ),
     "nn.loader": ("utils.data._utils.worker",),
-    "nn.flex_attention": ("nn.attention.flex_attention",),
+    "nn.flex_attention": ("nn.attention.flex_attention", "nn.attention.varlen"),
     "nn.quantization_names": (
         "ao", "ao.quantization", "quantization", "quantization.observer", "quantization.qconfig",
     ),

@@ -311,12 +311,19 @@ def exponentials_of(exprs: Iterable[Expr]) -> set[Expr]:
 
 
 def outermost(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
-    """Replace the outermost parts of an expression that `find` knows."""
-    found = find(root)
-    if found is not None:
-        return found
-    args = tuple([outermost(each, find) for each in root.args])
-    return Expr(root.op, args, root.arg, root.dtype)
+    """Replace the outermost parts of an expression that `find` knows; shared ones are seen once."""
+    done: dict[int, Expr] = {}
+
+    def changed(expr: Expr) -> Expr:
+        if id(expr) not in done:
+            found = find(expr)
+            if found is None:
+                args = tuple(map(changed, expr.args))
+                found = Expr(expr.op, args, expr.arg, expr.dtype)
+            done[id(expr)] = found
+        return done[id(expr)]
+
+    return changed(root)
 
 
 def unrounded(expr: Expr) -> Expr:
@@ -324,6 +331,17 @@ def unrounded(expr: Expr) -> Expr:
     while expr.args and OPS[expr.op].keeps_value:
         (expr,) = expr.args
     return expr
+
+
+def unrounded_sum(expr: Expr) -> Expr:
+    """Take conversions off a weight, and off what it is the sum of."""
+    expr = unrounded(expr)
+    row = OPS.get(expr.op)
+    if row is None or len(row.factors) < 2:
+        return expr
+    parts = tuple(map(unrounded_sum, expr.args))
+    dtypes = {part.dtype for part in parts}
+    return Expr(expr.op, parts, expr.arg, parts[0].dtype) if len(dtypes) == 1 else expr
 
 
 def exponentials_in(body: Expr) -> list[Expr]:
@@ -345,6 +363,8 @@ def is_multiple(body: Expr, of: set[Expr]) -> bool:
     if body in of:
         return True
     row = OPS.get(body.op)
+    if row is not None and len(row.factors) > 1:
+        return all(is_multiple(part, of) for part in body.args)
     if row is None or not row.linear:
         return False
     parts = [body.args[place] for place in row.linear]

@@ -147,9 +147,25 @@ def expand_logsumexp(node: Node) -> Node:
     """max + log(sum(exp(x - max))); an infinite maximum is not subtracted: inf - inf is NaN."""
     x, axis = node.inputs[0], node.arg
     top = x.reduce("max", (axis,))
-    finite = top.unary("abs").binary("equal", math.inf).where(0, top)
+    finite = is_infinite(top).where(0, top)
     away = x - widen(finite, x.shape, (axis,))
-    return away.unary("exp").reduce("sum", (axis,)).unary("log") + finite
+    powers = away.unary("exp")
+    total = powers.reduce("sum", (axis,))
+    return total.unary("log") + finite
+
+
+def is_infinite(x: Node) -> Node:
+    """Tell where a value is plus or minus infinity."""
+    return x.unary("abs").binary("equal", math.inf)
+
+
+def logsumexp_beside_softmax(x: Node, axis: int) -> Node:
+    """The same of what `expand_softmax` sums; a row whose maximum is infinite has that."""
+    top = x.reduce("max", (axis,))
+    powers = shifted(x, axis).unary("exp")
+    total = powers.reduce("sum", (axis,))
+    found = total.unary("log") + top
+    return is_infinite(top).where(top, found)
 
 
 def logsumexp_vjp(gradient: Node, output: Node, x: Node) -> Gradients:

@@ -187,7 +187,9 @@ def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
 
 UNARY = (
     unary("neg", NUMBER, np.negative, lambda g, y, x: (-g,), factors=(-1,), linear=(0,)),
-    unary("exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6, is_exponential=True),
+    unary(
+        "exp", FLOAT, np.exp, lambda g, y, x: (g * y,), cost=6, is_exponential=True, logarithm="log"
+    ),
     unary("log", FLOAT, np.log, lambda g, y, x: (g / x,), domain=(0.2, 4.0), cost=6),
     unary("sin", FLOAT, np.sin, lambda g, y, x: (g * x.unary("cos"),), cost=8),
     unary("cos", FLOAT, np.cos, lambda g, y, x: (-g * x.unary("sin"),), cost=8),
@@ -214,7 +216,13 @@ UNARY = (
     unary("sigmoid", FLOAT, sigmoid, lambda g, y, x: (g * (y * (1.0 - y)),), cost=10),
     unary("silu", FLOAT, silu, silu_vjp, cost=10),
     unary(
-        "exp2", FLOAT, np.exp2, lambda g, y, x: (g * y * math.log(2),), cost=6, is_exponential=True
+        "exp2",
+        FLOAT,
+        np.exp2,
+        lambda g, y, x: (g * y * math.log(2),),
+        cost=6,
+        is_exponential=True,
+        logarithm="log2",
     ),
     unary("expm1", FLOAT, np.expm1, lambda g, y, x: (g * (y + 1),), cost=30),
     unary("log2", FLOAT, np.log2, quotient_vjp(math.log(2)), domain=(0.2, 4.0), cost=20),

@@ -7,7 +7,8 @@ shifts: values whose gradient is zero, as what is made of them does not change w
 A maximum that a softmax by hand subtracts keeps exponentials in range, and no more. Followed back,
 its gradient is a sum that cancels, and places of ties that are searched for. Of what is subtracted
 of exponents it is found how all that follows changes: by a power of the same factor, which sums
-over other axes keep, and quotients cancel.
+over other axes keep, and quotients cancel; a logarithm makes a summand of it, which the maximum
+that is added again cancels.
 """
 
 import weakref
@@ -120,6 +121,8 @@ def changed(node: Node, inputs: Sequence[Change | None]) -> Change:
         return added(first, inputs, row.factors)
     if not first.exponential:
         raise Unknown
+    if node.op == OPS[first.exponential].logarithm:
+        return replace(first, exponential="")
     powers = [0 if change is None else change.power for change in inputs]
     if node.op in SUMS and node.arg[0] == "sum" and set(first.own).isdisjoint(node.arg[1]):
         return replace(first, own=without(first.own, node.arg[1]))

@@ -40,6 +40,7 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     factors    of a sum of its inputs: what each is multiplied by
     linear     the inputs in which it is linear, the others given: a sum over them may come first
     is_exponential  its value at a difference is a quotient of values: e(a - b) = e(a) / e(b)
+    logarithm  of an exponential: the op that undoes it
     least      of a comparison of numbers: it holds where the second less the first is at least this
                (integers)
     logic      how it combines what holds: "both", "either" or "not"; whether two values are the
@@ -219,6 +220,7 @@ class Op:
     factors: tuple[int, ...] = ()
     linear: tuple[int, ...] = ()
     is_exponential: bool = False
+    logarithm: str = ""
     least: int | None = None
     logic: str = ""
     on_bools: str = ""

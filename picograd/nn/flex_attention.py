@@ -1,5 +1,7 @@
 """Attention whose scores and mask are functions of their places, as `torch.nn.attention`'s.
 
+So are sequences one behind another in one tensor: places of the same one see each other.
+
 The functions are called once, with the places as tensors that broadcast over all scores; the
 scheduler makes one kernel of them and the attention around, which computes no part of the scores
 that the mask empties wherever it can tell (docs/design/0021).
@@ -11,9 +13,10 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.dtype import int32
+from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.network.attention import masked_softmax
 from picograd.tensor.tensor import Tensor
@@ -22,7 +25,12 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 BLOCK = 128  # PyTorch's size of a block, which decides nothing here
 _DEFAULT_SPARSE_BLOCK_SIZE = BLOCK
-AuxRequest = Any  # an annotation of programs
+
+
+class AuxRequest(NamedTuple):
+    """This class says what `varlen_attn` returns beside the result."""
+
+    lse: bool = False
 
 
 class SDPBackend(enum.Enum):
@@ -149,5 +157,55 @@ def flex_attention(
     output = masked_softmax(scores, mask) @ value
     if not return_lse:
         return output
-    seen = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    return output, seen.logsumexp(-1)
+    seen = scores if mask is None else mask.where(scores, -math.inf)
+    return output, seen.float().logsumexp(-1)
+
+
+def varlen_attn(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor | None,
+    max_q: int,
+    max_k: int,
+    *,
+    return_aux: AuxRequest | None = None,
+    scale: float | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    enable_gqa: bool = False,
+) -> Any:
+    """Compute attention within sequences of any lengths, one behind another in one tensor.
+
+    (T, heads, E), (S, heads, E or V) -> (T, heads, V), and with `return_aux.lse` the logarithm of
+    each row's sum, (heads, T). `cu_seq_q` and `cu_seq_k` (N + 1) say where the sequences begin and
+    the last one ends; None: as those of the queries, whose longest are `max_q` and `max_k`. A query
+    sees so many keys of its sequence to the left and the right, all where `window_size` is -1: (-1,
+    0) is causal. The last query is level with the last key.
+
+    >>> q, begins = Tensor.ones(5, 1, 4), Tensor([0, 2, 5])
+    >>> varlen_attn(q, q, q, begins, begins, 3, 3, window_size=(-1, 0)).shape
+    (5, 1, 4)
+    """
+    if not query.ndim == key.ndim == value.ndim == 3:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        fix = "lay the sequences one behind another, (places, heads, size), without a batch"
+        raise ShapeError("varlen_attn", f"operands have three dimensions, not {shapes}", fix)
+    begins = cu_seq_q if cu_seq_k is None else cu_seq_k
+    left, right = window_size
+
+    def look(b: Tensor, h: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        own = cu_seq_q.searchsorted(row, right=True)
+        seen = own == begins.searchsorted(column, right=True)
+        if begins is not cu_seq_q:
+            row = row + (begins - cu_seq_q)[own.clamp(max=begins.shape[0] - 1)]
+        if left >= 0:
+            seen = seen & (column >= row - left)
+        return seen & (column <= row + right) if right >= 0 else seen
+
+    mask = BlockMask(look, (1, 1, query.shape[0], key.shape[0]))
+    q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (query, key, value))
+    result, sums = flex_attention(q, k, v, None, mask, scale, enable_gqa, return_lse=True)
+    result = result.squeeze(0).transpose(0, 1)
+    has_sums = return_aux is not None and return_aux.lse
+    return (result, sums.squeeze(0)) if has_sums else result

@@ -54,6 +54,7 @@ from picograd.schedule.updates import aside_kernel, take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.views import is_window
+from picograd.schedule.weighted_sums import expanded
 from picograd.target import Target
 
 
@@ -138,11 +139,6 @@ def number_scalar(draft: Draft, node: Node) -> None:
     if scalar_key(node) not in draft.scalar_numbers:
         draft.scalar_numbers[scalar_key(node)] = len(draft.scalars)
         draft.scalars.append(node)
-
-
-def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
-    """Replace composites by what the target computes them from."""
-    return expand_composites(roots, target=target, order=order)
 
 
 # Then: groups.

@@ -160,6 +160,9 @@ def weighing(weight: Expr) -> list[Expr]:
     if row.linear == (1, 2):
         needed, shown = filled(weight, 0.0)
         return needed if shown is None else [*needed, *weighing(shown)]
+    if len(row.factors) > 1:
+        first, *others = map(weighing, weight.args)
+        return [x for x in first if all(x in each for each in others)]
     if row.keeps_value or row.linear == (0, 1):
         return [x for each in weight.args for x in weighing(each)]
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient

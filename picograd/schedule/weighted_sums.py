@@ -6,6 +6,13 @@
 The gradient of a softmax subtracts such a sum. The left side reads two matrices of scores, or
 computes their products again; the right side reads what is in memory already. What masks and
 dropout do to the weights may stand at either factor: a product of the same factors is meant.
+
+shared_totals: logarithms of sums of scores, beside their softmax.
+
+    softmax(s), logsumexp(s)                  ->    m and l of the softmax, m + log(l)
+    exp(s - logsumexp(s)), a gradient         ->    softmax(s)
+
+Alone each subtracts a maximum in its own way, and nothing streams over exponentials of two kinds.
 """
 
 from collections import Counter
@@ -13,8 +20,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from picograd.graph.bounded import ended, sources_of
+from picograd.graph.composites import expand_logsumexp, expand_softmax, logsumexp_beside_softmax
+from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, NUMBERS, Role, ops_of
+from picograd.schedule.group import Facts
+from picograd.schedule.values import facts_of
+from picograd.target import Target
 
 Factors = Counter[tuple[Any, Any]]  # (kind, what)
 CONTRACTIONS, REDUCTIONS = map(ops_of, (Role.CONTRACT, Role.REDUCE))
@@ -41,6 +53,83 @@ def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
             if found is not None:
                 shorter[id(node)] = found
     return shorter
+
+
+def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Replace composites by what the target computes them from; `order` lists inputs first."""
+    shared = shared_totals(roots, order)
+    if not shared:
+        return expand_composites(roots, target=target, order=order)
+    roots = replaced(roots, order, shared)
+    return expand_composites(roots, target=target)
+
+
+def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Node]:
+    """Find what stands for logarithms of sums beside a softmax, by their identities."""
+    plain = [node for node in order if type(node) is Node and node.realized is None]
+    logs = [node for node in plain if node.row.expand is expand_logsumexp]
+    softmaxes = [node for node in plain if logs and node.row.expand is expand_softmax]
+    sizes = {(node.size, node.arg) for node in softmaxes}
+    if not any((node.inputs[0].size, node.arg) in sizes for node in logs):
+        return {}
+    facts = facts_of(order, roots)
+
+    def normalised(node: Node) -> tuple[Facts, int]:
+        return facts[id(node.inputs[0])], node.arg
+
+    known = {normalised(node): node for node in softmaxes}
+    beside: dict[Facts, Node] = {}
+    new: dict[int, Node] = {}
+    for node in logs:
+        softmax = known.get(normalised(node))
+        if softmax is None or not is_multiplied(softmax, order):
+            continue
+        beside[facts[id(node)]] = softmax
+        (values,) = softmax.inputs
+        new[id(node)] = logsumexp_beside_softmax(values, node.arg)
+    for node in plain:
+        if node.op not in EXPONENTIALS:
+            continue
+        (less,) = node.inputs
+        if less.row.factors != (1, -1):
+            continue
+        values, shift = less.inputs
+        softmax = beside.get(facts[id(unrepeated(shift))])
+        if softmax is None or facts[id(values)] is not normalised(softmax)[0]:
+            continue
+        if is_along(shift, softmax.arg):
+            new[id(node)] = softmax
+    return new
+
+
+def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
+    """Tell whether a softmax, or what is made of it at its places, is an operand of a product."""
+    made = {id(softmax)}
+    for node in order:
+        if made.isdisjoint(map(id, node.inputs)):
+            continue
+        if node.op in CONTRACTIONS:
+            return True
+        if node.row.role in (Role.ELEMENTWISE, Role.VIEW):
+            made.add(id(node))
+    return False
+
+
+def unrepeated(node: Node) -> Node:
+    """Find what is repeated along one dimension."""
+    while node.realized is None:
+        is_repeated = node.row.is_repeating or is_reshaped(node)
+        if not is_repeated:
+            break
+        node = node.inputs[0]
+    return node
+
+
+def is_along(shift: Node, axis: int) -> bool:
+    """Tell whether a value is repeated along an axis, and along no other."""
+    sizes = list(shift.shape)
+    sizes[axis] = 1
+    return shift.row.is_repeating and shift.inputs[0].shape == tuple(sizes)
 
 
 def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node]) -> list[Node]:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from mask_support import ACROSS, BEFORE, COLUMN, DOWN, NEAR, SCORE, op
 
-from picograd.codegen.stream_masks import choices, extreme, minimum_of, settled, unmasked
+from picograd.codegen.stream_masks import (
+    choices,
+    extreme,
+    is_multiple,
+    minimum_of,
+    outermost,
+    settled,
+    unmasked,
+)
 from picograd.dtype import float32, int32, int64
 from picograd.schedule.index import (
     Axis,
@@ -102,3 +110,24 @@ class Reader:
             is_there = low <= evaluate(index, self.places, self) <= high
             return self(expr.args[0]) if is_there else expr.args[1].arg
         return {"maximum": max, "minimum": min}[expr.op](*map(self, expr.args))
+
+
+def test_shared_parts_are_looked_at_once():
+    """Random bits are parts of parts that are read twice each: a tree of them has 2^40 leaves."""
+    expr, seen = const(1.0, float32), []
+    for _ in range(40):
+        expr = op("add", expr, expr, dtype=float32)
+
+    def find(each):
+        seen.append(each)
+        assert len(seen) < 100
+
+    assert outermost(expr, find).op == "add"
+    assert len(seen) == 41
+
+
+def test_sums_of_multiples_are_multiples():
+    power, other = op("exp", SCORE, dtype=float32), op("tanh", SCORE, dtype=float32)
+    scaled = op("mul", power, other, dtype=float32)
+    for parts, wanted in (((power, scaled), True), ((scaled, other), False)):
+        assert is_multiple(op("add", *parts, dtype=float32), {power}) is wanted

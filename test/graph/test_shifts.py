@@ -126,6 +126,16 @@ def test_a_maximum_that_is_read_elsewhere():
     assert not cancelled(toposort([out]), [out])
 
 
+def test_a_maximum_that_the_logarithm_of_sums_is_added_to():
+    _, m, e = powers()
+    log = total(e).unary("log")
+    out = m + log
+    assert cancelled(toposort([out]), [out]) == {id(m.inputs[0])}
+    for other in (m + m, m.permute((1, 0, 2)), -m):
+        out = other + log
+        assert not cancelled(toposort([out]), [out])
+
+
 def test_a_maximum_over_more_than_the_sum():
     """One number for all rows cancels in each of them."""
     _, m, e = powers((0, 1, 2))

@@ -1,5 +1,6 @@
 """flex_attention beside PyTorch's, and beside the same written out."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.errors import ShapeError
 from picograd.nn import flex_attention as flex
 
 SHAPE = (2, 4, 24, 16)
@@ -110,3 +112,33 @@ def test_a_choice_of_kernels_changes_nothing() -> None:
         assert flex.flex_attention(x, x, x).shape == SHAPE
     block = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, 8, 8)
     assert repr(block.to("cpu")) == "BlockMask(shape=(1, 1, 8, 8))"
+
+
+@pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (2, 1)])
+@pytest.mark.parametrize("is_same", [True, False])
+def test_sequences_one_behind_another(window: tuple[int, int], is_same: bool) -> None:
+    begins, ends = [0, 3, 4, 11], [0, 3, 4, 11] if is_same else [0, 5, 6, 13]
+    rng = np.random.default_rng(4)
+    shapes = (11, 4, 8), (ends[-1], 2, 8), (ends[-1], 2, 6)
+    q, k, v = (Tensor(rng.normal(size=shape)).float() for shape in shapes)
+    numbers = Tensor(begins).int(), None if is_same else Tensor(ends).int()
+    aux = flex.AuxRequest(lse=True)
+    out, sums = flex.varlen_attn(
+        q, k, v, *numbers, 7, 7, return_aux=aux, window_size=window, enable_gqa=True
+    )
+    left, right = (99 if size < 0 else size for size in window)
+    for (a, b), (c, d) in zip(pairwise(begins), pairwise(ends), strict=True):
+        x, y, z = (each.numpy() for each in (q[a:b], k[c:d], v[c:d]))
+        scores = np.einsum("ihd,jhd->hij", x, y.repeat(2, 1)) / 8**0.5
+        away = np.arange(d - c) - np.arange(b - a)[:, None] - (d - c) + (b - a)
+        weights = np.exp(scores) * ((away <= right) & (away >= -left))
+        totals = weights.sum(-1, keepdims=True)
+        wanted = np.einsum("hij,jhd->ihd", weights / totals, z.repeat(2, 1))
+        np.testing.assert_allclose(out[a:b].numpy(), wanted, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(sums[:, a:b].numpy(), np.log(totals[..., 0]), atol=1e-5)
+
+
+def test_sequences_have_no_batch() -> None:
+    q, begins = Tensor.ones(1, 4, 2, 8), Tensor([0, 4])
+    with pytest.raises(ShapeError, match=r"varlen_attn.*\(1, 4, 2, 8\).*Fix: lay"):
+        flex.varlen_attn(q, q, q, begins, None, 4, 4)

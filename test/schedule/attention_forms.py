@@ -219,6 +219,15 @@ def log_softmax(q, k, v):
     return weigh(build.log_softmax(product(q, k) * 0.3, 3).unary("exp"), v)
 
 
+def with_logarithms(q, k, v):
+    """Masked twice, plus the logarithms of sums of scores."""
+    s = product(q, k) * 0.3
+    seen = is_seen(s)
+    s = seen.where(s, -math.inf)
+    o = weigh(seen.where(build.softmax(s, 3), 0), v)
+    return o + build.logsumexp(s, 3, True).expand(o.shape)
+
+
 FORMS = [
     plain, scale_before, by_hand, divided_last, causal, causal_twice, window, additive, boolean,
     softcap, alibi, merged_batch,

@@ -71,3 +71,12 @@ def test_weights_are_zero_where_their_scores_are_hidden():
     swapped = op("where", op("logical_not", BEFORE), const(0.0, float32), SCORE, dtype=float32)
     assert [each for part in weighing(swapped) for each in conjuncts(part)] == [BEFORE]
     assert needed_where(weighing(swapped)[0]) == seen_where(BEFORE)
+
+
+def test_a_sum_is_0_where_all_of_it_is():
+    masked, other = (
+        op("where", BEFORE, each, const(0.0, float32), dtype=float32)
+        for each in (SCORE, op("exp", SCORE, dtype=float32))
+    )
+    assert weighing(op("add", masked, other, dtype=float32)) == [BEFORE]
+    assert weighing(op("add", masked, SCORE, dtype=float32)) == []

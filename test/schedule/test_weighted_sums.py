@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from attention_forms import FORMS, causal_twice, merged_batch, plain
+from attention_forms import FORMS, causal_twice, merged_batch, plain, product, weigh
 from plan_support import TARGET as CPU
 from plan_support import VALUES, leaf, run, schedule
 
@@ -88,3 +88,30 @@ def test_columns_that_end_are_left_out_of_rows_too():
     (short,) = shorter_sums(order).values()
     *_, reduced = (node for node in toposort([short]) if node.op == "reduce")
     assert sources_of(reduced) == ((columns,),)
+
+
+def test_a_logarithm_of_sums_beside_a_softmax_streams_with_it():
+    np.random.seed(1)
+    q, k, v = leaves = [leaf(*shape) for shape in SHAPES]
+    scores = product(q, k)
+    outputs = weigh(build.softmax(scores, -1), v), build.logsumexp(scores, -1)
+    roots = [*outputs, *gradient([(each, leaf(*each.shape)) for each in outputs], leaves)]
+    plan = schedule(roots, CPU)
+    heroes = [kernel.hero for kernel in plan.kernels]
+    assert (heroes.count("attention"), len(heroes)) == (3, 4)  # one adds m and log(l)
+    for found, wanted in zip(run(plan), interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_exponentials_less_the_logarithm_of_another_row_are_no_softmax():
+    np.random.seed(2)
+    x = leaf(6, 6)
+    total = build.logsumexp(x, 1)
+    across, along = total.reshape((1, 6)).expand((6, 6)), total.reshape((6, 1)).expand((6, 6))
+    weights = build.softmax(x, 1)
+    read = weights.contract(leaf(6, 4), ((0, 1), (1, 2), (0, 2)))
+    roots = [weights, *((x - each).unary("exp") for each in (across, along)), read]
+    found = run(schedule(roots, CPU))
+    for value, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5)
+    np.testing.assert_array_equal(found[0], found[2])

@@ -31,6 +31,7 @@ from picograd.codegen.stream_masks import (
     shown_of,
     unmasked,
     unrounded,
+    unrounded_sum,
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, placed_in, read, replaced
@@ -291,10 +292,10 @@ class Writer:
         """Round the weights of a product to a left operand, and multiply."""
         frame = self.frame
         name = frame.add_weight(each)
-        edge = unrounded(edge)
+        edge = unrounded_sum(edge)
         if any(map(needs_guard, walk(edge))):
             edge = guarded(edge, frame.conditions)
-        plain = Assign(name, frame.dims, unrounded(whole))
+        plain = Assign(name, frame.dims, unrounded_sum(whole))
         masked = Assign(name, frame.dims, edge)
         steps = frame.chosen([plain], [masked])
         value = frame.streamed(each.value, each.columns)

@@ -28,6 +28,7 @@ from attention_forms import (
     softcap,
     weigh,
     window,
+    with_logarithms,
 )
 from cuda_tools import compile_cuda
 from plan_support import VALUES, leaf
@@ -116,7 +117,7 @@ def check(form, shapes, run, dtype=bfloat16):
         assert missed < 0.02 * np.linalg.norm(wanted)  # the graph rounds scores on the way
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", [*FORMS, with_logarithms], ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     check(form, shapes_of(150, 150, 64, 64), run_tiles)
 
