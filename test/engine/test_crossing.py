@@ -17,8 +17,9 @@ from picograd.runtime.cpu import CpuDevice
 
 
 @pytest.fixture
-def far() -> Iterator[str]:
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Open a second host under a GPU's name: what one device computes is copied to the other."""
+    monkeypatch.setattr(picograd.config, "device", "cpu")
     host, name = backends.known_host(), "cuda:7"
     device = CpuDevice(1, remember(host), described=host)
     device.name = device.pool.device = name

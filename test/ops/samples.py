@@ -291,6 +291,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "reduce": reductions(),
     "contiguous": forms(lambda x: build.contiguous(build.permute(x, (1, 0))), lambda x: x.mT,
                         (3, 5), (0, 5)),
+    "after": [Sample("plain", lambda x, y: x.after(y, True), data((3, 5), (2, 4)),
+                     lambda x, y: x.clone(), has_gradient=False)],
     "detach": forms(build.detach, lambda x: x.detach(), (3, 5), (), has_gradient=False),
     "contract": CONTRACTIONS,
     "conv": CONVOLUTIONS,
