@@ -185,7 +185,16 @@ STRUCTURE = (
             is_stored=True,
         ),
         # the first input, but not before the second one could be there
-        Op("after", Role.PASS, 2, ANY, lambda node, x, _: x, shape=equal_shape, cost=0),
+        Op(
+            "after",
+            Role.PASS,
+            2,
+            ANY,
+            lambda node, x, _: x,
+            shape=equal_shape,
+            batch=refused("it is in what convolutions and transforms become on a GPU"),
+            cost=0,
+        ),
         effect(
             "detach",
             Role.PASS,

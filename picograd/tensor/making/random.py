@@ -112,7 +112,7 @@ class Generator:
     >>> generator = picograd.Generator().manual_seed(3)
     >>> state = generator.get_state()
     >>> first = picograd.rand(2, generator=generator).tolist()
-    >>> generator.set_state(state)
+    >>> _ = generator.set_state(state)
     >>> picograd.rand(2, generator=generator).tolist() == first
     True
     """
