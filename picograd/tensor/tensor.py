@@ -1046,7 +1046,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor([[1.0]]).cat(Tensor([[2.0]]), Tensor([[3.0]]), dim=1).tolist()
         [[1.0, 2.0, 3.0]]
         """
-        return apply_all(movement.cat, *listed_with_axis("cat", tensors, others, dim))
+        listed, axis = listed_with_axis("cat", tensors, others, dim)
+        made = copying.joined(listed, axis, False)
+        return apply_all(movement.cat, listed, axis) if made is None else made
 
     @composed(method=False)
     def stack(
@@ -1060,10 +1062,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [[1.0], [2.0]]
         """
         listed, axis = listed_with_axis("stack", tensors, others, dim)
-        is_listed = axis == 0 and type(listed) in (list, tuple)
-        is_plain = is_listed and all(type(each) is Tensor for each in listed)
-        stacked = copying.joined(listed) if is_plain else None
-        return apply_all(movement.stack, listed, axis) if stacked is None else stacked
+        made = copying.joined(listed, axis, True)
+        return apply_all(movement.stack, listed, axis) if made is None else made
 
     @staticmethod
     @composed(method=False)

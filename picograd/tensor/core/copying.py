@@ -40,31 +40,45 @@ SMALL = 1 << 20  # bytes of these
 
 
 @pending.locked
-def joined(tensors: Sequence[Any]) -> Any:
-    """Stack many small tensors that are in memory of the host: at once; None for any others.
+def joined(tensors: Any, axis: int, is_stack: bool) -> Any:
+    """Join many small tensors in memory of the host along their first axis, or stack them: at once.
 
     A plan of so many inputs is told by which of them are one memory, which is another each time
-    where rows are drawn from a list: past steps of a game, images of a data set.
+    where rows are drawn from a list: past steps of a game, images of a data set; or by how many
+    there are, where a list grows. The few that are pending are computed. None for any others.
     """
-    if len(tensors) < MANY or RUNNING.active or RUNNING.traces:
+    if axis or type(tensors) not in (list, tuple) or len(tensors) < MANY:
+        return None
+    if RUNNING.active or RUNNING.traces or {*map(type, tensors)} != {Recorded.kind}:
         return None
     if REGIONS.dtypes or is_watched():
         return None
     first = tensors[0]._node
-    buffers: list[Any] = []
+    skipped = 0 if is_stack else 1  # axes that need not be alike
+    waiting: list[Node] = []
     for each in tensors:
         node = each._node
-        is_alike = node.shape == first.shape and node.dtype is first.dtype
-        if not is_alike or node.device != first.device or (MODE.enabled and each._tracks):
+        is_alike = node.shape[skipped:] == first.shape[skipped:] and node.rank >= skipped
+        is_alike = is_alike and node.dtype is first.dtype and node.device == first.device
+        if not is_alike or (MODE.enabled and each._tracks):
             return None
-        buffers.append(leaf_buffer(node))
-    count, width = first.size, first.size * first.dtype.itemsize
-    if None in buffers or not count or not is_host(first.device) or width * len(tensors) > SMALL:
+        if leaf_buffer(node) is None:
+            waiting.append(node)
+    nbytes = [each._node.size * first.dtype.itemsize for each in tensors]
+    is_small = 0 < sum(nbytes) <= SMALL and len(waiting) * MANY <= len(tensors)
+    if not is_small or not is_host(first.device):
         return None
-    made = get_device(first.device).new_buffer(first.dtype, count * len(tensors), user_place())
-    for number, buffer in enumerate(buffers):
-        ctypes.memmove(made.address + number * width, buffer.address, width)
-    return wrap(leaf(made, (len(tensors), *first.shape)), False)
+    if waiting:
+        pending.compute(waiting)
+    count = sum(nbytes) // first.dtype.itemsize
+    made = get_device(first.device).new_buffer(first.dtype, count, user_place())
+    place = made.address
+    for each, width in zip(tensors, nbytes, strict=True):
+        buffer: Any = leaf_buffer(each._node)
+        ctypes.memmove(place, buffer.address, width)
+        place += width
+    rows = len(tensors) if is_stack else sum(each._node.shape[0] for each in tensors)
+    return wrap(leaf(made, (rows, *first.shape[skipped:])), False)
 
 
 @pending.locked

@@ -98,3 +98,29 @@ def test_many_rows_are_stacked_at_once() -> None:
     assert asking[-1].grad is not None and asking[-1].grad.tolist() == [1.0] * 3
     with pytest.raises(ShapeError, match="differ"):
         picograd.stack([*rows, Tensor.zeros(4)])
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_a_list_that_grows_is_joined_at_once() -> None:
+    random = np.random.default_rng(0)
+    rows = [random.standard_normal((n, 3)).astype("f4") for n in (2, 0, 1, 4, 2, 3, 1, 2)]
+    tensors = [Tensor(row) for row in rows]
+    for each in tensors:
+        each.realize()
+    for number in range(3):  # one more, which is pending, each time
+        row = random.standard_normal((number + 1, 3)).astype("f4")
+        rows.append(row * 2)
+        tensors.append(Tensor(row).realize() * 2)
+        made = picograd.cat(tensors)
+        assert made.node.op == "buffer"
+        np.testing.assert_array_equal(made.numpy(), np.concatenate(rows))
+    tensors[0][:] = 7.0  # what was joined is a copy
+    np.testing.assert_array_equal(made.numpy(), np.concatenate(rows))
+    assert picograd.cat([*tensors, Tensor([[1, 2, 3]])]).dtype is picograd.float32
+    along = picograd.cat([each[:1] for each in tensors if each.shape[0]], 1)
+    assert along.shape == (1, 3 * (len(tensors) - 1))
+    asking = [Tensor([float(n)], requires_grad=True).realize() for n in range(9)]
+    (picograd.cat(asking) * Tensor.arange(9.0)).sum().backward()
+    assert [each.grad.item() for each in asking if each.grad is not None] == [*range(9)]
+    with pytest.raises(ShapeError, match="^cat"):
+        picograd.cat([*tensors, Tensor.zeros(2, 4)])
