@@ -17,7 +17,6 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from picograd.buffer import Overwritten, Storage
@@ -361,14 +360,15 @@ def add_order(
     roots: Sequence[Node],
     numbers: dict[int, int],
     order: list[Node],
-    stored: Mapping[int, int] = MappingProxyType({}),
+    after: int,
+    stored: Mapping[int, int],
 ) -> None:
     """List what is under nodes and has no number, inputs first; formulas are left as they are.
 
-    Leaves of memory whose identity is among what is `stored` have the number there.
+    Numbers count on behind `after` others. Leaves of memory whose identity is among those of what
+    is `stored` have its number, once it has one.
     """
     stack: list[Node] = [*reversed(roots)]
-    after = len({*numbers.values()}) - len(order)
     while stack:
         node = stack[-1]
         waiting = [each for each in node.inputs if id(each) not in numbers]
@@ -377,8 +377,8 @@ def add_order(
         if id(node) not in numbers:
             if waiting:
                 stack += reversed(waiting)
-            elif type(node.arg) is Storage and id(node.arg.buffer) in stored:
-                numbers[id(node)] = stored[id(node.arg.buffer)]
+            elif type(node.arg) is Storage and stored.get(id(node.arg.buffer)) in numbers:
+                numbers[id(node)] = numbers[stored[id(node.arg.buffer)]]
             else:
                 numbers[id(node)] = after + len(order)
                 order.append(node)

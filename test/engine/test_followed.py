@@ -82,6 +82,6 @@ def test_nodes_are_listed_inputs_first() -> None:
     _, x = template()
     total = (x * x) + (x * x)
     numbers, order = {id(x): 0}, []  # type: ignore[var-annotated]
-    followed.add_order([total, x], numbers, order)
+    followed.add_order([total, x], numbers, order, len(numbers), {})
     assert [node.op for node in order] == ["mul", "mul", "add"]
     assert [numbers[id(node)] for node in order] == [1, 2, 3]

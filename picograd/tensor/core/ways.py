@@ -673,10 +673,13 @@ class Closing:
         for number, node in enumerate(log.met):  # a node of two has the first number, and its own
             self.numbers[id(node) if id(node) not in self.numbers else -number] = number
         self.order: list[Node] = []
+        # What reads on the way stored, by its memory: what comes behind a read has leaves of that.
+        self.stored = {id(buffer): id(x) for x in log.results if (buffer := present(x))}
         self.written = {met for event in log.events for met, _ in event.writes}
         self.drawn: dict[int, RuntimeScalar] = {}
         self.constants: dict[int, Told] = {}  # memory that events made of plain values
         self.numbered: set[int] = set()  # numbers of users in the template
+        self.parts: set[int] = set()  # of the arguments of all nodes, by identity
         self.may_vary = True
 
     def way(self) -> Way:
@@ -799,7 +802,7 @@ class Closing:
             roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)
-            add_order(roots, self.numbers, self.order, self.stored())
+            add_order(roots, self.numbers, self.order, len(self.log.met), self.stored)
             self.order[start:] = [self.log.before.get(id(x), x) for x in self.order[start:]]
             event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
@@ -829,14 +832,6 @@ class Closing:
                 ]
                 event.numbers = []
         self.check_old_graphs()
-
-    def stored(self) -> dict[int, int]:
-        """Number what reads on the way stored, as far as it is known, by its memory.
-
-        What comes behind a read has leaves of that.
-        """
-        known = [node for node in self.log.results if id(node) in self.numbers]
-        return {id(buffer): self.numbers[id(x)] for x in known if (buffer := present(x))}
 
     def add_numbers(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note which numbers of the template are the floats that an event was given.
@@ -891,7 +886,7 @@ class Closing:
         """Give the number of a node, or of what a read on the way stored."""
         found = self.numbers.get(id(node))
         if found is None and type(node.arg) is Storage:
-            found = self.stored().get(id(node.arg.buffer))
+            found = self.numbers.get(self.stored.get(id(node.arg.buffer), 0))  # no identity is 0
         if found is None:
             raise Unlike
         return found
@@ -951,9 +946,10 @@ class Closing:
 
     def scalars(self, found: list[Any]) -> list[Any]:
         """Give the numbers of a plan, which are those of the template; raises Unlike."""
-        nodes = [*self.log.met, *self.order]
-        args = {id(each) for node in nodes for each in parts_of(node.arg)}
-        if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
+        if not self.parts:  # all nodes are known by now
+            nodes = [*self.log.met, *self.order]
+            self.parts = {id(each) for node in nodes for each in parts_of(node.arg)}
+        if not all(type(each) in TOLD_NUMBERS and id(each) in self.parts for each in found):
             raise Unlike
         return found
 
