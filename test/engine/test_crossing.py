@@ -97,6 +97,34 @@ def test_evaluating_a_network_with_statistics_behind_each_step(
     assert results[0] == pytest.approx(results[1], abs=1e-6)
 
 
+def test_numbers_of_the_host_scale_each_step(far: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    results = []
+    for place in ("cpu", far):
+        picograd.manual_seed(0)
+        weight = picograd.randn(3, 3).to(place).requires_grad_()
+        layer = nn.Linear(4, 3).to(place)
+        optimizer = nn.optim.Adam(layer.parameters(), lr=0.1)
+        scale, found = Tensor(1.0), []
+        for row in np.random.default_rng(0).standard_normal((12, 5, 4), np.float32):
+            scale = scale * 0.5 + float(row[0, 0])  # it is not computed before it is read
+            loss = (weight * scale).tanh().sum() * (scale * 2)
+            loss.backward()
+            with picograd.no_grad():
+                assert weight.grad is not None
+                weight -= 0.1 * weight.grad * scale
+                weight.grad = None
+            found.append(loss.item())
+            other = (Tensor(row[0]) * 2).sum()
+            loss = (layer(Tensor(row).to(place)) * other).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        results.append(found)
+    assert results[0] == pytest.approx(results[1], rel=1e-5, abs=1e-6)
+
+
 def test_a_plan_is_for_the_device_that_computes_most(far: str) -> None:
     x = picograd.ones(2, 2, device=far)
     order = toposort([((x @ x).exp().sum(0).node).copy("cpu")])
