@@ -8,7 +8,8 @@ from picograd.device_name import device as device_named
 from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
-from picograd.tensor.core.copying import compute_sources, copied
+from picograd.tensor.core.copying import copied
+from picograd.tensor.core.operands import compute_known
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
@@ -232,7 +233,7 @@ def rebind_all(
     place = "meta" if device is None else device_named(device)
     if place != "meta":
         known = (tensor for tensor in tensors if not isinstance(tensor, Uninitialized))
-        compute_sources([tensor.node for tensor in known if tensor.device != place])
+        compute_known([tensor.node for tensor in known if tensor.device != place])
     for tensor in tensors:
         rebind(tensor, device, dtype if tensor.dtype.is_differentiable else None, is_empty)
 

@@ -68,7 +68,14 @@ from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
-from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
+from picograd.tensor.core.operands import (
+    UNSET,
+    as_axis,
+    as_shape,
+    compute_known,
+    either,
+    optional_dtype,
+)
 from picograd.tensor.core.recording import (
     NUMBERS,
     Recorded,
@@ -388,8 +395,10 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         if place == self.device:
             return result
         if place != "meta":
-            copying.compute_sources([result._node])
-        return apply(build.copy, result, place)
+            compute_known([result._node])
+        copied = apply(build.copy, result, place)
+        compute_known([copied._node])
+        return copied
 
     def to_(self, *args: Any, **options: Any) -> "Tensor":
         """Move this tensor itself to a device, a dtype or both: `to`, but the object stays.

@@ -136,7 +136,8 @@ def test_a_plan_is_for_the_device_that_computes_most(far: str) -> None:
 def test_a_network_moves_in_one_plan(far: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned(monkeypatch)
     network = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 7)).to(far)
-    assert len(found) <= 1 and all(p.device == far for p in network.parameters())
+    assert len([each for each in found if each]) <= 1  # and those of copies
+    assert all(p.device == far for p in network.parameters())
 
 
 def test_indices_of_the_host_choose_and_values_are_written_across_devices(far: str) -> None:

@@ -7,20 +7,18 @@ Python's `memo` tells which bases were copied. A shallow copy shows the memory o
 import copy
 import ctypes
 import weakref
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from picograd.engine import foreign, pending
 from picograd.engine.backends import get_device
-from picograd.engine.crossing import is_in_memory
 from picograd.engine.debug import user_place
-from picograd.engine.plan_key import leaf_buffer, walk_pending
+from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import is_watched, leaf
 from picograd.engine.tracing import RUNNING, is_tracing
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.graph.row import INPUTS, MEMORY, WRITES
+from picograd.graph.row import MEMORY, WRITES
 from picograd.target import is_host
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
@@ -133,11 +131,3 @@ def put_back(tensor: "Recorded") -> None:
             node.arg.version += 1
         else:
             VERSIONS[node] = VERSIONS.get(node, 0) + 1
-
-
-def compute_sources(nodes: Sequence[Node]) -> None:
-    """Compute what is about to be copied to another device, unless its values are not known yet."""
-    if not is_tracing():
-        sources = [node for node in nodes if node.device != "meta" and not is_in_memory(node)]
-        if sources and not any(node.op in INPUTS for node in walk_pending(sources)):
-            pending.compute(sources)

@@ -14,12 +14,17 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
+from picograd.engine import pending
+from picograd.engine.crossing import is_in_memory
+from picograd.engine.plan_key import walk_pending
+from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, IndexDTypeError, ShapeError, ValueRangeError, class_of_index
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.room import described
+from picograd.graph.row import INPUTS
 from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
 from picograd.number import GIVEN, Given, converted, for_graph, given, size_of
@@ -218,12 +223,28 @@ def broadcast_both(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     return a.broadcast_to(shape), b.broadcast_to(shape)
 
 
+def compute_known(nodes: Sequence[Node]) -> None:
+    """Compute what has values, and is not computed, unless some that it reads is not known yet."""
+    if not is_tracing():
+        waiting = [node for node in nodes if node.device != "meta" and not is_in_memory(node)]
+        if waiting and not any(node.op in INPUTS for node in walk_pending(waiting)):
+            pending.compute(waiting)
+
+
+def moved(node: Node, device: str) -> Node:
+    """Copy to another device now, so that what waits on a device reads nothing of others."""
+    compute_known([node] if device != "meta" else [])
+    made = build.copy(node, device)
+    compute_known([made])
+    return made
+
+
 def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     """Bring a zero-dim CPU operand to the other's device, as PyTorch; other mixes are errors."""
     if not b.shape and is_host(b.device):
-        return a, build.copy(b, a.device)
+        return a, moved(b, a.device)
     if not a.shape and is_host(a.device):
-        return build.copy(a, b.device), b
+        return moved(a, b.device), b
     check_device(op, (a, b))
     return a, b
 
