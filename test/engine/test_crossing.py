@@ -157,3 +157,35 @@ def test_indices_of_the_host_choose_and_values_are_written_across_devices(far: s
     assert x.device == "cpu" and x[0].tolist() == y[1].tolist()
     with pytest.raises(DeviceError, match=r"^getitem: .* different devices: cpu and cuda:7"):
         x[places.to(far)]
+
+
+def crossing_loop(place: str, is_indexed: bool) -> list[float]:
+    """Write in place on a device what is read of the other, in each round."""
+    picograd.manual_seed(0)
+    a, b, weight = (picograd.rand(3, 3).to(place) for _ in range(3))
+    host, scale, found = picograd.rand(3, 3), Tensor(1.0), []
+    weight.requires_grad_()
+    for turn in range(9):
+        ((weight * scale).sum() * a.mean().detach()).backward()
+        b[:, turn % 3] += host.to(place)[0]
+        if a.sum() > 0:
+            scale = scale + 0.01
+        a, b = b, a
+        a += host.to(place) * 0.1
+        b[:, turn % 3] += host.to(place)[0]
+        if is_indexed:
+            order = (host[0].abs() * 10).long() % 3
+            a, host = a[order], host[order]
+            a[turn % 3] = scale
+            found.append(b.cpu().sum().item())
+    assert weight.grad is not None
+    return [*found, *a.flatten().tolist(), *b.flatten().tolist(), *weight.grad.flatten().tolist()]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_writes_on_both_devices(
+    far: str, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    results = [crossing_loop(place, is_indexed) for place in ("cpu", far)]
+    assert results[0] == pytest.approx(results[1], rel=1e-5)
