@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from graph_support import leaf
 
+from picograd import Tensor
 from picograd.dtype import float16, float32, float64, int8, int32, int64, uint8
 from picograd.errors import AxisError, DeviceError, DTypeError, PicogradError, ShapeError
 from picograd.graph import build
@@ -70,7 +71,7 @@ def test_devices_meet_only_as_zero_dim_numbers() -> None:
     far = build.const(1.0, (2, 3), float32, "null")
     with pytest.raises(DeviceError, match="^add"):
         o.pair("add", X, far)
-    a, b = o.pair("add", leaf(np.float32(1)), far)
+    a, b = o.pair("add", Tensor(1.0, device="cpu").node, far)
     assert a.device == b.device == "null"
 
 
