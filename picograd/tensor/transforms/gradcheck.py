@@ -57,14 +57,7 @@ def gradcheck(
     func, given = in_real_numbers(func, given, checked)
     outputs = [(n, y) for n, y in enumerate(outputs_of(func, given)) if y.requires_grad]
     checked = checked if outputs else []
-    modes = []  # all of them before an input is moved
-    if besides.get("check_backward_ad", True):
-        modes.append(
-            ("backward", {at: [analytic(y, given[at]) for _, y in outputs] for at in checked})
-        )
-    if besides.get("check_forward_ad"):
-        along = {at: forward(func, given, at) for at in checked}
-        modes.append(("jvp", {at: [by_output(along[at], n) for n, _ in outputs] for at in checked}))
+    modes = exact_modes(func, given, checked, outputs, besides)  # before an input is moved
     for at in checked:
         columns = numeric(func, given, at, eps)
         for (place, (number, _)), (rule, exact) in product(enumerate(outputs), modes):
@@ -76,6 +69,24 @@ def gradcheck(
             if problem:
                 return False
     return True
+
+
+def exact_modes(
+    func: Callable[..., Any],
+    given: tuple[Any, ...],
+    checked: Sequence[int],
+    outputs: Sequence[tuple[int, Tensor]],
+    options: dict[str, Any],
+) -> list[tuple[str, dict[int, list[Array]]]]:
+    """List the rules to check, and what each gives: by input, one array for each output."""
+    modes = []
+    if options.get("check_backward_ad", True):
+        found = {at: [analytic(y, given[at]) for _, y in outputs] for at in checked}
+        modes.append(("backward", found))
+    if options.get("check_forward_ad"):
+        along = {at: forward(func, given, at) for at in checked}
+        modes.append(("jvp", {at: [by_output(along[at], n) for n, _ in outputs] for at in checked}))
+    return modes
 
 
 def check_options(op: str, options: dict[str, Any]) -> None:
