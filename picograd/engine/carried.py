@@ -302,7 +302,9 @@ def formulas_waited_for() -> list[Node]:
     if not entries(GRADIENTS):
         return []
     found = nodes_of(GRADIENTS)
-    waiting = [whole for whole in found if gradients_of(whole)]
+    lists = {leaves_of(whole): whole for whole in found}  # of many that were recorded at once, one
+    waited_for = {key for key, whole in lists.items() if gradients_of([whole])}
+    waiting = [whole for whole in found if leaves_of(whole) in waited_for]
     for whole in set(found).difference(waiting):
         GRADIENTS.pop(whole, None)
     return waiting
@@ -313,20 +315,29 @@ def gradients_beside(seen: Container[Node], asked: Sequence[Node]) -> list[Node]
 
     Those that are asked for are left out: they keep their order.
     """
-    found = []
-    for whole in met(seen):
-        found += gradients_of(whole)
+    formulas = met(seen)
+    found = gradients_of(formulas)
+    for whole in formulas:
         GRADIENTS.pop(whole, None)
     known = set(asked)
-    return [each for each in dict.fromkeys(found) if each not in known]
+    return [each for each in found if each not in known]
 
 
-def gradients_of(whole: Node) -> list[Node]:
-    """List the gradients of a formula that wait, as far as they can be stored with it."""
-    references = GRADIENTS.get(whole, ())
-    leaves = [leaf for reference in references if (leaf := reference()) is not None]
-    nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
-    return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
+def leaves_of(whole: Node) -> tuple[int, str]:
+    """Name the list of leaves whose gradients are of a formula, and where that is."""
+    return id(GRADIENTS.get(whole)), whole.device
+
+
+def gradients_of(formulas: Sequence[Node]) -> list[Node]:
+    """List the gradients of formulas that wait, as far as they can be stored with them."""
+    found: dict[Node, None] = {}
+    for whole in {leaves_of(whole): whole for whole in formulas}.values():
+        for reference in GRADIENTS.get(whole, ()):
+            leaf = reference()
+            node = None if leaf is None or leaf._grad is None else leaf._grad._node
+            if node is not None and node.device == whole.device and leaf_buffer(node) is None:
+                found[node] = None
+    return [*found]
 
 
 def kept_sources(writes: Sequence[Node], order: Sequence[Node], live: Any) -> list[Node]:

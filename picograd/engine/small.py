@@ -181,8 +181,7 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
 def with_gradients(graph: SmallGraph) -> bool:
     """Make roots of gradients that wait for a graph, as the long way does; False if it is large."""
     graph.met = carried.met(graph.order())
-    found = [node for whole in graph.met for node in carried.gradients_of(whole)]
-    gradients = list(dict.fromkeys(found))
+    gradients = carried.gradients_of(graph.met)
     names = set(map(id, graph.roots))
     return names.issuperset(map(id, gradients)) or graph.add(gradients)
 

@@ -260,6 +260,8 @@ class Hardswish(Activation, function=functional.hardswish):
     [0.0, 1.125, 4.0]
     """
 
+    extra_repr = Family.extra_repr  # as in PyTorch, which leaves `inplace` out here
+
 
 class Hardsigmoid(Activation, function=functional.hardsigmoid):
     """This class computes relu6(x + 3) / 6.
@@ -268,6 +270,8 @@ class Hardsigmoid(Activation, function=functional.hardsigmoid):
     >>> nn.Hardsigmoid()(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
+
+    extra_repr = Family.extra_repr  # as in PyTorch, which leaves `inplace` out here
 
 
 class Hardtanh(Adjusted, function=functional.hardtanh, settings=("min_val", "max_val")):

@@ -107,11 +107,11 @@ class ConvSettings(Family):
         """Describe the settings."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
         text += f", stride={self.stride}"
-        if self.padding != (0,) * self.axes:
+        if self.padding != (0,) * len(self.kernel_size):
             text += f", padding={self.padding}"
         if any(size != 1 for size in self.dilation):
             text += f", dilation={self.dilation}"
-        if any(self.output_padding):
+        if any(getattr(self, "output_padding", ())):  # a lazy one has none of the class
             text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"

@@ -70,7 +70,16 @@ def check_names(result: LoadResult) -> None:
     problems = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
     if problems:
         fix = "load a state made by the same model, or pass strict=False"
+        if outer := wrapper_of(*result):
+            fix = f"take the name of a wrapper off its names: name.removeprefix({outer!r})"
         raise StateError("load_state_dict", "; ".join(problems), fix)
+
+
+def wrapper_of(missing: list[str], unexpected: list[str]) -> str:
+    """Find what stands before each unexpected name, of a model that was saved inside another."""
+    ends = missing[:1] if unexpected else []
+    starts = [x.removesuffix(end) for end in ends for x in unexpected if x.endswith("." + end)]
+    return next((start for start in starts if all(x.startswith(start) for x in unexpected)), "")
 
 
 def add_younger(

@@ -262,6 +262,7 @@ class Finder:
         inside = [self.homes.get(source.number) is region for source in facts.inputs]
         operand = inside.index(True)
         at = region.at[facts.inputs[operand].number]
+        alone: set[Axis | None] = set()  # a row of its own matrix at each of them
         if node.row.role is Role.REDUCE:
             monoid, over = node.arg
             is_fit = monoid in ("sum", "max", "min")
@@ -272,11 +273,17 @@ class Finder:
             summed = {*labels, *others} - set(out)
             shared = set(labels) & set(others)
             is_fit = summed <= shared and len(set(labels)) == len(labels)
+            alone = {lone_axis(at[d]) for d, name in enumerate(labels) if name in shared - summed}
         axes = {d: lone_axis(at[d]) for d in over if at[d].terms}
         side = region.side_in(frozenset(axes.values())) if is_fit else None
         later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
         if side is None or (later and not self.has_wide):
             problem = f"{node.op} {node.shape} reads it, over other axes than one side"
+            self.share(facts.inputs[operand], region, problem)
+            return
+        rows = region.sides[1 - side]
+        if alone & rows and product(axis.size for axis in rows - alone) < LEAST_SIDE:
+            problem = f"{node.op} {node.shape} multiplies each row by another matrix"
             self.share(facts.inputs[operand], region, problem)
             return
         if later:

@@ -27,8 +27,7 @@ STACK = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
 CASES = [
     Case(
         "Linear input", lambda: nn.Linear(784, 10)(Tensor.ones(2, 28, 28)), ShapeError,
-        "linear: input (2, 28, 28) does not fit weight (10, 784). Fix: the last sizes "
-        "must be equal.",
+        "linear: input (2, 28, 28) does not fit weight (10, 784). Fix: call .flatten(1) first.",
     ),
     Case(
         "Linear inside Sequential", lambda: STACK(Tensor.ones(1, 2)), ShapeError,
@@ -105,6 +104,11 @@ CASES = [
         "Conv2d rank", lambda: nn.Conv2d(3, 8, 3)(X), ShapeError,
         "conv2d: input (2, 10) does not fit weight (8, 3, 3, 3). Fix: both need batch, "
         "channel and spatial axes.",
+    ),
+    Case(
+        "Conv2d channels last", lambda: nn.Conv2d(3, 8, 3)(Tensor.ones(2, 9, 9, 3)), ShapeError,
+        "conv2d: input (2, 9, 9, 3) has 9 channels, the weight takes 3. Fix: channels are "
+        "axis 1 of the input: .movedim(-1, 1).",
     ),
     Case(
         "Conv2d kernel sizes", lambda: nn.Conv2d(3, 8, (3, 3, 3)), ShapeError,

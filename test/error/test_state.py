@@ -69,6 +69,12 @@ CASES = [
         "pass strict=False.",
     ),
     Case(
+        "names of a wrapper",
+        lambda: nn.Linear(1, 1, bias=False).load_state_dict({"module.weight": Tensor.ones(1, 1)}),
+        StateError, "load_state_dict: missing weight; unexpected module.weight. Fix: take the name "
+        "of a wrapper off its names: name.removeprefix('module.').",
+    ),
+    Case(
         "wrong shape", lambda: load_state(weight=Tensor.ones(3, 3)), StateError,
         "load_state_dict: weight has shape (3, 3), the model wants (1, 2). Fix: build "
         "the model with the sizes it was saved with.",

@@ -101,3 +101,9 @@ def test_its_values_are_drawn_when_sizes_are_known():
     picograd.manual_seed(0)
     nn.Linear(2, 3, device="meta")
     assert nn.Linear(2, 3).weight.equal(lazy.weight)
+
+
+def test_a_lazy_convolution_is_written_with_what_is_known():
+    assert repr(nn.LazyConv2d(8, 3)) == "LazyConv2d(0, 8, kernel_size=(3, 3), stride=(1, 1))"
+    text = "LazyConv1d(0, 8, kernel_size=(3,), stride=(1,), padding=(1,))"
+    assert repr(nn.LazyConv1d(8, 3, padding=1)) == text

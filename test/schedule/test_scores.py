@@ -46,8 +46,12 @@ def test_views_move_places_and_regions_that_meet_are_one():
         (lambda s: s.reduce("sum", (1, 2)), "over other axes than one side"),
         (lambda s: s.reduce("sum", (0,)), "over other axes than one side"),
         (lambda s: s.slice(((0, 2, 1), (0, 5, 1), (0, 24, 1))).reduce("sum", (2,)), "shows parts"),
+        (
+            lambda s: s.contract(leaf(20, 24, 3), ((0, 1, 2), (1, 2, 3), (0, 1, 3))),
+            "multiplies each row by another matrix",
+        ),
     ],
-    ids=["output", "both sides", "the batch", "a slice"],
+    ids=["output", "both sides", "the batch", "a slice", "a matrix for each row"],
 )
 def test_what_else_reads_scores_keeps_them_in_memory(read, reason):
     (region,) = regions_of(read(scores()))

@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Module)
 FIRST_STEPS = 15  # of the power method, when a weight begins to be normalised
 
 
-class WeightNorm(Module):
+class _WeightNorm(Module):
     """This class computes size * direction / |direction|."""
 
     def __init__(self, dim: int | None) -> None:
@@ -137,7 +137,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> [name for name, _ in layer.named_parameters()]
     ['parametrizations.weight.original0', 'parametrizations.weight.original1']
     """
-    return register_parametrization(module, name, WeightNorm(dim))
+    return register_parametrization(module, name, _WeightNorm(dim))
 
 
 def spectral_norm(

@@ -218,7 +218,8 @@ class Public(functools.partial[Any]):
 
     def __new__(cls, function: Any) -> Any:
         """Take the name, the text and the signature of a function."""
-        return functools.update_wrapper(super().__new__(cls, function), function)
+        shown = (*functools.WRAPPER_ASSIGNMENTS, "__defaults__", "__kwdefaults__")
+        return functools.update_wrapper(super().__new__(cls, function), function, shown)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self

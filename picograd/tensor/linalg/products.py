@@ -8,6 +8,7 @@ from picograd.errors import ChoiceError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
+from picograd.helpers import product
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
@@ -103,7 +104,9 @@ def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     x, weight = same_dtype("linear", x, weight)
     if not x.shape or len(weight.shape) not in (1, 2) or x.shape[-1] != weight.shape[-1]:
         text = f"input {x.shape} does not fit weight {weight.shape}"
-        raise ShapeError("linear", text, "the last sizes must be equal")
+        flat = [d for d in range(1, len(x.shape)) if product(x.shape[d:]) == weight.shape[-1]]
+        fix = f"call .flatten({flat[0]}) first" if flat else "the last sizes must be equal"
+        raise ShapeError("linear", text, fix)
     batch = tuple(range(len(x.shape) - 1))
     inner, column = len(batch), len(batch) + 1
     columns = (column,) if len(weight.shape) == 2 else ()

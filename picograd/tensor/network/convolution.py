@@ -72,7 +72,8 @@ def check_conv(op: str, x: Node, weight: Node, groups: int, channels: int, outpu
         raise ShapeError(op, text, "groups must divide both channel counts")
     if x.shape[1] != channels:
         text = f"input {x.shape} has {x.shape[1]} channels, the weight takes {channels}"
-        raise ShapeError(op, text, "channels are axis 1 of the input")
+        fix = "channels are axis 1 of the input"
+        raise ShapeError(op, text, fix + ": .movedim(-1, 1)" * (x.shape[-1] == channels))
 
 
 @repeated
