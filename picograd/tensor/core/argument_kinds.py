@@ -115,7 +115,12 @@ def is_anything(value: Any) -> bool:
 
 
 def read_whole(value: Any) -> Any:
-    """Read what stands for an int, also in a list: a tensor of one element, a NumPy number."""
+    """Read what stands for an int, also in a list: a tensor of one element, a NumPy number.
+
+    An array of ints is a list of them.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        return tuple(value.tolist())
     if isinstance(value, (list, tuple)):
         found = tuple(map(read_whole, value))
         return value if all(map(operator.is_, found, value)) else found
@@ -131,6 +136,29 @@ def read_number(value: Any) -> Any:
     is_one = isinstance(value, Recorded) and not value.ndim and not value.requires_grad
     number: Any = value
     return number.item() if is_one else value
+
+
+def takes_number(word: Any) -> bool:
+    """Tell whether an annotation has a number, alone or beside other kinds."""
+    parts = get_args(word) if get_origin(word) in (Union, UnionType) else ()
+    return word in NUMBERS or any(each in NUMBERS for each in parts)
+
+
+def with_numbers(
+    words: Mapping[str, Any], names: Sequence[str], args: Any, options: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Read all that stands for a number, for a function that could not; None if nothing does."""
+
+    def read(name: str, value: Any) -> Any:
+        if not takes_number(words.get(name)):
+            return value
+        return value.item() if isinstance(value, np.generic) else read_number(value)
+
+    changed = [read(name, value) for name, value in zip(names, args)] + list(args[len(names) :])
+    by_name = {name: read(name, value) for name, value in options.items()}
+    before = (*args, *options.values())
+    is_same = all(map(operator.is_, (*changed, *by_name.values()), before))
+    return None if is_same else (changed, by_name)
 
 
 # what annotations are called, and which values are so, as far as that can be told
