@@ -140,25 +140,30 @@ def read_number(value: Any) -> Any:
 
 def takes_number(word: Any) -> bool:
     """Tell whether an annotation has a number, alone or beside other kinds."""
-    parts = get_args(word) if get_origin(word) in (Union, UnionType) else ()
-    return word in NUMBERS or any(each in NUMBERS for each in parts)
+    if get_origin(word) in (Union, UnionType):
+        return any(map(takes_number, get_args(word)))
+    return word in NUMBERS
 
 
 def with_numbers(
-    words: Mapping[str, Any], names: Sequence[str], args: Any, options: dict[str, Any]
+    words: Mapping[str, Any], names: Sequence[str], args: Sequence[Any], options: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]] | None:
     """Read all that stands for a number, for a function that could not; None if nothing does."""
+    is_changed = False
 
     def read(name: str, value: Any) -> Any:
+        nonlocal is_changed
         if not takes_number(words.get(name)):
             return value
-        return value.item() if isinstance(value, np.generic) else read_number(value)
+        is_numpy = isinstance(value, np.generic)
+        number = value.item() if is_numpy else read_number(value)
+        is_changed |= number is not value
+        return number
 
-    changed = [read(name, value) for name, value in zip(names, args)] + list(args[len(names) :])
+    found = list(map(read, names, args))
+    found += args[len(found) :]
     by_name = {name: read(name, value) for name, value in options.items()}
-    before = (*args, *options.values())
-    is_same = all(map(operator.is_, (*changed, *by_name.values()), before))
-    return None if is_same else (changed, by_name)
+    return (found, by_name) if is_changed else None
 
 
 # what annotations are called, and which values are so, as far as that can be told
