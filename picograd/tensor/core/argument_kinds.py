@@ -138,6 +138,12 @@ def read_number(value: Any) -> Any:
     return number.item() if is_one else value
 
 
+def read_float(value: Any) -> Any:
+    """Turn a tensor of a whole number into floats: 1 / p of an int would be another number."""
+    is_whole_tensor = isinstance(value, Recorded) and not value.dtype.is_differentiable
+    return value.float() if is_whole_tensor else value
+
+
 def takes_number(word: Any) -> bool:
     """Tell whether an annotation has a number, alone or beside other kinds."""
     if get_origin(word) in (Union, UnionType):
@@ -225,7 +231,7 @@ def door_of(word: Any, name: str) -> tuple[frozenset[type], Callable[[str, Any],
     if word is Node or not kinds or not all(each in known for each in kinds):
         return None
     fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
-    return plain, look_at(name, word, fits)
+    return plain, look_at(name, word, fits, read_float if kinds == [float] else None)
 
 
 def look_at(

@@ -70,6 +70,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "scale": (lambda n: picograd.nn.functional.interpolate(X[None], scale_factor=n), "T0 N B"),
     "tensordot": (lambda n: picograd.tensordot(X, X.T, n), "T0 N B"),
     "histogram": (lambda n: picograd.histogram(X, n).hist, "N"),
+    "order of a pool": (lambda n: picograd.nn.functional.lp_pool1d(X, n, 2), "T0 N B"),
     "sum_to_size": (lambda n: X[:1].sum_to_size(n, 4), "T0 N"),
 }
 
