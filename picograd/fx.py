@@ -290,7 +290,8 @@ class Proxy:
         tracer, name = found_in(args, kwargs)[0].tracer, getattr(function, "__name__", "")
         if name == "einsum" and len(args) == 2 and isinstance(args[1], (tuple, list)):
             args = (args[0], *args[1])  # rewriters of products read operands one by one
-        if getattr(Tensor, name, None) is function:
+        is_method = getattr(Tensor, name, None) is function
+        if is_method and not isinstance(args[0], str):  # as einsum's formula is
             return tracer.create_proxy("call_method", name, args, kwargs or {})
         return tracer.create_proxy("call_function", function, args, kwargs or {})
 
