@@ -3,8 +3,8 @@
     graph_module = fx.symbolic_trace(model)
     for node in graph_module.graph.nodes: ...
 
-A `Graph` lists operations by name; an `Interpreter` runs them. No source is generated: what
-`GraphModule.forward` does is read from its graph, so `recompile` has nothing to do.
+A `Graph` lists operations by name; an `Interpreter` runs them. What `GraphModule.forward` does is
+read from its graph, so `recompile` has nothing to do, and `code` is there to be read.
 """
 
 import builtins
@@ -14,195 +14,16 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from picograd.errors import StateError
-from picograd.late_methods import dataclass
+from picograd.fx_graph import Graph, Node, Standin, found_in, map_arg
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
 Target = Argument = Any  # annotations of PyTorch's programs
 FIX = "leave it out of the module, or choose by values that are not traced"
-
-
-def map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
-    """Change the nodes in nested arguments."""
-    if isinstance(a, tuple) and hasattr(a, "_fields"):
-        return type(a)(*(map_arg(each, fn) for each in a))
-    if isinstance(a, (list, tuple)):
-        return type(a)(map_arg(each, fn) for each in a)
-    if isinstance(a, dict):
-        return {key: map_arg(each, fn) for key, each in a.items()}
-    if isinstance(a, slice):
-        return slice(*(map_arg(each, fn) for each in (a.start, a.stop, a.step)))
-    return fn(a) if isinstance(a, (Node, Proxy)) else a
-
-
-def found_in(args: Any, kwargs: Any) -> list[Any]:
-    """List the nodes, or the proxies, in nested arguments."""
-    found: list[Any] = []
-    map_arg((args, kwargs), found.append)
-    return found
-
-
-@dataclass(eq=False)
-class Node:
-    """This class is an operation of a graph: `op` says what `target` is, `args` name other nodes.
-
-    `op` is placeholder, get_attr, call_function, call_method, call_module or output.
-    """
-
-    graph: "Graph"
-    name: str
-    op: str
-    target: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    type: Any = None
-
-    def __post_init__(self) -> None:
-        self.meta: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        return self.name
-
-    @property
-    def all_input_nodes(self) -> list["Node"]:
-        """List the nodes among the arguments, each once."""
-        return list(dict.fromkeys(found_in(self.args, self.kwargs)))
-
-    @property
-    def users(self) -> dict["Node", None]:
-        """Find the nodes that read this one."""
-        return {each: None for each in self.graph.nodes if self in each.all_input_nodes}
-
-    def replace_input_with(self, old_input: "Node", new_input: "Node") -> None:
-        """Read another node in the place of one."""
-
-        def change(each: Node) -> Node:
-            return new_input if each is old_input else each
-
-        self.args = map_arg(self.args, change)
-        self.kwargs = map_arg(self.kwargs, change)
-
-    def replace_all_uses_with(self, replace_with: "Node") -> list["Node"]:
-        """Let all that read this node read another; give them."""
-        users = [each for each in self.users if each is not replace_with]
-        for each in users:
-            each.replace_input_with(self, replace_with)
-        return users
-
-
-class Graph:
-    """This class lists nodes in the order in which they are computed.
-
-    >>> from picograd import Tensor, fx, nn
-    >>> graph = fx.Graph()
-    >>> x = graph.placeholder("x")
-    >>> node = graph.output(graph.call_method("exp", (x,)))
-    >>> fx.GraphModule(nn.Module(), graph)(Tensor([0.0])).tolist()
-    [1.0]
-    """
-
-    def __init__(self, owning_module: Any = None, tracer_cls: Any = None) -> None:
-        self.nodes: list[Node] = []
-        self.owning_module = owning_module
-        self._tracer_cls = tracer_cls
-        self._at: int | None = None  # where new nodes go; None at the end
-
-    def create_node(
-        self,
-        op: str,
-        target: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-        name: str | None = None,
-        type_expr: Any = None,
-    ) -> Node:
-        """Add an operation."""
-        text = name or (target if isinstance(target, str) else target.__name__)
-        base = text.replace(".", "_").replace("*", "").strip("_") or "_"
-        known, number, found = {each.name for each in self.nodes}, 1, base
-        while found in known or hasattr(builtins, found):
-            found, number = f"{base}_{number}", number + 1
-        node = Node(self, found, op, target, tuple(args), dict(kwargs or {}), type_expr)
-        self.nodes.insert(len(self.nodes) if self._at is None else self._at, node)
-        if self._at is not None:
-            self._at += 1
-        return node
-
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """Add an argument of the function."""
-        args = () if default_value is ... else (default_value,)
-        return self.create_node("placeholder", name, args, type_expr=type_expr)
-
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Add a parameter, or what else a path of the module leads to."""
-        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
-
-    call_function = functools.partialmethod(create_node, "call_function")
-    call_method = functools.partialmethod(create_node, "call_method")
-    call_module = functools.partialmethod(create_node, "call_module")
-
-    def output(self, result: Any, type_expr: Any = None) -> Node:
-        """Add what the function gives."""
-        return self.create_node("output", "output", (result,), type_expr=type_expr)
-
-    def node_copy(self, node: Node, arg_transform: Callable[[Any], Any] = lambda x: x) -> Node:
-        """Add a node of another graph; its inputs are changed."""
-        args = map_arg(node.args, arg_transform)
-        kwargs = map_arg(node.kwargs, arg_transform)
-        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
-        made.meta = dict(node.meta)
-        return made
-
-    def erase_node(self, to_erase: Node) -> None:
-        """Take a node away. Raises StateError if it is read."""
-        if to_erase.users:
-            names = ", ".join(map(str, to_erase.users))
-            problem = f"{to_erase} is read by {names}"
-            raise StateError("erase_node", problem, "call replace_all_uses_with first")
-        self.nodes.remove(to_erase)
-
-    @contextmanager
-    def _inserting(self, at: int | None) -> Iterator[None]:
-        before, self._at = self._at, at
-        try:
-            yield
-        finally:
-            self._at = before
-
-    def inserting_before(self, n: Node | None = None) -> Any:
-        """Add new nodes before one in a block; without one at the start."""
-        return self._inserting(0 if n is None else self.nodes.index(n))
-
-    def inserting_after(self, n: Node | None = None) -> Any:
-        """Add new nodes after one in a block; without one at the end."""
-        return self._inserting(None if n is None else self.nodes.index(n) + 1)
-
-    def eliminate_dead_code(self, is_impure_node: Any = None) -> bool:
-        """Take away what nothing reads; tell whether there was any."""
-        before = len(self.nodes)
-        for node in reversed(list(self.nodes)):
-            if node.op not in ("placeholder", "output") and not node.users:
-                self.nodes.remove(node)
-        return len(self.nodes) < before
-
-    def lint(self) -> None:
-        """Raise StateError for a node that is read before it is computed."""
-        known: set[Node] = set()
-        for node in self.nodes:
-            for each in node.all_input_nodes:
-                if each not in known:
-                    problem = f"{node} reads {each}, which does not come before it"
-                    raise StateError("lint", problem, "use inserting_before and inserting_after")
-            known.add(node)
-
-    def __repr__(self) -> str:
-        lines = [f"%{n.name} : {n.op}[{n.target}]({n.args}, {n.kwargs})" for n in self.nodes]
-        return "graph():\n    " + "\n    ".join(lines)
 
 
 class TracerBase:
@@ -253,7 +74,7 @@ def refused(what: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-class Proxy:
+class Proxy(Standin):
     """This class stands for a value: what is done with it becomes nodes of a graph."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
@@ -290,7 +111,8 @@ class Proxy:
         tracer, name = found_in(args, kwargs)[0].tracer, getattr(function, "__name__", "")
         if name == "einsum" and len(args) == 2 and isinstance(args[1], (tuple, list)):
             args = (args[0], *args[1])  # rewriters of products read operands one by one
-        if getattr(Tensor, name, None) is function:
+        is_method = getattr(Tensor, name, None) is function
+        if is_method and not isinstance(args[0], str):  # as einsum's formula is
             return tracer.create_proxy("call_method", name, args, kwargs or {})
         return tracer.create_proxy("call_function", function, args, kwargs or {})
 
@@ -353,7 +175,7 @@ def wrap(fn_or_name: Any) -> Any:
         found = found_in(args, kwargs)
         if not found:
             return function(*args, **kwargs)
-        return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+        return found[0].tracer.create_proxy("call_function", call, args, kwargs)
 
     if not is_name:
         return call
@@ -363,6 +185,8 @@ def wrap(fn_or_name: Any) -> Any:
 
 class Tracer(TracerBase):
     """This class runs a module or a function on proxies, and gives the graph of what it does."""
+
+    traced_func_name = "forward"
 
     def __init__(self, autowrap_modules: Any = (), autowrap_functions: Any = ()) -> None:
         self.root: Any = None
@@ -394,7 +218,9 @@ class Tracer(TracerBase):
                 if each is a:
                     return self.create_node("get_attr", name)
         super().create_arg(a)
-        name = f"_tensor_constant{sum('_tensor_constant' in each for each in vars(self.root))}"
+        known = {name: each for name, each in vars(self.root).items() if "_tensor_constant" in name}
+        same = [name for name, each in known.items() if each is a]
+        name = same[0] if same else f"_tensor_constant{len(known)}"
         setattr(self.root, name, a)
         return self.create_node("get_attr", name)
 
@@ -402,7 +228,7 @@ class Tracer(TracerBase):
         """Run a module or a function on proxies. `concrete_args` gives arguments their values."""
         self.graph = Graph(tracer_cls=type(self))
         self.root = root if isinstance(root, Module) else Module()
-        function = root.forward if isinstance(root, Module) else root
+        function = getattr(root, self.traced_func_name) if isinstance(root, Module) else root
         given: dict[str, Any] = {}
         for name, each in inspect.signature(function).parameters.items():
             if concrete_args is not None and name in concrete_args:
@@ -444,6 +270,22 @@ class GraphModule(Module):
         names = [node.target for node in places]
         given = dict(zip(names, args)) | kwargs
         return Interpreter(self).run(given=given)
+
+    @property
+    def code(self) -> str:
+        """Write what the module does in Python."""
+        return self.graph.python_code().src
+
+    def print_readable(self, print_output: bool = True) -> str:
+        """Print `code`, and give it."""
+        if print_output:
+            print(self.code)
+        return self.code
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put a module at a path, whose beginning is made if it is missing."""
+        _copy_attr({target: m}, self, target)
+        return True
 
     def recompile(self) -> None:
         """Do nothing: the graph is read at each call."""
@@ -543,6 +385,40 @@ class Interpreter:
     def output(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Give the result."""
         return args[0]
+
+
+class TensorMetadata(NamedTuple):
+    """This class is what is known of a tensor beside its values."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    requires_grad: bool
+    stride: tuple[int, ...]
+
+
+def facts_of(value: Any) -> Any:
+    """Find what is known of a tensor, or of each of several; None of what is none."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(facts_of, value))
+    if not isinstance(value, Tensor):
+        return None
+    return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride())
+
+
+class ShapeProp(Interpreter):
+    """This class runs a graph and notes in `meta["tensor_meta"]` of its nodes what tensors are."""
+
+    def run_node(self, n: Node) -> Any:
+        """Compute one node, and note what it gives."""
+
+        result = super().run_node(n)
+        n.meta["type"] = type(result)
+        found = facts_of(result)
+        if found is not None:
+            n.meta["tensor_meta"] = found
+        return result
+
+    propagate = Interpreter.run
 
 
 class Transformer(Interpreter):

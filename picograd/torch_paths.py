@@ -120,7 +120,10 @@ FILES = {
         "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "weibull",
         "wishart",
     ),
-    "fx": ("_symbolic_trace", "experimental", "graph", "graph_module", "node", "proxy"),
+    "fx": (
+        "_symbolic_trace", "experimental", "graph", "graph_module", "node", "passes",
+        "passes.shape_prop", "proxy",
+    ),
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",
         "dropout", "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",

@@ -128,3 +128,27 @@ def test_graphs_are_built_by_hand_with_checks_and_products() -> None:
     assert module(Tensor([[1.0, 2.0]])).tolist() == [[1.0, 2.0]]
     with pytest.raises(AssertionError, match="two columns"):
         module(Tensor([[1.0]]))
+
+
+TWO = Tensor([1.0, 2.0]), Tensor([2.0, -1.5])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: picograd.div(x, y, rounding_mode="floor"),
+        lambda x, y: picograd.add(x, y, alpha=2),
+        lambda x, y: TWO[0].sub(y, alpha=2) * x,
+        lambda x, y: picograd.ge(x, y),
+        lambda x, y: picograd.eq(x, x),
+        lambda x, y: (TWO[0] > y).int() * x,
+        lambda x, y: picograd.remainder(TWO[0], y) + x,
+        lambda x, y: picograd.einsum("i,i->", x, y),
+        nn.Linear(2, 3),
+    ],
+)
+def test_a_traced_function_gives_what_it_gives(function: Any) -> None:
+    given = TWO[:1] if isinstance(function, nn.Module) else TWO
+    found = fx.symbolic_trace(function)(*given)
+    assert found.dtype is function(*given).dtype
+    assert found.tolist() == function(*given).tolist()

@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator as GeneratorType
 from dataclasses import dataclass  # at once: `WorkerInfo` is shown with its parameters
 from itertools import repeat
 from typing import Any
@@ -82,9 +83,29 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception of a worker, on its way to the program."""
+    """An exception of the data set, on its way to the program."""
 
     error: BaseException
+
+
+class Batches:
+    """This class walks a loader; after an exception of the data set it goes on behind it."""
+
+    def __init__(self, steps: GeneratorType[Any, None, None]) -> None:
+        self.steps = steps
+        self.close = steps.close
+
+    def __iter__(self) -> "Batches":
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self.steps)
+        if not isinstance(batch, Failure):
+            return batch
+        del self  # a traceback that is kept would keep the workers
+        if isinstance(batch.error, StopIteration):  # it would end the walk without a word
+            raise RuntimeError("a sample raised StopIteration") from batch.error
+        raise batch.error
 
 
 class Stopped(Exception):
@@ -199,10 +220,12 @@ def receive(replies: "queue.SimpleQueue[Any]", timeout: float | None) -> Any:
     raise DataError("DataLoader", problem, "raise timeout=, or see what the data set waits for")
 
 
-def deliver(begin: Callable[[], Feed], finish: Callable[[Any], Any]) -> Iterator[Any]:
+def deliver(
+    begin: Callable[[], Feed], finish: Callable[[Any], Any]
+) -> GeneratorType[Any, None, None]:
     """Yield finished batches; the next one, if it is loaded, goes to the device ahead of its turn.
 
-    A worker's exception is raised when its batch is due, with the worker's traceback. The workers
+    A worker's Failure comes when its batch is due, with the worker's traceback. The workers
     start with the first batch asked for, and stop when this generator is closed or dropped.
     """
     feed = begin()
@@ -213,8 +236,6 @@ def deliver(begin: Callable[[], Feed], finish: Callable[[Any], Any]) -> Iterator
             batch = finished(feed.next(), finish) if ahead is LATER else ahead
             if batch is END:
                 return
-            if isinstance(batch, Failure):
-                raise batch.error
             ahead = finished(feed.next(wait=False), finish)
             yield batch
     finally:
@@ -223,8 +244,12 @@ def deliver(begin: Callable[[], Feed], finish: Callable[[Any], Any]) -> Iterator
 
 def finished(reply: Any, finish: Callable[[Any], Any]) -> Any:
     """Finish a batch; what is no batch stays what it is."""
-    is_batch = reply is not END and reply is not LATER and not isinstance(reply, Failure)
-    return finish(reply) if is_batch else reply
+    if reply is END or reply is LATER or isinstance(reply, Failure):
+        return reply
+    try:
+        return finish(reply)
+    except Exception as error:
+        return Failure(error)
 
 
 GATHERING = (
@@ -236,6 +261,7 @@ KEPT = (  # options that are attributes as they are
     "device", "drop_last", "in_order", "multiprocessing_context", "num_workers",
     "persistent_workers", "pin_memory", "pin_memory_device", "timeout", "worker_init_fn",
 )  # fmt: skip
+FIXED = ("batch_sampler", "batch_size", "drop_last", "sampler")
 AHEAD = 2  # batches each worker loads ahead, as in PyTorch
 
 
@@ -317,9 +343,15 @@ class DataLoader(dataset_types.OfSamples):
         vars(self).update({name: options[name] for name in KEPT})
         self.generator: Generator | None = Generator(seed) if seed is not None else generator
         self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
-        self.batch_sampler: dataset_types.BatchSampler | Iterable[Any] | None = batch_sampler
         if batch_sampler is None and batch_size is not None:
-            self.batch_sampler = dataset_types.BatchSampler(self.sampler, batch_size, drop_last)
+            batch_sampler = dataset_types.BatchSampler(self.sampler, batch_size, drop_last)
+        self.batch_sampler: dataset_types.BatchSampler | Iterable[Any] | None = batch_sampler
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in FIXED and "batch_sampler" in vars(self):  # samplers were made of them
+            text = f"{name} of a loader that is made would change nothing"
+            raise ValueRangeError("DataLoader", text, "make a loader with it")
+        super().__setattr__(name, value)
 
     @property
     def is_joined(self) -> bool:
@@ -349,18 +381,21 @@ class DataLoader(dataset_types.OfSamples):
         gather = find_gather(self.dataset) if self.is_joined else None
         is_on_device = gather is not None and not is_on_host(self.dataset)
         if self.num_workers and not is_on_device:
-            return deliver(functools.partial(self._feed, tasks, seed), self._finish)
-        return self._load_here(tasks)
+            return Batches(deliver(functools.partial(self._feed, tasks, seed), self._finish))
+        return Batches(self._load_here(tasks))
 
-    def _load_here(self, tasks: Iterator[Any]) -> Iterator[Any]:
+    def _load_here(self, tasks: Iterator[Any]) -> GeneratorType[Any, None, None]:
         """Load in the caller's thread."""
         job = self._start(is_worker=False)
         stop = threading.Event()
         for task in tasks:
-            batch = job(task, stop)
+            try:
+                batch = job(task, stop)
+            except Exception as error:
+                batch = Failure(error)
             if batch is END:
                 return
-            yield self._finish(batch)
+            yield finished(batch, self._finish)
 
     def _feed(self, tasks: Iterator[Any], seed: int) -> Feed:
         """Start the workers."""

@@ -23,11 +23,11 @@ def functional_call(
     """Call a module with other tensors in the places of its parameters and buffers.
 
     The dict has paths (`named_parameters`) and tensors, or there are several; what they do not name
-    stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
-    afterwards. What is shared is replaced by all its names, of which one may be given, unless
-    `tie_weights=False`. An unknown name is an attribute during the call. Raises StateError for two
-    tensors in one place, with `strict` for an unknown name or a missing one, MemberError for an
-    unknown module.
+    stays. `args` is a tuple of inputs, or one input. The module itself is unchanged afterwards; a
+    tensor that it put into a place that one dict names is in the dict then. What is shared is
+    replaced by all its names, of which one may be given, unless `tie_weights=False`. An unknown
+    name is an attribute during the call. Raises StateError for two tensors in one place, with
+    `strict` for an unknown name or a missing one, MemberError for an unknown module.
 
     >>> import picograd
     >>> from picograd import nn
@@ -45,6 +45,8 @@ def functional_call(
 
 def joined(parameters: Any) -> dict[str, Any]:
     """Read one dict or several."""
+    if isinstance(parameters, dict):
+        return parameters
     listed = parameters if isinstance(parameters, (tuple, list)) else [parameters]
     result: dict[str, Any] = {}
     for each in listed:
@@ -57,7 +59,7 @@ def joined(parameters: Any) -> dict[str, Any]:
 
 @contextmanager
 def replaced(
-    module: Module, given: Mapping[str, Any], strict: bool = False, tie_weights: bool = True
+    module: Module, given: dict[str, Any], strict: bool = False, tie_weights: bool = True
 ) -> Iterator[None]:
     """Put tensors into the places of parameters and buffers inside the block.
 
@@ -90,6 +92,9 @@ def replaced(
         yield
     finally:
         for holder, key, value in reversed(undo):
+            now = holder.get(key)
+            if now is not substitutes.get(id(value), now):  # the module put another there
+                given.update({name: now for name in given if own.get(name) is value})
             holder[key] = value
             if value is undo:
                 del holder[key]

@@ -564,7 +564,7 @@ def any(
     out: Any = None,
 ) -> Tensor: ...
 def arange(
-    start: Scalar,
+    start: Scalar | None = None,
     end: Scalar | None = None,
     step: Scalar = 1,
     dtype: DTypeLike | None = None,

@@ -229,3 +229,10 @@ def test_a_data_set_that_loads_batches_is_asked_for_them(workers: int) -> None:
     for dataset, expected in ((Squares(), [[0, 1, 4], [9, 16]]), (part, [[1, 16]])):
         loader = nn.DataLoader(dataset, batch_size=3, num_workers=workers)
         assert [batch.tolist() for batch in loader] == expected
+
+
+def test_what_samplers_were_made_of_stays():
+    loader = nn.DataLoader(list(range(4)), batch_size=2)
+    with pytest.raises(ValueError, match="batch_size of a loader that is made"):
+        loader.batch_size = 3
+    loader.dataset = [7, 8]

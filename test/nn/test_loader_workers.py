@@ -84,6 +84,18 @@ def test_an_error_surfaces_at_its_batch_with_its_traceback(workers):
     assert "__getitem__" in frames and frames[0].startswith("test_an_error")
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_walk_goes_on_behind_an_error(workers):
+    batches, seen = iter(nn.DataLoader(Broken(), 2, num_workers=workers)), []
+    with pytest.raises(StopIteration):
+        while True:
+            try:
+                seen.append(next(batches).tolist())
+            except KeyError:
+                seen.append(None)
+    assert seen == [[0, 1], None, [4, 5]]
+
+
 def test_the_end_of_iteration_in_a_data_set_is_no_silent_end():
     class Ends(Broken):
         def __getitem__(self, index):

@@ -115,3 +115,19 @@ def test_a_tensor_is_swapped_for_another() -> None:
         picograd.nn.stateless.swap_tensor(layer, "in_features", old)
     with pytest.raises(AttributeError):
         picograd.nn.stateless.swap_tensor(layer, "missing", old)
+
+
+def test_what_a_call_replaces_is_in_the_dict() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", Tensor(0.0))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count = self.count + 1
+            return x + self.count
+
+    counter, state = Counter(), {"count": Tensor(4.0)}
+    for _ in range(2):
+        func.functional_call(counter, state, Tensor(0.0))
+    assert state["count"].item() == 6.0 and counter.count.item() == 0.0

@@ -115,7 +115,12 @@ def is_anything(value: Any) -> bool:
 
 
 def read_whole(value: Any) -> Any:
-    """Read what stands for an int, also in a list: a tensor of one element, a NumPy number."""
+    """Read what stands for an int, also in a list: a tensor of one element, a NumPy number.
+
+    An array of ints is a list of them.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        return tuple(value.tolist())
     if isinstance(value, (list, tuple)):
         found = tuple(map(read_whole, value))
         return value if all(map(operator.is_, found, value)) else found
@@ -131,6 +136,40 @@ def read_number(value: Any) -> Any:
     is_one = isinstance(value, Recorded) and not value.ndim and not value.requires_grad
     number: Any = value
     return number.item() if is_one else value
+
+
+def read_float(value: Any) -> Any:
+    """Turn a tensor of a whole number into floats: 1 / p of an int would be another number."""
+    is_whole_tensor = isinstance(value, Recorded) and not value.dtype.is_differentiable
+    return value.float() if is_whole_tensor else value
+
+
+def takes_number(word: Any) -> bool:
+    """Tell whether an annotation has a number, alone or beside other kinds."""
+    if get_origin(word) in (Union, UnionType):
+        return any(map(takes_number, get_args(word)))
+    return word in NUMBERS
+
+
+def with_numbers(
+    words: Mapping[str, Any], names: Sequence[str], args: Sequence[Any], options: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Read all that stands for a number, for a function that could not; None if nothing does."""
+    is_changed = False
+
+    def read(name: str, value: Any) -> Any:
+        nonlocal is_changed
+        if not takes_number(words.get(name)):
+            return value
+        is_numpy = isinstance(value, np.generic)
+        number = value.item() if is_numpy else read_number(value)
+        is_changed |= number is not value
+        return number
+
+    found = list(map(read, names, args))
+    found += args[len(found) :]
+    by_name = {name: read(name, value) for name, value in options.items()}
+    return (found, by_name) if is_changed else None
 
 
 # what annotations are called, and which values are so, as far as that can be told
@@ -192,7 +231,7 @@ def door_of(word: Any, name: str) -> tuple[frozenset[type], Callable[[str, Any],
     if word is Node or not kinds or not all(each in known for each in kinds):
         return None
     fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
-    return plain, look_at(name, word, fits)
+    return plain, look_at(name, word, fits, read_float if kinds == [float] else None)
 
 
 def look_at(

@@ -24,6 +24,7 @@ from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import pair
 from picograd.tensor.core.recording import Recorded, read, wrap
+from picograd.tensor.core.subclasses import is_asked
 from picograd.tensor.indexing import indexing, spans
 
 
@@ -40,14 +41,21 @@ def is_tensor(obj: Any) -> TypeGuard[Tensor]:
 def need_tensor(op: str, *values: Any, **named: Any) -> None:
     """Raise DTypeError for a number, a list or an array where only a tensor will do.
 
-    Values that come by name are called so in the error, others "input".
+    Values that come by name are called so in the error, others "input". A layer lets what stands
+    for a tensor through: the functions that it calls ask it.
     """
     for value in values:
         if not isinstance(value, Recorded):
-            raise not_a_tensor(op, "input", value)
+            raise_unless_asked(op, "input", value)
     for name, value in named.items():
         if not isinstance(value, Recorded):
-            raise not_a_tensor(op, name, value)
+            raise_unless_asked(op, name, value)
+
+
+def raise_unless_asked(op: str, name: str, value: Any) -> None:
+    """Raise DTypeError for what is no tensor, but for what a layer may hand on."""
+    if not (op[:1].isupper() and is_asked(type(value))):
+        raise not_a_tensor(op, name, value)
 
 
 def need_tensors(op: str, values: Any) -> list[Tensor]:

@@ -18,7 +18,7 @@ from picograd.engine.followed import EVENTS, MISS, SCALING
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
-from picograd.tensor.core.argument_kinds import check_arguments, checks_of
+from picograd.tensor.core.argument_kinds import check_arguments, checks_of, with_numbers
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
@@ -238,10 +238,12 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
         return lambda x: apply(core, x)  # type: ignore[return-value]
     checks, adds = checks_of(row.definition, spelling.names), row.name in ADDING
     first = min([each.place for each in checks], default=sys.maxsize)
+    words = row.definition.__annotations__
 
     def call(*args: Any, **options: Any) -> Any:
         if EVENTS.take is not None and (made := EVENTS.take(call, args, options)) is not MISS:
             return made
+        out = None
         try:
             if not options and 0 < len(args) <= plain:
                 given = args if len(args) <= first else check_arguments(row.name, checks, args)
@@ -256,6 +258,9 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
         except RAW as error:
             if kinds := kinds_at(args, options):
                 return ask(call, kinds, args, options)
+            options |= {} if out is None else {"out": out}
+            if again := with_numbers(words, spelling.names, args, options):
+                return call(*again[0], **again[1])
             raise explained(call, error, args, options, row.name)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)
 

@@ -33,6 +33,7 @@ from picograd.tensor.core.argument_kinds import (
     described,
     misfit,
     read_whole,
+    with_numbers,
 )
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
@@ -64,6 +65,7 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     written = inspect.unwrap(getattr(function, "recorded", function))  # `pending.locked` wraps it
     code: Any = getattr(written, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    words = written.__annotations__ if code else {}
     checks = checks_of(function, names) if code and not is_guarded(function) else ()
     by_place = tuple(each for each in checks if each.place < code.co_argcount)
 
@@ -80,6 +82,8 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
         except RAW as error:
             if kinds := kinds_at(args, options):
                 return ask(call, kinds, args, options)
+            if again := with_numbers(words, names, args, options):
+                return call(*again[0], **again[1])
             raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 
     def alone(tensor: Any, *others: Any) -> Any:

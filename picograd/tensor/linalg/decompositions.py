@@ -259,10 +259,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if n < 0:
         return matrix_power(inv(A), -n)
     if n == 0:
-        return eye_like(A).expand(*A.shape)
-    half = matrix_power(A, n // 2) if n > 1 else None
-    if half is None:
-        return A
+        return eye_like(A).expand(*A.shape).clone()
+    if n == 1:
+        return A.clone()
+    half = matrix_power(A, n // 2)
     return half @ half if n % 2 == 0 else half @ half @ A
 
 

@@ -344,6 +344,8 @@ def arange(
     wanted = optional_dtype(dtype) or default
     if wanted is int64:  # PyTorch counts in whole numbers then
         start, stop, step = (converted(int, number) for number in numbers)
+    # float32 would round the differences: 1.1 has 11 steps of 0.1 in it, and a little more
+    start, stop, step = (x.item() if isinstance(x, np.generic) else x for x in (start, stop, step))
     if step == 0 or (wanted.is_integer and not int(step)):
         text = f"step {numbers[2]} is 0 in {wanted.name}"
         raise ValueRangeError("arange", text, "pass a positive or negative step")

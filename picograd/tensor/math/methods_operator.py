@@ -515,9 +515,18 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
     return wrap_new(made, tracks)
 
 
-def ask_operator(op: str, *operands: Any) -> Any:
+# methods that are called otherwise than what they record, and those that turn their operands
+METHODS = {
+    "equal": "eq", "less": "lt", "less_equal": "le", "not_equal": "ne", "mod": "remainder",
+    "floordiv": "__floordiv__", "shift_left": "__lshift__", "shift_right": "__rshift__",
+}  # fmt: skip
+TURNED = {"less": "gt", "less_equal": "ge"}
+
+
+def ask_operator(function: Callable[..., Node], op: str, *operands: Any) -> Any:
     """Ask the class of an operand that is no tensor."""
-    method = getattr(Recorded.kind, op, getattr(Recorded.kind, f"__{op}__", operate))
+    names = TURNED if function is elementwise.compare_swapped else METHODS
+    method = getattr(Recorded.kind, names.get(op, op))
     return ask(method, asked_kinds(operands), operands, {})
 
 
@@ -538,7 +547,9 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
             return made
     if not isinstance(b, (Recorded, int, float, complex, np.generic)):
         if not is_data(b):
-            return NotImplemented if not is_asked(type(b)) else ask_operator(op, a, b)
+            if more or not is_asked(type(b)):  # of options the function that has them asks
+                return NotImplemented
+            return ask_operator(function, op, a, b)
         b = as_tensor(b, a)
     if not isinstance(a, (Recorded, int, float, complex, np.generic)):
         if not is_data(a):

@@ -421,6 +421,8 @@ def spread_over(
 
 def extreme(op: str, x: Node, dim: Axes | Node, keepdim: bool) -> Node | tuple[Node, Node]:
     """Compute `max` and `min` in their three forms."""
+    if isinstance(dim, Node) and keepdim:  # a tensor of one number is read, and this called again
+        raise DTypeError(op, "two operands, and keepdim", f"pass an axis, or call {op}imum")
     if isinstance(dim, Node):
         return elementwise.arithmetic(f"{op}imum", x, dim)
     if dim is None:

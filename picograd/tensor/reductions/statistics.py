@@ -67,7 +67,8 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Ordered:
     """
     axis = axis_of("mode", input, dim)
     if not input.ndim:
-        return Ordered(input, Recorded.kind.zeros((), dtype="int64", device=input.device))
+        place = Recorded.kind.zeros((), dtype="int64", device=input.device)
+        return Ordered(input.clone(), place)
     x = input.detach()
     ordered, order = x.sort(axis)
     size = x.shape[axis]
@@ -146,7 +147,7 @@ def nanquantile(
         return flat.reshape(*(1,) * input.ndim) if keepdim else flat
     axis = axis_of(op, input, dim)
     if not input.ndim:
-        return input
+        return input.clone()
     ordered, _ = input.sort(axis)
     last = input.isnan().logical_not().sum(axis, True) - 1
     share = q if is_tensor(q) else float(known)

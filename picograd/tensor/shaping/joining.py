@@ -16,6 +16,7 @@ from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import lying_along, product
 from picograd.tensor.core import aliasing, recording
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
+from picograd.tensor.core.argument_kinds import read_whole
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
@@ -269,6 +270,7 @@ def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
     >>> picograd.Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
     [[4, 6]]
     """
+    size = read_whole(size)
     wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     extra = input.ndim - len(wanted)
     pairs = list(zip(input.shape[max(extra, 0) :], wanted))

@@ -62,6 +62,16 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "Embedding": (lambda n: picograd.nn.Embedding(n, 3).weight.shape, "T0 T1 N"),
     "GroupNorm": (lambda n: picograd.nn.GroupNorm(1, n)(X[:, :n]).shape, "T0 T1 N"),
     "dropout": (lambda n: picograd.nn.functional.dropout(X, n), "T0 N B"),
+    # what a function cannot take as it is, is read, and the function called again
+    "max kept": (lambda n: X.max(n, True).values, "T0 N"),
+    "cdist": (lambda n: picograd.cdist(X, X, n), "T0 N B"),
+    "isclose": (lambda n: picograd.isclose(X, X + 1, rtol=0.0, atol=n), "T0 N B"),
+    "pad": (lambda n: picograd.nn.functional.pad(X, (1, 1), value=n), "T0 N B"),
+    "scale": (lambda n: picograd.nn.functional.interpolate(X[None], scale_factor=n), "T0 N B"),
+    "tensordot": (lambda n: picograd.tensordot(X, X.T, n), "T0 N B"),
+    "histogram": (lambda n: picograd.histogram(X, n).hist, "N"),
+    "order of a pool": (lambda n: picograd.nn.functional.lp_pool1d(X, n, 2), "T0 N B"),
+    "sum_to_size": (lambda n: X[:1].sum_to_size(n, 4), "T0 N"),
 }
 
 
@@ -78,6 +88,11 @@ def test_what_stands_for_an_int_is_read(name: str) -> None:
         elif word == "B":
             with pytest.raises(TypeError):
                 call(one)
+
+
+def test_an_array_of_ints_is_a_list_of_them() -> None:
+    pool = picograd.nn.functional.adaptive_avg_pool2d
+    assert pool(X[None], np.array([2, 1])).allclose(pool(X[None], (2, 1)))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ def test_arange(span) -> None:
     np.testing.assert_allclose(found, np.arange(*span), rtol=1e-6)
 
 
+def test_arange_takes_its_end_by_name_and_counts_float32_numbers_exactly() -> None:
+    assert Tensor.arange(end=3).tolist() == [0, 1, 2]
+    assert Tensor.arange(0, np.float32(1.1), 0.1).shape == (12,)  # 1.1 is 1.10000002 there
+    with pytest.raises(TypeError, match="^arange: "):
+        Tensor.arange()
+
+
 def test_linspace_full_eye() -> None:
     np.testing.assert_allclose(value(c.linspace(0, 1, 5, None, "cpu")), np.linspace(0, 1, 5))
     np.testing.assert_array_equal(value(c.full((2, 2), 7, None, "cpu")), np.full((2, 2), 7))

@@ -226,3 +226,13 @@ def test_segment_reduce_says_what_is_wrong() -> None:
         picograd.segment_reduce(x, "sum")
     with pytest.raises(DTypeError, match="int64"):
         picograd.segment_reduce(Tensor([1, 2]), "sum", lengths=Tensor([2]))
+
+
+def test_results_of_a_number_are_their_own_memory() -> None:
+    def power(x: Tensor) -> Any:
+        return picograd.linalg.matrix_power(x.reshape(1, 1), 1)
+
+    for function in (picograd.mode, lambda x: [picograd.nanquantile(x, 0.5)], power):
+        x = Tensor(3.0)
+        function(x)[0].fill_(9.0)
+        assert x.item() == 3.0
