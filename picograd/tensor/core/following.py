@@ -14,7 +14,7 @@ import math
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
 from threading import get_ident
 from typing import Any
@@ -86,6 +86,7 @@ from picograd.tensor.core.ways import (
 from picograd.tensor.making import random
 
 FIRST = 4  # steps of an optimizer before its way is learnt
+SKETCHES = 16  # that are remembered of what followed one place
 PATIENCE = 3  # times that a way is missed before it is learnt anew
 BRANCHES = 4  # ways that are learnt beside the first, behind one place
 LONGEST = 12  # powers of two of steps that nothing is tried for
@@ -111,12 +112,27 @@ class Known:
     leading: int = 0  # events that are recorded before the way begins
     may_read: bool = True  # on the way: whether what is asked for need not end it
     turn: int = 0  # which of its computations VERIFY looks at
+    sketches: dict[Hashable, None] = field(default_factory=dict)  # of what came, by `Log`
+    unseen: int = 0  # times that something new came
+    pays: bool = True  # ways were followed to their ends, or none is known yet
+
+    def is_usual(self, sketch: Hashable) -> bool:
+        """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
+        is_known = self.pays or sketch in self.sketches
+        if not is_known:
+            self.sketches[sketch] = None
+            if len(self.sketches) > SKETCHES:
+                del self.sketches[next(iter(self.sketches))]
+            self.unseen = min(self.unseen + 1, LONGEST)
+            self.waits = 0 if self.ways else (1 << self.unseen) - 2
+        return is_known
 
     def keep(self, way: Way | None) -> None:
         """Keep a way that was learnt; None for one that cannot be told.
 
         Where it could begin later, so that what is between two steps ends none, it is learnt again.
         """
+        self.branches -= bool(self.ways)
         if way is None and not self.ways:
             self.leading, self.may_read = 0, not self.may_read
             self.miss()
@@ -124,6 +140,7 @@ class Known:
             self.leading = way.leading
         elif way is not None:
             self.ways.append(way)
+            self.unseen, self.pays = 0, False
         self.waits = 0 if self.ways or way is not None else self.waits
 
     def miss(self, way: Way | None = None) -> None:
@@ -179,7 +196,8 @@ def begin(owner: Any, count: int = 0) -> None:
 
 def learn(known: Known, owner: Any) -> Log:
     """Watch what comes."""
-    EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
+    told = known.leading, known.may_read, owner, known.is_usual
+    EVENTS.learning = log = Log(known.keep, *told)
     EVENTS.take = log.take
     return log
 
@@ -269,10 +287,10 @@ class Start:
                     return follower.follow(function, args, options, not is_cut)
                 follower.record.settle = None
             owner, known.is_other = PLACES.owner(), not known.leading
-            is_usual = known.branches and known.is_other and known.others >= PATIENCE
-            if not is_usual or owner is None or may_cut(function, args):
+            is_due = known.branches > 0 and known.others >= PATIENCE << known.unseen
+            if not (is_due and known.is_other) or owner is None or may_cut(function, args):
                 return MISS
-            known.branches, known.others = known.branches - 1, 0
+            known.others = 0
             return learn(known, owner).take(function, args, options)
 
 
@@ -675,7 +693,7 @@ class Follower:
                 if self.read(self.way.reads[self.reads], asked):
                     return True
             elif self.finish(optimizer, asked):
-                known.missed = 0
+                known.missed, known.pays = 0, True
                 return True
         if self.way is not None:
             if not config.verify and self.at == self.count:
@@ -797,7 +815,7 @@ class Follower:
         """Let the step be recorded, which must ask for the same."""
         roots = [self.record.standing.get(at) for at in numbers]
         stop()
-        self.known.waits = self.known.missed = 0
+        self.known.waits, self.known.missed, self.known.pays = 0, 0, True
         EVENTS.expected = taken.plan, taken.buffers, taken.scalars, roots
 
     def is_alone(self) -> bool:

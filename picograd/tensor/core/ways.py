@@ -225,14 +225,15 @@ class Log:
     """This class watches a way, event by event, but for so many `leading` ones.
 
     `keep` is given what was learnt, or None. Where it `may_read`, what is asked for does not end it
-    if gradients of that may follow, or were taken; but for the plan that it began behind.
+    if gradients of that may follow, or were taken; but for the plan that it began behind. A way is
+    made, which takes as long as some steps, where its sketch `is_usual`: it came before.
     """
 
     def __init__(
         self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False,
-        begun_behind: Any = None,
+        begun_behind: Any = None, is_usual: Callable[[Hashable], bool] = lambda sketch: True,
     ) -> None:  # fmt: skip
-        self.keep, self.leading, self.may_read = keep, leading, may_read
+        self.keep, self.leading, self.may_read, self.is_usual = keep, leading, may_read, is_usual
         self.begun_behind = id(begun_behind)
         self.reads_made: list[Read] = []
         self.results: list[Node] = []  # of these
@@ -516,7 +517,8 @@ class Log:
                 self.add_read(taken, self.asked)
                 self.is_reading = True
                 return
-            self.keep(Closing(self, taken, updates).way())
+            if self.is_usual(hash(tuple(map(sketch_of, self.events)))):
+                self.keep(Closing(self, taken, updates).way())
         except Unlike:
             self.keep(None)
 
@@ -1033,6 +1035,22 @@ def as_factor(told: Told) -> Told:
 def is_factor(value: Any) -> bool:
     """Tell whether a value is a float like any other for those who multiply by it."""
     return type(value) is float and -LARGEST < value < LARGEST and value not in (0.0, 1.0, -1.0)
+
+
+def sketch_of(event: Event) -> Hashable:
+    """Tell of an event, roughly, what has to be the same when it is due."""
+    options = [(name, likeness(told)) for name, told in event.options]
+    return event.function, tuple(map(likeness, event.args)), tuple(options)
+
+
+def likeness(told: Told) -> Hashable:
+    """Tell of what an event was given what has to be the same when it is due, but for views."""
+    kind, value = told
+    if kind == MANY:
+        return tuple(map(likeness, value[1]))
+    if kind == NAMED:
+        return tuple([(name, likeness(each)) for name, each in value])
+    return kind, None if kind in VARYING else value[:-1] if kind == NEW else value
 
 
 def is_told(value: Any) -> bool:

@@ -1567,6 +1567,22 @@ def test_a_way_begins_behind_a_write_of_few_nodes(
     assert hits.count(True) >= 8, hits
 
 
+def test_a_program_that_never_repeats_has_one_way_made(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, way = [], ways.Closing.way
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(ways.Closing, "way", lambda closing: made.append(closing) or way(closing))
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    for number in range(60):
+        x = picograd.zeros(80, 2)
+        x[number] = 1.0
+        loss = (x * weight).exp().sum()
+        loss.backward()
+        loss.item()
+    assert len(made) == 1 and not any(hits)
+
+
 def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:
     weight = Tensor([1.0, 2.0], requires_grad=True)
     x = Tensor([1.0, 3.0]).realize()
