@@ -14,8 +14,7 @@ import math
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -28,6 +27,8 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     EVENTS,
     MISS,
+    PATIENCE,
+    Known,
     Record,
     Taken,
     as_leaf,
@@ -50,7 +51,6 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
-from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
@@ -85,74 +85,10 @@ from picograd.tensor.core.ways import (
 )
 from picograd.tensor.making import random
 
-FIRST = 4  # steps of an optimizer before its way is learnt
-SKETCHES = 16  # that are remembered of what followed one place
-PATIENCE = 3  # times that a way is missed before it is learnt anew
-BRANCHES = 4  # ways that are learnt beside the first, behind one place
-LONGEST = 12  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
 Check = tuple[Any, PicogradError]  # a bool in memory, and what is raised where it is true
-
-
-@dataclass(eq=False)
-class Known:
-    """What is known of what follows a step of an optimizer, and for how long nothing is tried.
-
-    Several ways may begin there, by what they begin with: another batch, or an evaluation.
-    """
-
-    ways: list[Way] = field(default_factory=list)
-    branches: int = BRANCHES  # how often one more is learnt
-    others: int = 0  # times that what came began none of them
-    is_other: bool = False  # so far, this time
-    waits: int = field(default_factory=lambda: FIRST)
-    missed: int = 0
-    leading: int = 0  # events that are recorded before the way begins
-    may_read: bool = True  # on the way: whether what is asked for need not end it
-    turn: int = 0  # which of its computations VERIFY looks at
-    sketches: dict[Hashable, None] = field(default_factory=dict)  # of what came, by `Log`
-    unseen: int = 0  # times that something new came
-    pays: bool = True  # ways were followed to their ends, or none is known yet
-
-    def is_usual(self, sketch: Hashable) -> bool:
-        """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
-        is_known = self.pays or sketch in self.sketches
-        if not is_known:
-            self.sketches[sketch] = None
-            if len(self.sketches) > SKETCHES:
-                del self.sketches[next(iter(self.sketches))]
-            self.unseen = min(self.unseen + 1, LONGEST)
-            self.waits = 0 if self.ways else (1 << self.unseen) - 2
-        return is_known
-
-    def keep(self, way: Way | None) -> None:
-        """Keep a way that was learnt; None for one that cannot be told.
-
-        Where it could begin later, so that what is between two steps ends none, it is learnt again.
-        """
-        self.branches -= bool(self.ways)
-        if way is None and not self.ways:
-            self.leading, self.may_read = 0, not self.may_read
-            self.miss()
-        elif way is not None and way.leading and not (self.leading or self.ways):
-            self.leading = way.leading
-        elif way is not None:
-            self.ways.append(way)
-            self.unseen, self.pays = 0, False
-        self.waits = 0 if self.ways or way is not None else self.waits
-
-    def miss(self, way: Way | None = None) -> None:
-        """Wait twice as long as the last time, and not at all for one that comes alone."""
-        self.missed = min(self.missed + 1, LONGEST)
-        self.waits = (1 << self.missed) - 2
-        if not self.missed % PATIENCE:
-            self.forget(way)
-
-    def forget(self, way: Way | None) -> None:
-        """Let a way go."""
-        self.ways = [each for each in self.ways if each is not way]
 
 
 class Places:

@@ -32,6 +32,9 @@ from picograd.engine.followed import (
     SCALING,
     STEADY,
     BlockAt,
+    Copied,
+    Look,
+    Move,
     Taken,
     Template,
     add_order,
@@ -103,40 +106,6 @@ class Constant:
     """Memory that an event makes of the plain values that it is given."""
 
     _node: Node
-
-
-@dataclass(slots=True)
-class Look:
-    """Values in memory that an event looks at: below which views of what is met, what raises for
-    them, and the question that it is.
-    """
-
-    met: int
-    views: list[Node]
-    look: Callable[[Any], Any]
-    question: Hashable  # None: it looks at their bounds
-
-
-@dataclass(slots=True)
-class Copied:
-    """A copy of memory that others write, which is met next: below which views of what is met."""
-
-    met: int
-    views: list[Node]
-    number: int
-
-
-@dataclass(slots=True)
-class Move:
-    """The next value of a tensor that was made: its node, and what else is noted of it."""
-
-    number: int
-    at: Any
-    tracks: bool
-    is_leaf: bool
-    is_counted: bool  # by the tensor's version
-    is_changed: bool  # the next computation stores it
-    is_apart: bool  # it shows no other any more, which nobody has
 
 
 @dataclass(slots=True)

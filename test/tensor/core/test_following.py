@@ -1377,11 +1377,11 @@ def test_what_is_followed_is_what_is_recorded(
     loop: Loop, few: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
-    monkeypatch.setattr(following, "FIRST", 2 if loop in EARLY else 4)
+    monkeypatch.setattr(followed, "FIRST", 2 if loop in EARLY else 4)
     mine = run(loop)
     assert hits.count(True) >= few, hits
     count = len(hits)
-    monkeypatch.setattr(following, "FIRST", 1 << 30)
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     followed.stop()  # the weights are read without leaving the way
     EVENTS.after = None
@@ -1567,11 +1567,9 @@ def test_a_way_begins_behind_a_write_of_few_nodes(
     assert hits.count(True) >= 8, hits
 
 
-def test_a_program_that_never_repeats_has_one_way_made(
-    hits: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_never_repeats_has_one_way_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made, way = [], ways.Closing.way
-    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     monkeypatch.setattr(ways.Closing, "way", lambda closing: made.append(closing) or way(closing))
     weight = Tensor([1.0, 2.0], requires_grad=True)
     for number in range(60):
@@ -1580,7 +1578,7 @@ def test_a_program_that_never_repeats_has_one_way_made(
         loss = (x * weight).exp().sum()
         loss.backward()
         loss.item()
-    assert len(made) == 1 and not any(hits)
+    assert len(made) == 1
 
 
 def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:

@@ -33,7 +33,7 @@ def counted(monkeypatch):
     """Let nothing be known or followed, and count what machine code computed."""
     followed.stop()
     EVENTS.after = None
-    monkeypatch.setattr(following, "FIRST", 1 << 30)
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     for table in (carried.NEW, carried.SPOTS, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
