@@ -239,6 +239,8 @@ class Follower:
         self.due = way.reads[0].at if way.reads else self.count
         self.computed: dict[int, Any] = {}  # by these
         self.written: dict[int, Node] = {}  # by these: what was met, and its leaf since
+        self.changed: list[tuple[int, int]] = []  # what was met, and its nodes since
+        self.written_here: list[int] = []  # what of it was written
         self.begun = 0  # events whose writes and checks were made
         self.is_busy = False
         self.met: list[Any] = []
@@ -283,6 +285,9 @@ class Follower:
             raise
         self.is_busy, record.reached = False, event.reached
         self.at = at + 1
+        if event.is_change:
+            self.written_here += [met for met, _ in event.writes]
+            self.changed += (*event.writes, *event.shows)
         if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
             return result if self.noted > at else MISS
         if changes is not None:
@@ -622,8 +627,8 @@ class Follower:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
         if get_ident() == self.record.owner and not self.is_busy:
-            for made, reference in zip(self.way.made, self.made):
-                if made.shown is not None and (tensor := reference()) is not None:
+            for number in self.way.detached:
+                if number < len(self.made) and (tensor := self.made[number]()) is not None:
                     let_go(tensor)
             if self.reads < len(self.way.reads):
                 if self.read(self.way.reads[self.reads], asked):
@@ -762,8 +767,8 @@ class Follower:
         if not carried.are_started([each._node for each in tensors if each is not None]):
             return False
         leaves = {tensor._node for tensor in self.way.targets}
-        written = {met for each in self.way.events[: self.at] for met, _ in each.writes}
-        leaves.update([self.written.get(met, self.record.found[met]) for met in written])
+        found = self.record.found
+        leaves.update([self.written.get(met, found[met]) for met in self.written_here])
         waiting = pending.LIVE.pending() if leaves else []
         if not waiting:
             return True
@@ -792,9 +797,8 @@ class Follower:
     def are_current(self) -> bool:
         """Tell whether what was met is as it was, but for what was written on the way."""
         nodes = [*self.record.found]
-        for event in self.way.events[: self.at]:
-            for met, at in (*event.writes, *event.shows):
-                nodes[met] = self.record.standing[at]
+        for met, at in self.changed:
+            nodes[met] = self.record.standing[at]
         return all(map(operator.is_, map(NODE, self.met), nodes))
 
     def memory(self, several: Sequence[Told]) -> list[Any]:

@@ -44,6 +44,7 @@ from picograd.engine.foreign import is_shared
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.update import Update, told_of
 from picograd.errors import PicogradError
+from picograd.graph import build
 from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
@@ -183,6 +184,7 @@ class Way:
     leading: int  # events before all that others read, which may as well be recorded
     reads: list[Read]
     is_ahead: bool
+    detached: list[int]  # tensors that are made by `detach`, which may let go what they show
 
 
 def modes() -> tuple[Any, ...]:
@@ -689,8 +691,13 @@ class Closing:
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.default().named, self.leading(free),
-            log.reads_made, carried.is_ahead(),
+            log.reads_made, carried.is_ahead(), self.detached(),
         )  # fmt: skip
+
+    def detached(self) -> list[int]:
+        """Number the tensors that were made by `detach`."""
+        shown = [each.shown for _, _, each in self.log.made]
+        return [at for at, each in enumerate(shown) if each and each.function is build.detach]
 
     def shown(self) -> list[Node]:
         """List the nodes of tensors that were given other memory.
