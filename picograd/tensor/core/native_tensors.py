@@ -319,11 +319,8 @@ def new_view(base, function, operands, enabled):
     view.always = own(False)
     if PySet_Contains(world.always, function) == 1:
         replace(view.always, own(True))
-    view.known = PyList_New(0)
-    view.moves = PyDict_New()
-    if view.known == 0 or view.moves == 0:
-        Py_DecRef(view)
-        return 0
+    view.known = own(None)
+    view.moves = own(None)
     return view
 
 def is_short(views):
