@@ -396,6 +396,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
             return result
         if place != "meta":
             compute_known([result._node])
+        if (found := copying.moved_at_once(result, place)) is not None:
+            return found  # type: ignore[no-any-return]
         copied = apply(build.copy, result, place)
         compute_known([copied._node])
         return copied
