@@ -447,6 +447,24 @@ def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
     return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
 
 
+def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
+    """List the node of a tensor that is met, and those below it: all but the last are views."""
+    found = [node]
+    for _ in views:
+        found += found[-1].inputs
+    return found
+
+
+def present(node: Node) -> Any:
+    """Give the memory of a node, None where that was overwritten."""
+    return None if type(node.arg) is Overwritten else leaf_buffer(node)
+
+
+def is_old(node: Node) -> bool:
+    """Tell whether an earlier computation made what a tensor that is met has."""
+    return bool(node.inputs) and node.realized is not None
+
+
 def as_leaf(node: Node) -> Node:
     """Make a leaf of the memory of a computed node."""
     if node.realized is None:

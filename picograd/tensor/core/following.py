@@ -34,6 +34,7 @@ from picograd.engine.followed import (
     as_leaf,
     is_one_memory,
     leave,
+    met_with,
     stand_no_more,
     standing_node,
     stop,
@@ -79,7 +80,6 @@ from picograd.tensor.core.ways import (
     Way,
     is_factor,
     may_cut,
-    met_with,
     piece,
     shown_by,
 )
@@ -512,8 +512,9 @@ class Follower:
 
     def add(self, number: int) -> Any:
         """Make a tensor, whose node stands in."""
-        made = self.way.made[number]
-        node = standing_node(self.record, made.at)
+        made, found = self.way.made[number], self.record.found
+        is_met = made.at < self.way.template.count
+        node = found[made.at] if is_met else standing_node(self.record, made.at)
         tensor = NEW_TENSOR(Recorded.kind)
         fill(tensor, node, made.tracks)
         reference = weakref.ref(tensor)
@@ -840,7 +841,7 @@ class Follower:
                 carried.NEW[id(standing[at])] = None
                 continue
             self.make_free(steps, made)
-            pending.adopt(standing[at], tensor)
+            pending.adopt(standing[at] if at in standing else found[at], tensor)
         record.standing = {}
         return checks
 

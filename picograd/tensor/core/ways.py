@@ -19,7 +19,7 @@ from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
-from picograd.buffer import Overwritten, RuntimeScalar, Storage
+from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType
@@ -38,6 +38,9 @@ from picograd.engine.followed import (
     Taken,
     Template,
     add_order,
+    is_old,
+    met_with,
+    present,
     stop,
 )
 from picograd.engine.foreign import is_shared
@@ -354,7 +357,8 @@ class Log:
             if base is None or base[0]() is not view.base or not is_told(view.operands):
                 raise Unlike
             shown = Shown(base[1], view.function, view.operands)
-        made = Made(-1, value._tracks, leaf_of(node) is value, shown)
+        at = -1 if view is None else next((n for n, x in enumerate(self.met) if x is node), -1)
+        made = Made(at, value._tracks, leaf_of(node) is value, shown)
         self.made.append((node, reference, made))
         self.names[id(value)] = reference, (MADE, number)
         event.made.append(number)
@@ -593,7 +597,8 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
         return (), node
     views: list[Any] = []
     while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
-        views.append((node.op, placed(node, position), node.shape))
+        # plans take a position that a user gave as an argument
+        views.append((node.op, placed(node, lambda start: "at"), node.shape))
         node = node.inputs[0]
     if is_plain_leaf(node) and type(node.arg) not in GIVEN:
         return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
@@ -627,11 +632,6 @@ def piece(function: Any, args: tuple[Any, ...]) -> Any:
     return found if is_piece else None
 
 
-def position(_start: Any) -> str:
-    """Name a position that a user gave: plans take it as an argument."""
-    return "at"
-
-
 def is_bare(tensor: Any) -> bool:
     """Tell whether a tensor that was just made has nothing but its node."""
     return tensor._history is None and tensor._hooks is None and tensor._grad is None
@@ -663,8 +663,7 @@ class Closing:
         self.add_events()
         moving = self.moving()
         shows = self.shown()
-        for node, _, each in log.made:
-            each.at = self.number_made(node)
+        self.number_tensors()
         final = {number: self.number(node) for number, node in log.moved.items()}
         alive = log.living()
         roots = [*map(self.number, taken.roots)]
@@ -869,6 +868,19 @@ class Closing:
             raise Unlike
         return found
 
+    def number_tensors(self) -> None:
+        """Number the nodes of tensors that were made; raises Unlike for one that a way cannot give.
+
+        A view may have the node below a piece that was met, as `x[0].unsqueeze(0)` has, and nothing
+        else.
+        """
+        log, first = self.log, len(self.log.met)
+        kept = {*log.moved, *[each[1] for event in log.events for each in event.gradients]}
+        for number, (node, _, each) in enumerate(log.made):
+            is_met, each.at = each.at >= 0, self.number(node)
+            if each.at < first and (not is_met or number in kept or each.is_leaf or each.tracks):
+                raise Unlike
+
     def number_made(self, node: Node) -> int:
         """Give the number of a node that an event made; raises Unlike where that was met."""
         found = self.number(node)
@@ -964,19 +976,6 @@ class Closing:
         return [leaf for each in self.updates for leaf in each.written()]
 
 
-def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
-    """List the node of a tensor that is met, and those below it: all but the last are views."""
-    found = [node]
-    for _ in views:
-        found += found[-1].inputs
-    return found
-
-
-def present(node: Node) -> Any:
-    """Give the memory of a node, None where that was overwritten."""
-    return None if type(node.arg) is Overwritten else leaf_buffer(node)
-
-
 def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     """Tell whose memory a plan takes."""
     wanted = [*map(id, taken.buffers)]
@@ -996,11 +995,6 @@ def is_private(node: Node) -> bool:
 def is_end(node: Node) -> bool:
     """Tell whether a node reads nothing, and may be told: a number, positions, or what is drawn."""
     return is_plain_leaf(node) or type(node.arg) is RuntimeScalar
-
-
-def is_old(node: Node) -> bool:
-    """Tell whether an earlier computation made what a tensor that is met has."""
-    return bool(node.inputs) and node.realized is not None
 
 
 def as_factor(told: Told) -> Told:
