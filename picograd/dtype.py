@@ -161,18 +161,25 @@ def kind_name(dtype: DType, is_on_gpu: bool) -> str:
     return f"torch.{place}{kinds.get(dtype, dtype.name)}"
 
 
+OF_NUMPY: dict[Any, DType] = {}  # what NumPy's dtypes are, as far as somebody asked
+
+
 def to_dtype(value: Any) -> DType:
     """Turn a DType, name, Python type or NumPy dtype into a DType."""
     if isinstance(value, DType):
         return value
     if isinstance(value, str):
         return dtype_named(value)
+    if isinstance(value, np.dtype) and (known := OF_NUMPY.get(value)) is not None:
+        return known
     kind = getattr(value, "dtype", None) if isinstance(value, type) else None
     if isinstance(kind, DType):  # picograd.LongTensor
         return kind
     try:
         python = {bool: bool_, int: int64, float: float64, complex: complex128}.get(value)
-        return python if python is not None else dtype_named(np.dtype(value).name)
+        if python is None:
+            python = OF_NUMPY[np.dtype(value)] = dtype_named(np.dtype(value).name)
+        return python
     except (TypeError, ValueError):
         raise DTypeError("dtype", f"{value!r} is not a dtype", "pass picograd.float32") from None
 

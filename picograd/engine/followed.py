@@ -15,7 +15,7 @@ Whoever looks at what a standing node reads finds the graph made, too (`Standing
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -71,6 +71,11 @@ class Events:
 
 EVENTS = Events()
 FEWEST = 4  # nodes of a computation that a way begins behind
+FIRST = 4  # steps of an optimizer before its way is learnt
+SKETCHES = 16  # that are remembered of what followed one place
+PATIENCE = 3  # times that a way is missed before it is learnt anew
+BRANCHES = 4  # ways that are learnt beside the first, behind one place
+LONGEST = 12  # powers of two of steps that nothing is tried for
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
 SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1
@@ -219,6 +224,99 @@ def cutting(function: F) -> F:
     return function
 
 
+@dataclass(eq=False)
+class Known:
+    """What is known of what follows a step of an optimizer, and for how long nothing is tried.
+
+    Several ways may begin there, by what they begin with: another batch, or an evaluation.
+    """
+
+    ways: list[Any] = field(default_factory=list)
+    branches: int = BRANCHES  # how often one more is learnt
+    others: int = 0  # times that what came began none of them
+    is_other: bool = False  # so far, this time
+    waits: int = field(default_factory=lambda: FIRST)
+    missed: int = 0
+    leading: int = 0  # events that are recorded before the way begins
+    may_read: bool = True  # on the way: whether what is asked for need not end it
+    turn: int = 0  # which of its computations VERIFY looks at
+    sketches: dict[Hashable, None] = field(default_factory=dict)  # of what came, by `Log`
+    unseen: int = 0  # times that something new came
+    pays: bool = True  # ways were followed to their ends, or none is known yet
+
+    def is_usual(self, sketch: Hashable) -> bool:
+        """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
+        is_known = self.pays or sketch in self.sketches
+        if not is_known:
+            self.sketches[sketch] = None
+            if len(self.sketches) > SKETCHES:
+                del self.sketches[next(iter(self.sketches))]
+            self.unseen = min(self.unseen + 1, LONGEST)
+            self.waits = 0 if self.ways else (1 << self.unseen) - 2
+        return is_known
+
+    def keep(self, way: Any) -> None:
+        """Keep a way that was learnt; None for one that cannot be told.
+
+        Where it could begin later, so that what is between two steps ends none, it is learnt again.
+        """
+        self.branches -= bool(self.ways)
+        if way is None and not self.ways:
+            self.leading, self.may_read = 0, not self.may_read
+            self.miss()
+        elif way is not None and way.leading and not (self.leading or self.ways):
+            self.leading = way.leading
+        elif way is not None:
+            self.ways.append(way)
+            self.unseen, self.pays = 0, False
+        self.waits = 0 if self.ways or way is not None else self.waits
+
+    def miss(self, way: Any = None) -> None:
+        """Wait twice as long as the last time, and not at all for one that comes alone."""
+        self.missed = min(self.missed + 1, LONGEST)
+        self.waits = (1 << self.missed) - 2
+        if not self.missed % PATIENCE:
+            self.forget(way)
+
+    def forget(self, way: Any) -> None:
+        """Let a way go."""
+        self.ways = [each for each in self.ways if each is not way]
+
+
+@dataclass(slots=True)
+class Look:
+    """Values in memory that an event looks at: below which views of what is met, what raises for
+    them, and the question that it is.
+    """
+
+    met: int
+    views: list[Node]
+    look: Callable[[Any], Any]
+    question: Hashable  # None: it looks at their bounds
+
+
+@dataclass(slots=True)
+class Copied:
+    """A copy of memory that others write, which is met next: below which views of what is met."""
+
+    met: int
+    views: list[Node]
+    number: int
+
+
+@dataclass(slots=True)
+class Move:
+    """The next value of a tensor that was made: its node, and what else is noted of it."""
+
+    number: int
+    at: Any
+    tracks: bool
+    is_leaf: bool
+    is_counted: bool  # by the tensor's version
+    is_changed: bool  # the next computation stores it
+    is_apart: bool  # it shows no other any more, which nobody has
+
+
 @dataclass(slots=True)
 class Template:
     """The nodes of a way, inputs first, over those of `count` tensors that are met on it."""
@@ -347,6 +445,24 @@ def stand_no_more(node: Node) -> bool:
 def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
     """Tell whether two nodes that were met are of the same memory, or even one."""
     return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
+
+
+def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
+    """List the node of a tensor that is met, and those below it: all but the last are views."""
+    found = [node]
+    for _ in views:
+        found += found[-1].inputs
+    return found
+
+
+def present(node: Node) -> Any:
+    """Give the memory of a node, None where that was overwritten."""
+    return None if type(node.arg) is Overwritten else leaf_buffer(node)
+
+
+def is_old(node: Node) -> bool:
+    """Tell whether an earlier computation made what a tensor that is met has."""
+    return bool(node.inputs) and node.realized is not None
 
 
 def as_leaf(node: Node) -> Node:

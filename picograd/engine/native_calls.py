@@ -57,12 +57,13 @@ class Coded:
     """This class has what machine code does for Python, once there is some.
 
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
-    tensor of a node that waits (`wrap_new` of tensor/core/recording.py), `stamp` the nodes of steps
-    that were recorded once (tensor/core/repeated.py).
+    tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
+    (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py).
     """
 
     compute: Any = None
     wrap: Any = None
+    show: Any = None
     stamp: Any = None
     patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
 
@@ -75,7 +76,8 @@ class Coded:
     def begin(self) -> None:
         """Let machine code do this from now on."""
         self.compute = CALLS.find("picograd_small")
-        self.wrap, self.stamp = CALLS.find("picograd_wrap"), CALLS.find("picograd_stamp")
+        self.wrap, self.show = CALLS.find("picograd_wrap"), CALLS.find("picograd_show")
+        self.stamp = CALLS.find("picograd_stamp")
 
 
 CODED = Coded()

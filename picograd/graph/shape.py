@@ -123,7 +123,9 @@ def normalise_permutation(axes: Sequence[int], rank: int, op: str = "permute") -
     """Check that `axes` lists every axis once."""
     if len(axes) != rank:
         raise ShapeError(op, f"{tuple(axes)} does not order {rank} axes", "list every axis once")
-    result: tuple[int, ...] = ()
+    result: tuple[int, ...] = tuple(axes)
+    if sorted(result) == list(range(rank)):
+        return result
     if rank:
         result = tuple(normalise_axis(axis, rank, op) for axis in axes)
     if len(set(result)) != rank:
@@ -135,6 +137,8 @@ def infer_reshape(shape: Shape, wanted: Sequence[int], op: str = "reshape") -> S
     """Resolve one -1 and check that the number of elements stays."""
     count = product(shape)
     result = tuple(wanted)
+    if not SIZED and (not result or min(result) >= 0) and product(result) == count:
+        return result
     unknown = [axis for axis, size in enumerate(result) if size == -1]
     known = product(size for size in result if size != -1)
     if len(unknown) == 1 and known > 0 and count % known == 0:
@@ -175,7 +179,7 @@ def equal_shape(arg: object, shape: Shape, *others: Shape) -> Shape:
 
 def permute_shape(axes: Shape, shape: Shape) -> Shape:
     """Reorder the sizes."""
-    return tuple(shape[axis] for axis in axes)
+    return tuple([shape[axis] for axis in axes])
 
 
 def reduce_shape(shape: Shape, axes: Shape, keepdim: bool = False) -> Shape:

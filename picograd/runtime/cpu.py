@@ -41,6 +41,7 @@ description = on_demand("picograd.runtime.llvm", "description")
 # Operations and bytes of a tape that machine code runs: some 1 ms, as Python keeps its lock for 5.
 SHORT = 1 << 23
 ALIGNMENT = 64  # a cache line and the widest vector
+SMALL_COPY = 4096  # bytes
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
 MADV_HUGEPAGE = 14  # linux/mman.h
@@ -172,6 +173,9 @@ class CpuDevice(Device):
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array into a buffer."""
         check_size(buffer, array.nbytes)
+        if array.nbytes <= SMALL_COPY:  # asking an array for its address takes longer
+            ctypes.memmove(buffer.address, array.tobytes(), buffer.nbytes)
+            return
         packed = np.ascontiguousarray(array)
         ctypes.memmove(buffer.address, packed.ctypes.data, buffer.nbytes)
 

@@ -37,7 +37,7 @@ KINDS: dict[tuple[str, ...], str] = {
     ("i32",): "PyGC_Disable PyGC_Enable sched_yield",
     ("i32", "i32"): "usleep",
     ("i32", "i32", "i64"): "clock_gettime",
-    ("i32", "i64", "i64"): "PyDict_DelItem PyList_Append PyType_IsSubtype",
+    ("i32", "i64", "i64"): "PyDict_DelItem PyList_Append PySet_Contains PyType_IsSubtype",
     ("i32", "i64", "i64", "i32"): "PyObject_RichCompareBool",
     ("i32", "i64", "i64", "i64"): "PyDict_SetItem PyList_SetItem PyTuple_SetItem",
     ("i32", "i64", "i64", "i64", "i64"): "PyDict_Next PyList_SetSlice",

@@ -8,13 +8,16 @@ import sys
 import types
 from typing import Any
 
+MAKING = "picograd.tensor.making.from_data"
+
 
 class TensorRoom(types.ModuleType):
     """This class is the package as a function: it makes a leaf tensor of data."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Make a tensor of data: `picograd/tensor/making/from_data.py` defines it."""
-        return importlib.import_module("picograd.tensor.making.from_data").tensor(*args, **options)
+        module = sys.modules.get(MAKING) or importlib.import_module(MAKING)
+        return module.tensor(*args, **options)
 
 
 sys.modules[__name__].__class__ = TensorRoom

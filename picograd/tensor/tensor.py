@@ -96,9 +96,9 @@ from picograd.tensor.core.recording import (
     read,
     renew_views,
     root_of,
+    shown,
     start,
     wrap,
-    wrap_own,
     write,
 )
 from picograd.tensor.core.size_attribute import SizeAttribute
@@ -396,6 +396,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
             return result
         if place != "meta":
             compute_known([result._node])
+        if (found := copying.moved_at_once(result, place)) is not None:
+            return found  # type: ignore[no-any-return]
         copied = apply(build.copy, result, place)
         compute_known([copied._node])
         return copied
@@ -516,8 +518,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor([1.0], requires_grad=True).detach().requires_grad
         False
         """
-        found = made(build.detach(self._node))  # what is below may be a result of a formula
-        note_view(found, self, build.detach)
+        node = build.detach(self._node)  # what is below may be a result of a formula
+        found: Tensor = shown(node, False, self, build.detach)
+        found._node.leaf = weakref.ref(found)
         return found
 
     @composed(method=False)
@@ -745,11 +748,11 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     @event
     def _read_items(self, items: Any) -> "Tensor":
         listed, node = selector(items), read(self)
-        shown = indexing.chosen(node, listed) if is_plain((node,)) else None
-        if shown is not None:
-            view = wrap_own(shown, self._tracks and MODE.enabled)
-            note_view(view, self, aliasing.show_items, listed)
-            return view  # type: ignore[no-any-return]
+        piece = indexing.chosen(node, listed) if is_plain((node,)) else None
+        if piece is not None:
+            tracks = self._tracks and MODE.enabled
+            view: Tensor = shown(piece, tracks, self, aliasing.show_items, listed)
+            return view
         if is_tracing():
             region = masking.region_of(self.shape, listed)
             if region is not None and Recorded._masked is not None:

@@ -11,6 +11,7 @@ from picograd import Tensor, nn
 from picograd.engine import backends
 from picograd.engine import realize as engine
 from picograd.engine.cache import remember
+from picograd.engine.executable import CompiledPlan
 from picograd.errors import DeviceError
 from picograd.graph.node import Node, toposort
 from picograd.runtime.cpu import CpuDevice
@@ -189,3 +190,26 @@ def test_writes_on_both_devices(
     monkeypatch.setattr(picograd.config, "verify", 0)
     results = [crossing_loop(place, is_indexed) for place in ("cpu", far)]
     assert results[0] == pytest.approx(results[1], rel=1e-5)
+
+
+def test_what_is_in_memory_is_copied_without_a_plan(
+    far: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Any] = []
+    launch = CompiledPlan.launch
+    monkeypatch.setattr(
+        CompiledPlan, "launch", lambda plan, *given: plans.append(plan) or launch(plan, *given)
+    )
+    x, labels = Tensor([1.0, 2.0]), Tensor.arange(3).realize()
+    plans.clear()
+    moved = x.to(far)
+    assert labels.to(far).cpu().tolist() == [0, 1, 2] and not plans
+    assert moved.device == far and moved.is_leaf and moved._node.op == "buffer"
+    x.fill_(5.0)
+    assert moved.tolist() == [1.0, 2.0], "it is what was there"
+    assert x.to(far).tolist() == [5.0, 5.0], "what was written before is computed"
+    (moved * 2.0).sum().backward()  # of leaves that did not ask, as where it was computed
+    assert x.grad is None and moved.grad is not None
+    weight = Tensor([3.0], requires_grad=True)
+    (weight.to(far) * 2.0).sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [2.0]

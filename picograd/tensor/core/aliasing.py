@@ -13,7 +13,7 @@ The steps of a view are found by recording it on a stand-in for its base: a chai
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,8 +55,8 @@ class View:
     passes: bool
     in_no_grad: bool
     always: bool
-    known: list[Strides | None] = field(default_factory=list)  # the strides, once they are asked
-    moves: dict[Any, list[Node] | None] = field(default_factory=dict)  # by what the base is
+    known: tuple[Strides | None] | None = None  # the strides, once they are asked
+    moves: dict[Any, list[Node] | None] | None = None  # by what the base is
 
     def on(self, node: Node) -> Node:
         """Record this view of another value of its base."""
@@ -75,6 +75,8 @@ class View:
         key = base.shape, base.dtype, base.device
         if RUNNING.active or SIZED:
             return moves_between(start, self.on(start))
+        if self.moves is None:
+            self.moves = {}
         if key not in self.moves:
             chain = None if shown is None else moves_between(base, shown)
             shown = self.on(start) if chain is None else moved(start, chain)
@@ -85,16 +87,16 @@ class View:
         """Find the strides in elements of the memory shown; None for a copy."""
         if self.function is build.detach:
             return strides_of(self.base)
-        if not self.known:
+        if self.known is None:
             key = self.key()
             if key is None:
-                self.known.append(self.find_strides())
+                self.known = (self.find_strides(),)
             else:
                 if key not in STRIDES:
                     if len(STRIDES) >= STRIDES_LIMIT:
                         STRIDES.clear()
                     STRIDES[key] = self.find_strides()
-                self.known.append(STRIDES[key])
+                self.known = (STRIDES[key],)
         return self.known[0]
 
     def key(self) -> Any:

@@ -12,7 +12,9 @@ from typing import Any
 
 from picograd.engine import foreign, pending
 from picograd.engine.backends import get_device
+from picograd.engine.carried import entries
 from picograd.engine.debug import user_place
+from picograd.engine.executable import copy_buffer
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import is_watched, leaf
 from picograd.engine.tracing import RUNNING, is_tracing
@@ -21,12 +23,13 @@ from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.target import is_host
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.recording import (
     VERSIONS,
     Recorded,
     attach,
     is_view,
+    made,
     note_view,
     root_of,
     start,
@@ -80,6 +83,28 @@ def joined(tensors: Any, axis: int, is_stack: bool) -> Any:
 
 
 @pending.locked
+@pending.locked
+def moved_at_once(tensor: Any, device: str) -> Any:
+    """Copy memory that nobody is about to write to another device, without a plan: a leaf there.
+
+    A way sees it as one sees new data. None where a copy has to be recorded.
+    """
+    node, place = tensor._node, (tensor.device, device)
+    buffer = leaf_buffer(node) if type(node) is Node else None
+    if buffer is None or tensor._tracks or "meta" in place or RUNNING.active or RUNNING.traces:
+        return None
+    if entries(pending.WRITES) or node.dtype.is_complex or is_watched():
+        return None
+    target = get_device(device).new_buffer(buffer.dtype, buffer.count, user_place())
+    copy_buffer(target, buffer)
+    found = made(leaf(target, node.shape))
+    if MODE.enabled and node.dtype.kind in TRACKED:  # as `settle` has it
+        found._history = build.copy(node, device)
+        found._history.realized = target
+        found._node.arg.source = weakref.ref(found._history)
+    return found
+
+
 def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own.
 

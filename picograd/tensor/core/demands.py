@@ -40,6 +40,7 @@ from picograd.traced_number import TracedNumber
 Array = Any
 ALL = 1 << 62
 WIDEST = 1 << 22  # values whose bounds are kept: the labels of a large set of pictures
+FEW = 64  # values that Python compares faster than NumPy
 ANSWERS = 8  # kept of one memory
 
 
@@ -238,6 +239,9 @@ def check_values(op: str, values: Array, size: int, axis: int, least: int | None
 
 def is_below(values: Array, size: int) -> bool:
     """Tell whether values lie in 0..size-1, in one pass: negative ones have a high bit."""
+    if 0 < values.size <= FEW:
+        listed = values.ravel().tolist()
+        return bool(min(listed) >= 0 and max(listed) < size)
     bare = values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "i" else values
     return not values.size or bool(np.maximum.reduce(bare, axis=None) < size)
 

@@ -15,7 +15,6 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from threading import get_ident
 from typing import Any
 
@@ -28,11 +27,14 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     EVENTS,
     MISS,
+    PATIENCE,
+    Known,
     Record,
     Taken,
     as_leaf,
     is_one_memory,
     leave,
+    met_with,
     stand_no_more,
     standing_node,
     stop,
@@ -50,7 +52,6 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
-from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
@@ -79,63 +80,15 @@ from picograd.tensor.core.ways import (
     Way,
     is_factor,
     may_cut,
-    met_with,
     piece,
     shown_by,
 )
 from picograd.tensor.making import random
 
-FIRST = 4  # steps of an optimizer before its way is learnt
-PATIENCE = 3  # times that a way is missed before it is learnt anew
-BRANCHES = 4  # ways that are learnt beside the first, behind one place
-LONGEST = 12  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
 Check = tuple[Any, PicogradError]  # a bool in memory, and what is raised where it is true
-
-
-@dataclass(eq=False)
-class Known:
-    """What is known of what follows a step of an optimizer, and for how long nothing is tried.
-
-    Several ways may begin there, by what they begin with: another batch, or an evaluation.
-    """
-
-    ways: list[Way] = field(default_factory=list)
-    branches: int = BRANCHES  # how often one more is learnt
-    others: int = 0  # times that what came began none of them
-    is_other: bool = False  # so far, this time
-    waits: int = field(default_factory=lambda: FIRST)
-    missed: int = 0
-    leading: int = 0  # events that are recorded before the way begins
-    may_read: bool = True  # on the way: whether what is asked for need not end it
-    turn: int = 0  # which of its computations VERIFY looks at
-
-    def keep(self, way: Way | None) -> None:
-        """Keep a way that was learnt; None for one that cannot be told.
-
-        Where it could begin later, so that what is between two steps ends none, it is learnt again.
-        """
-        if way is None and not self.ways:
-            self.leading, self.may_read = 0, not self.may_read
-            self.miss()
-        elif way is not None and way.leading and not (self.leading or self.ways):
-            self.leading = way.leading
-        elif way is not None:
-            self.ways.append(way)
-        self.waits = 0 if self.ways or way is not None else self.waits
-
-    def miss(self, way: Way | None = None) -> None:
-        """Wait twice as long as the last time, and not at all for one that comes alone."""
-        self.missed = min(self.missed + 1, LONGEST)
-        self.waits = (1 << self.missed) - 2
-        if not self.missed % PATIENCE:
-            self.forget(way)
-
-    def forget(self, way: Way | None) -> None:
-        """Let a way go."""
-        self.ways = [each for each in self.ways if each is not way]
 
 
 class Places:
@@ -179,7 +132,8 @@ def begin(owner: Any, count: int = 0) -> None:
 
 def learn(known: Known, owner: Any) -> Log:
     """Watch what comes."""
-    EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
+    told = known.leading, known.may_read, owner, known.is_usual
+    EVENTS.learning = log = Log(known.keep, *told)
     EVENTS.take = log.take
     return log
 
@@ -269,10 +223,10 @@ class Start:
                     return follower.follow(function, args, options, not is_cut)
                 follower.record.settle = None
             owner, known.is_other = PLACES.owner(), not known.leading
-            is_usual = known.branches and known.is_other and known.others >= PATIENCE
-            if not is_usual or owner is None or may_cut(function, args):
+            is_due = known.branches > 0 and known.others >= PATIENCE << known.unseen
+            if not (is_due and known.is_other) or owner is None or may_cut(function, args):
                 return MISS
-            known.branches, known.others = known.branches - 1, 0
+            known.others = 0
             return learn(known, owner).take(function, args, options)
 
 
@@ -285,6 +239,8 @@ class Follower:
         self.due = way.reads[0].at if way.reads else self.count
         self.computed: dict[int, Any] = {}  # by these
         self.written: dict[int, Node] = {}  # by these: what was met, and its leaf since
+        self.changed: list[tuple[int, int]] = []  # what was met, and its nodes since
+        self.written_here: list[int] = []  # what of it was written
         self.begun = 0  # events whose writes and checks were made
         self.is_busy = False
         self.met: list[Any] = []
@@ -329,6 +285,9 @@ class Follower:
             raise
         self.is_busy, record.reached = False, event.reached
         self.at = at + 1
+        if event.is_change:
+            self.written_here += [met for met, _ in event.writes]
+            self.changed += (*event.writes, *event.shows)
         if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
             return result if self.noted > at else MISS
         if changes is not None:
@@ -553,8 +512,9 @@ class Follower:
 
     def add(self, number: int) -> Any:
         """Make a tensor, whose node stands in."""
-        made = self.way.made[number]
-        node = standing_node(self.record, made.at)
+        made, found = self.way.made[number], self.record.found
+        is_met = made.at < self.way.template.count
+        node = found[made.at] if is_met else standing_node(self.record, made.at)
         tensor = NEW_TENSOR(Recorded.kind)
         fill(tensor, node, made.tracks)
         reference = weakref.ref(tensor)
@@ -668,14 +628,14 @@ class Follower:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
         if get_ident() == self.record.owner and not self.is_busy:
-            for made, reference in zip(self.way.made, self.made):
-                if made.shown is not None and (tensor := reference()) is not None:
+            for number in self.way.detached:
+                if number < len(self.made) and (tensor := self.made[number]()) is not None:
                     let_go(tensor)
             if self.reads < len(self.way.reads):
                 if self.read(self.way.reads[self.reads], asked):
                     return True
             elif self.finish(optimizer, asked):
-                known.missed = 0
+                known.missed, known.pays = 0, True
                 return True
         if self.way is not None:
             if not config.verify and self.at == self.count:
@@ -797,7 +757,7 @@ class Follower:
         """Let the step be recorded, which must ask for the same."""
         roots = [self.record.standing.get(at) for at in numbers]
         stop()
-        self.known.waits = self.known.missed = 0
+        self.known.waits, self.known.missed, self.known.pays = 0, 0, True
         EVENTS.expected = taken.plan, taken.buffers, taken.scalars, roots
 
     def is_alone(self) -> bool:
@@ -808,8 +768,8 @@ class Follower:
         if not carried.are_started([each._node for each in tensors if each is not None]):
             return False
         leaves = {tensor._node for tensor in self.way.targets}
-        written = {met for each in self.way.events[: self.at] for met, _ in each.writes}
-        leaves.update([self.written.get(met, self.record.found[met]) for met in written])
+        found = self.record.found
+        leaves.update([self.written.get(met, found[met]) for met in self.written_here])
         waiting = pending.LIVE.pending() if leaves else []
         if not waiting:
             return True
@@ -838,9 +798,8 @@ class Follower:
     def are_current(self) -> bool:
         """Tell whether what was met is as it was, but for what was written on the way."""
         nodes = [*self.record.found]
-        for event in self.way.events[: self.at]:
-            for met, at in (*event.writes, *event.shows):
-                nodes[met] = self.record.standing[at]
+        for met, at in self.changed:
+            nodes[met] = self.record.standing[at]
         return all(map(operator.is_, map(NODE, self.met), nodes))
 
     def memory(self, several: Sequence[Told]) -> list[Any]:
@@ -882,7 +841,7 @@ class Follower:
                 carried.NEW[id(standing[at])] = None
                 continue
             self.make_free(steps, made)
-            pending.adopt(standing[at], tensor)
+            pending.adopt(standing[at] if at in standing else found[at], tensor)
         record.standing = {}
         return checks
 

@@ -13,7 +13,7 @@ from picograd.engine.pending import HOPS
 from picograd.engine.small import LIMIT
 from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
-from picograd.number import GIVEN
+from picograd.number import GIVEN, Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.tensor.core.recording import VERSIONS
 
@@ -234,7 +234,10 @@ def values_of(graph: graph, places):
     values = PyList_New(0)
     for number in range(PyList_Size(places)):
         place = PyLong_AsLongLong(PyList_GetItem(places, number))
-        value = PyObject_GetAttr(scalars[place], world.value)
+        value = own(scalars[place])
+        if type_of(value) != world.Given and type_of(value) != world.GivenInt:
+            Py_DecRef(value)
+            value = PyObject_GetAttr(scalars[place], world.value)
         if value == 0:
             Py_DecRef(values)
             return 0
@@ -571,7 +574,8 @@ def declare_small() -> None:
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
         "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
-        "given": dict.fromkeys(GIVEN, True), "known_small": small.KNOWN, "scalar": "scalar",
+        "Given": Given, "GivenInt": GivenInt, "given": dict.fromkeys(GIVEN, True),
+        "known_small": small.KNOWN, "scalar": "scalar",
         "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
         "result": RESULT, "carried": carried.entries(carried.WAITING),
         "gradients": carried.entries(carried.GRADIENTS), "spots": carried.SPOTS,

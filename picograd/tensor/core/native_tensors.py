@@ -8,14 +8,17 @@ Python, runtime/python_calls.py says.
 from picograd.buffer import Storage
 from picograd.dtype import DType
 from picograd.engine import carried, native_calls, pending
+from picograd.engine.followed import EVENTS, Events
 from picograd.engine.live import LiveTable
 from picograd.engine.tracing import RUNNING
 from picograd.graph.formula import nothing
 from picograd.graph.node import Node
-from picograd.graph.row import WRITES
+from picograd.graph.room import CLEARLY_FINE
+from picograd.graph.row import MOVES, PAIRS, WRITES
+from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.recording import ALWAYS, CUTTING, Recorded
 
 # All slots of the objects that are made here.
 STORAGE = "buffer", "version", "source", "answers"
@@ -23,6 +26,7 @@ NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "i
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
 )  # fmt: skip
+VIEW = "base", "function", "operands", "passes", "in_no_grad", "always", "known", "moves"
 
 MAKING = """
 def new_leaf(buffer: Buffer, shape):
@@ -249,19 +253,35 @@ def enter_waiting(node: Node, reference, key):
     PyDict_SetItem(world.new, key, None)
     return 1
 
-@python
-def picograd_wrap(self, arguments, count):
-    "`wrap(node, tracks)`: the tensor of a node that waits; None where Python has to look"
-    if count != 2:
-        refuse("wrap takes a node and a flag")
-    node: Node = arguments[0]
+def is_modest(shape):
+    "whether any device holds as many elements, of whatever dtype"
+    total = 1
+    for number in range(PyTuple_Size(shape)):
+        size = PyTuple_GetItem(shape, number)
+        need(type_of(size) == world.int and PyLong_AsLongLong(size) <= MOST_OF_AXIS)
+        total = total * PyLong_AsLongLong(size)
+        need(total <= CLEARLY_FINE)
+    return 1
+
+def is_untold():
+    "no trace, or way, is told of what is recorded; may run Python"
+    events: Events = world.events
+    traces = own_of_thread(world.running, world.traces)
+    need(traces)
+    return (events.take == None) & (PyList_Size(traces) == 0)
+
+def wrapped(node: Node, tracks):
+    "the tensor of a node that waits, as `wrap_own` makes it; 0 where Python has to look"
     need(type_of(node) == world.Node and node.realized == None and PyTuple_Size(node.inputs))
-    need(not PyDict_GetItemWithError(world.writing, node.op))
+    need(not PyDict_GetItemWithError(world.writing, node.op) and is_modest(node.shape))
+    need(not (tracks == True and PyDict_GetItemWithError(world.pairs, node.op)))
     recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0)) + 1
     need(PyList_GetItem(world.is_due, 0) == False and recorded <= budget())
     tensor: Tensor = new_tensor(own(node))
     need(tensor)
-    replace(tensor._tracks, own(arguments[1]))
+    replace(tensor._tracks, own(tracks))
+    if tracks == True and PyDict_GetItemWithError(world.moves, node.op):
+        replace(node.is_asked, own(True))
     reference = PyWeakref_NewRef(tensor, 0)
     key = PyLong_FromVoidPtr(node)
     if reference and key and enter_waiting(node, reference, key):
@@ -271,6 +291,78 @@ def picograd_wrap(self, arguments, count):
         tensor = 0
     Py_DecRef(reference)
     Py_DecRef(key)
+    return tensor
+
+@python
+def picograd_wrap(self, arguments, count):
+    "`wrap(node, tracks)`: the tensor of a node that waits; None where Python has to look"
+    if count != 2:
+        refuse("wrap takes a node and a flag")
+    need(is_untold())
+    return wrapped(arguments[0], arguments[1])
+"""
+
+SHOWING = """
+def new_view(base, function, operands, enabled):
+    "a View; 0 where there is no memory"
+    view: View = PyType_GenericAlloc(world.View, 0)
+    need(view)
+    view.base = own(base)
+    view.function = own(function)
+    view.operands = own(operands)
+    view.passes = own(False)
+    if enabled and PySet_Contains(world.cutting, function) == 0:
+        replace(view.passes, own(True))
+    view.in_no_grad = own(True)
+    if enabled:
+        replace(view.in_no_grad, own(False))
+    view.always = own(False)
+    if PySet_Contains(world.always, function) == 1:
+        replace(view.always, own(True))
+    view.known = own(None)
+    view.moves = own(None)
+    return view
+
+def is_short(views):
+    "whether a list of views is none that Python may have to look through"
+    if views == None:
+        return 1
+    return PyList_Size(views) < MOST_VIEWS
+
+def attach(tensor: Tensor, view, base: Tensor):
+    "lets a new tensor be a view, which is taken, and its base know of it; 0 without memory"
+    node: Node = tensor._node
+    replace(tensor._view, view)
+    if tensor._tracks == True:
+        replace(node.is_asked, own(True))
+    reference = PyWeakref_NewRef(tensor, 0)
+    if base._views == None:
+        listed = PyList_New(0)
+        if listed:
+            replace(base._views, listed)
+    need(reference and base._views != None)
+    failed = PyList_Append(base._views, reference)
+    Py_DecRef(reference)
+    return failed == 0
+
+@python
+def picograd_show(self, arguments, count):
+    "`show(node, tracks, base, function, operands)`: the tensor of a view; or None"
+    if count != 5:
+        refuse("show takes a node, a flag, a tensor, a function and its operands")
+    base: Tensor = arguments[2]
+    need(PyType_IsSubtype(type_of(base), world.Tensor) and type_of(arguments[4]) == world.tuple)
+    enabled = is_enabled()
+    need(is_untold() and is_short(base._views))
+    view = new_view(base, arguments[3], arguments[4], enabled)
+    need(view)
+    tensor = wrapped(arguments[0], arguments[1])
+    if tensor == 0:
+        Py_DecRef(view)
+        return 0
+    if not attach(tensor, view, base):
+        Py_DecRef(tensor)
+        return 0
     return tensor
 """
 
@@ -319,7 +411,7 @@ def picograd_stamp(self, arguments, count):
     return own(True)
 """
 
-TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING + STAMPING
+TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING + SHOWING + STAMPING
 
 
 def declare_tensors() -> None:
@@ -334,11 +426,17 @@ def declare_tensors() -> None:
         "flushed": pending.FLUSHED,
         "recorded": pending.RECORDED, "is_due": pending.IS_DUE,
         "pending": vars(pending), "budget": "BUDGET", "writing": dict.fromkeys(WRITES, True),
-        "reads_nothing": nothing,
+        "reads_nothing": nothing, "events": EVENTS, "pairs": dict.fromkeys(PAIRS, True),
+        "moves": dict.fromkeys(MOVES, True), "View": View, "cutting": frozenset(CUTTING),
+        "always": ALWAYS,
     }  # fmt: skip
     slots = {
         Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
-        LiveTable: ("data", "waiting", "limit"), DType: ("kind",),
+        LiveTable: ("data", "waiting", "limit"), DType: ("kind",), Events: ("take",), View: VIEW,
     }  # fmt: skip
-    functions = "picograd_computed", "picograd_wrap", "picograd_stamp"
-    native_calls.declare(TEXT, functions, world, slots, {})
+    functions = "picograd_computed", "picograd_wrap", "picograd_show", "picograd_stamp"
+    numbers = {
+        "CLEARLY_FINE": CLEARLY_FINE, "MOST_OF_AXIS": 1 << 26,  # the product of both is one word
+        "MOST_VIEWS": 16,
+    }  # fmt: skip
+    native_calls.declare(TEXT, functions, world, slots, {}, numbers)

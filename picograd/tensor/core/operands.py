@@ -31,6 +31,7 @@ from picograd.number import GIVEN, Given, converted, for_graph, given, size_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import DTypeLike, Scalar, Shape
 from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.sizes import Size
 from picograd.traced_number import TracedNumber, plain
 
 Operand = Node | Scalar
@@ -41,6 +42,7 @@ IN_FLOAT32 = {name for name, row in OPS.items() if row.operand == "wide"}
 CODE = {name for name, row in OPS.items() if row.operand == "code"}
 # The number is a value of the result: one that does not fit is an error.
 FILLS = {name for name, row in OPS.items() if row.operand == "value"}
+INTS, LISTS = frozenset((int,)), (tuple, list, Size)
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
@@ -67,6 +69,8 @@ def either(op: str, first: str, a: Any, second: str, b: Any, default: Any = None
 
 def as_axis(axis: Any, rank: int, op: str) -> int:
     """Read one axis; negative counts from the end."""
+    if type(axis) is int and -rank <= axis < rank:
+        return axis if axis >= 0 else axis + rank
     try:
         position = operator.index(axis)
         if type(axis) is bool:
@@ -80,6 +84,8 @@ def as_axes(axes: Any, rank: int, op: str) -> Shape:
     """Read one axis, several or None (all)."""
     if axes is None:
         return tuple(range(rank))
+    if type(axes) is int and -rank <= axes < rank:
+        return (axes if axes >= 0 else axes + rank,)
     if isinstance(axes, int) and type(axes) is not bool:
         return normalise_axes(axes, rank, op)
     try:
@@ -93,8 +99,16 @@ def as_axes(axes: Any, rank: int, op: str) -> Shape:
     return normalise_axes(listed, rank, op)
 
 
+def is_small(sizes: Sequence[int]) -> bool:
+    """Tell whether whole numbers fit int64."""
+    return not sizes or (-(1 << 63) <= min(sizes) and max(sizes) < 1 << 63)
+
+
 def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     """Read `f(2, 3)` and `f((2, 3))` alike."""
+    listed = sizes[0] if len(sizes) == 1 and type(sizes[0]) in LISTS else sizes
+    if type(listed) in LISTS and INTS.issuperset(map(type, listed)) and is_small(listed):
+        return tuple(listed)
     if len(sizes) == 1:
         (only,) = sizes
         is_number = isinstance(only, (int, np.integer))
@@ -105,7 +119,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
         read = tuple(map(size_of, sizes if is_ordered else [sizes]))
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
-    if any(not -(1 << 63) <= size < 1 << 63 for size in read):
+    if not is_small(read):
         raise DTypeError(op, f"sizes {described(read)} do not fit int64", "use smaller sizes")
     return read
 
@@ -113,7 +127,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
 def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     """Read a shape: like `as_sizes`, and no size may be negative."""
     shape = as_sizes(sizes, op)
-    if any(size < 0 for size in shape):
+    if shape and min(shape) < 0:
         raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
     if product(shape) > LARGEST:
         text = f"{described(shape)} has more than 2**60 elements"

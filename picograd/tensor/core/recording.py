@@ -290,22 +290,33 @@ def wrap(node: Node, tracks: bool) -> Any:
 
 
 def wrap_own(node: Node, tracks: bool) -> Any:
-    """Make a tensor of a recorded node; pending work over budget is computed here."""
-    check_recorded(node)
-    if tracks and node.op in MOVES:  # no view of the result may be recorded past it
-        node.is_asked = True
-    node = node.whole() if tracks and node.op in PAIRS else node
-    is_told = EVENTS.take is not None or RUNNING.traces
-    return begun(node, tracks) if is_told else wrap_new(node, tracks)
+    """Make a tensor of a recorded node; pending work over budget is computed here.
 
-
-def wrap_new(node: Node, tracks: bool) -> Any:
-    """Make a tensor of a node that no trace or way is told of; by machine code as a rule."""
-    made = None
+    By machine code as a rule: where no trace or way is told of it.
+    """
     if CODED.wrap is not None:
         with pending.LOCK:
             made = CODED.wrap(node, tracks)
-    return begun(node, tracks) if made is None else made
+        if made is not None:
+            return made
+    check_recorded(node)
+    if tracks and node.op in MOVES:  # no view of the result may be recorded past it
+        node.is_asked = True
+    return begun(node.whole() if tracks and node.op in PAIRS else node, tracks)
+
+
+def shown(
+    node: Node, tracks: bool, base: "Recorded", function: Callable[..., Node], *operands: Any
+) -> Any:
+    """Make a tensor that shows another's memory, which nobody else has."""
+    if CODED.show is not None and not foreign.SHARED:
+        with pending.LOCK:
+            made = CODED.show(node, tracks, base, function, operands)
+        if made is not None:
+            return made
+    made = wrap(node, tracks)
+    note_view(made, base, function, *operands)
+    return made
 
 
 def begun(node: Node, tracks: bool) -> Any:
@@ -418,10 +429,9 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
     tracks = tracks and result.dtype.kind in TRACKED and function not in CUTTING
     if tracks and not is_view and REGIONS.dtypes:
         result = packed(result, function, nodes)
-    made = (wrap if is_theirs else wrap_own)(result, tracks)
     if is_view:
-        note_view(made, operands[0], function, *nodes[1:])
-    return made
+        return shown(result, tracks, operands[0], function, *nodes[1:])
+    return (wrap if is_theirs else wrap_own)(result, tracks)
 
 
 def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any]) -> Node:

@@ -19,7 +19,7 @@ from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
-from picograd.buffer import Overwritten, RuntimeScalar, Storage
+from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType
@@ -32,15 +32,22 @@ from picograd.engine.followed import (
     SCALING,
     STEADY,
     BlockAt,
+    Copied,
+    Look,
+    Move,
     Taken,
     Template,
     add_order,
+    is_old,
+    met_with,
+    present,
     stop,
 )
 from picograd.engine.foreign import is_shared
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.update import Update, told_of
 from picograd.errors import PicogradError
+from picograd.graph import build
 from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
@@ -103,40 +110,6 @@ class Constant:
     """Memory that an event makes of the plain values that it is given."""
 
     _node: Node
-
-
-@dataclass(slots=True)
-class Look:
-    """Values in memory that an event looks at: below which views of what is met, what raises for
-    them, and the question that it is.
-    """
-
-    met: int
-    views: list[Node]
-    look: Callable[[Any], Any]
-    question: Hashable  # None: it looks at their bounds
-
-
-@dataclass(slots=True)
-class Copied:
-    """A copy of memory that others write, which is met next: below which views of what is met."""
-
-    met: int
-    views: list[Node]
-    number: int
-
-
-@dataclass(slots=True)
-class Move:
-    """The next value of a tensor that was made: its node, and what else is noted of it."""
-
-    number: int
-    at: Any
-    tracks: bool
-    is_leaf: bool
-    is_counted: bool  # by the tensor's version
-    is_changed: bool  # the next computation stores it
-    is_apart: bool  # it shows no other any more, which nobody has
 
 
 @dataclass(slots=True)
@@ -214,6 +187,7 @@ class Way:
     leading: int  # events before all that others read, which may as well be recorded
     reads: list[Read]
     is_ahead: bool
+    detached: list[int]  # tensors that are made by `detach`, which may let go what they show
 
 
 def modes() -> tuple[Any, ...]:
@@ -225,14 +199,15 @@ class Log:
     """This class watches a way, event by event, but for so many `leading` ones.
 
     `keep` is given what was learnt, or None. Where it `may_read`, what is asked for does not end it
-    if gradients of that may follow, or were taken; but for the plan that it began behind.
+    if gradients of that may follow, or were taken; but for the plan that it began behind. A way is
+    made, which takes as long as some steps, where its sketch `is_usual`: it came before.
     """
 
     def __init__(
         self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False,
-        begun_behind: Any = None,
+        begun_behind: Any = None, is_usual: Callable[[Hashable], bool] = lambda sketch: True,
     ) -> None:  # fmt: skip
-        self.keep, self.leading, self.may_read = keep, leading, may_read
+        self.keep, self.leading, self.may_read, self.is_usual = keep, leading, may_read, is_usual
         self.begun_behind = id(begun_behind)
         self.reads_made: list[Read] = []
         self.results: list[Node] = []  # of these
@@ -382,7 +357,8 @@ class Log:
             if base is None or base[0]() is not view.base or not is_told(view.operands):
                 raise Unlike
             shown = Shown(base[1], view.function, view.operands)
-        made = Made(-1, value._tracks, leaf_of(node) is value, shown)
+        at = -1 if view is None else next((n for n, x in enumerate(self.met) if x is node), -1)
+        made = Made(at, value._tracks, leaf_of(node) is value, shown)
         self.made.append((node, reference, made))
         self.names[id(value)] = reference, (MADE, number)
         event.made.append(number)
@@ -516,7 +492,8 @@ class Log:
                 self.add_read(taken, self.asked)
                 self.is_reading = True
                 return
-            self.keep(Closing(self, taken, updates).way())
+            if self.is_usual(hash(tuple(map(sketch_of, self.events)))):
+                self.keep(Closing(self, taken, updates).way())
         except Unlike:
             self.keep(None)
 
@@ -620,7 +597,8 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
         return (), node
     views: list[Any] = []
     while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
-        views.append((node.op, placed(node, position), node.shape))
+        # plans take a position that a user gave as an argument
+        views.append((node.op, placed(node, lambda start: "at"), node.shape))
         node = node.inputs[0]
     if is_plain_leaf(node) and type(node.arg) not in GIVEN:
         return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
@@ -654,11 +632,6 @@ def piece(function: Any, args: tuple[Any, ...]) -> Any:
     return found if is_piece else None
 
 
-def position(_start: Any) -> str:
-    """Name a position that a user gave: plans take it as an argument."""
-    return "at"
-
-
 def is_bare(tensor: Any) -> bool:
     """Tell whether a tensor that was just made has nothing but its node."""
     return tensor._history is None and tensor._hooks is None and tensor._grad is None
@@ -690,8 +663,7 @@ class Closing:
         self.add_events()
         moving = self.moving()
         shows = self.shown()
-        for node, _, each in log.made:
-            each.at = self.number_made(node)
+        self.number_tensors()
         final = {number: self.number(node) for number, node in log.moved.items()}
         alive = log.living()
         roots = [*map(self.number, taken.roots)]
@@ -718,8 +690,13 @@ class Closing:
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.default().named, self.leading(free),
-            log.reads_made, carried.is_ahead(),
+            log.reads_made, carried.is_ahead(), self.detached(),
         )  # fmt: skip
+
+    def detached(self) -> list[int]:
+        """Number the tensors that were made by `detach`."""
+        shown = [each.shown for _, _, each in self.log.made]
+        return [at for at, each in enumerate(shown) if each and each.function is build.detach]
 
     def shown(self) -> list[Node]:
         """List the nodes of tensors that were given other memory.
@@ -891,6 +868,19 @@ class Closing:
             raise Unlike
         return found
 
+    def number_tensors(self) -> None:
+        """Number the nodes of tensors that were made; raises Unlike for one that a way cannot give.
+
+        A view may have the node below a piece that was met, as `x[0].unsqueeze(0)` has, and nothing
+        else.
+        """
+        log, first = self.log, len(self.log.met)
+        kept = {*log.moved, *[each[1] for event in log.events for each in event.gradients]}
+        for number, (node, _, each) in enumerate(log.made):
+            is_met, each.at = each.at >= 0, self.number(node)
+            if each.at < first and (not is_met or number in kept or each.is_leaf or each.tracks):
+                raise Unlike
+
     def number_made(self, node: Node) -> int:
         """Give the number of a node that an event made; raises Unlike where that was met."""
         found = self.number(node)
@@ -986,19 +976,6 @@ class Closing:
         return [leaf for each in self.updates for leaf in each.written()]
 
 
-def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
-    """List the node of a tensor that is met, and those below it: all but the last are views."""
-    found = [node]
-    for _ in views:
-        found += found[-1].inputs
-    return found
-
-
-def present(node: Node) -> Any:
-    """Give the memory of a node, None where that was overwritten."""
-    return None if type(node.arg) is Overwritten else leaf_buffer(node)
-
-
 def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     """Tell whose memory a plan takes."""
     wanted = [*map(id, taken.buffers)]
@@ -1020,11 +997,6 @@ def is_end(node: Node) -> bool:
     return is_plain_leaf(node) or type(node.arg) is RuntimeScalar
 
 
-def is_old(node: Node) -> bool:
-    """Tell whether an earlier computation made what a tensor that is met has."""
-    return bool(node.inputs) and node.realized is not None
-
-
 def as_factor(told: Told) -> Told:
     """Let a number that was told be another the next time, if that may be."""
     return (FACTOR, told[1]) if is_factor(told[1]) else told
@@ -1033,6 +1005,22 @@ def as_factor(told: Told) -> Told:
 def is_factor(value: Any) -> bool:
     """Tell whether a value is a float like any other for those who multiply by it."""
     return type(value) is float and -LARGEST < value < LARGEST and value not in (0.0, 1.0, -1.0)
+
+
+def sketch_of(event: Event) -> Hashable:
+    """Tell of an event, roughly, what has to be the same when it is due."""
+    options = [(name, likeness(told)) for name, told in event.options]
+    return event.function, tuple(map(likeness, event.args)), tuple(options)
+
+
+def likeness(told: Told) -> Hashable:
+    """Tell of what an event was given what has to be the same when it is due, but for views."""
+    kind, value = told
+    if kind == MANY:
+        return tuple(map(likeness, value[1]))
+    if kind == NAMED:
+        return tuple([(name, likeness(each)) for name, each in value])
+    return kind, None if kind in VARYING else value[:-1] if kind == NEW else value
 
 
 def is_told(value: Any) -> bool:

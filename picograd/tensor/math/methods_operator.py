@@ -13,7 +13,6 @@ from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.graph.room import CLEARLY_FINE, check_recorded
 from picograd.graph.row import NUMBERS
 from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
@@ -30,7 +29,6 @@ from picograd.tensor.core.recording import (
     is_plain,
     rewrite,
     update,
-    wrap_new,
     wrap_own,
 )
 from picograd.tensor.core.subclasses import ask, asked_kinds, is_asked
@@ -457,7 +455,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     if tracks and not MODE.enabled:
         return None
     if x.shape == y.shape:
-        return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+        return wrap_own(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
     x, y = broadcast_both(op, x, y)
     return wrap_own(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
@@ -509,10 +507,7 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    made = build.matrix_product(x, y)
-    if made.shape[0] * made.shape[1] > CLEARLY_FINE:
-        check_recorded(made)
-    return wrap_new(made, tracks)
+    return wrap_own(build.matrix_product(x, y), tracks)
 
 
 # methods that are called otherwise than what they record, and those that turn their operands

@@ -28,6 +28,7 @@ from picograd.tensor.core.operands import (
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.linalg import host
 from picograd.tensor.math import elementwise
+from picograd.traced_number import SIZED
 
 
 class Extreme(NamedTuple):
@@ -474,6 +475,8 @@ def shared_by_equals(value: Node, node: Node) -> Node:
 
 def need_elements(op: str, node: Node, axis: Axes) -> None:
     """Raise AxisError when an extreme of no elements is asked for."""
+    if not SIZED and 0 not in node.shape:
+        return
     if product(node.shape[each] for each in as_axes(axis, node.rank, op)) == 0:
         text = f"has no value over an empty axis of {node.shape}"
         raise AxisError(op, text, "check .numel() first")

@@ -10,7 +10,7 @@ from picograd.graph import build, composites
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node, ends_of
 from picograd.graph.room import check_pieces, check_size, described
-from picograd.graph.shape import infer_reshape, normalise_permutation
+from picograd.graph.shape import infer_reshape
 from picograd.helpers import ceil_div, product
 from picograd.number import given, is_given, once_varied, start_of
 from picograd.tensor.core.annotations import Scalar, Shape, Sizes
@@ -30,27 +30,22 @@ from picograd.tensor.math import elementwise
 Pads = Sequence[tuple[int, int]]
 
 
-@repeated
 def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
     """Give the same elements another shape; one size may be -1."""
-    return build.reshape(node, infer_reshape(node.shape, as_sizes(sizes, op), op))
+    return node.reshape(infer_reshape(node.shape, as_sizes(sizes, op), op))
 
 
-@repeated
 def view(node: Node, sizes: Sequence[Any]) -> Node:
     """Give the same elements another shape: to tensors a view."""
     return reshape(node, sizes, "view")
 
 
-@repeated
 def permute(node: Node, axes: Sequence[Any]) -> Node:
     """Reorder the axes."""
-    listed = as_sizes(axes, "permute") if axes else ()
-    return build.permute(node, normalise_permutation(listed, len(node.shape)))
+    return build.permute(node, as_sizes(axes, "permute") if axes else ())
 
 
 @recorded(in_place=True, view="if")
-@repeated
 def transpose(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
     """Swap two axes.
 
@@ -63,7 +58,7 @@ def transpose(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
         return x
     order = list(range(rank))
     order[a], order[b] = order[b], order[a]
-    return build.permute(x, tuple(order))
+    return x.permute(tuple(order))
 
 
 @recorded("swapaxes", "swapdims", in_place=True, view="if")
@@ -122,7 +117,7 @@ def unsqueeze(x: Node, dim: int = 0) -> Node:
     [[1.0], [2.0]]
     """
     position = as_axis(dim, len(x.shape) + 1, "unsqueeze")
-    return build.reshape(x, (*x.shape[:position], 1, *x.shape[position:]))
+    return x.reshape((*x.shape[:position], 1, *x.shape[position:]))
 
 
 def is_one_axis(x: Any, start_dim: int = 0, end_dim: int = -1) -> bool:

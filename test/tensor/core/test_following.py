@@ -639,6 +639,26 @@ def pieces_of_pieces(program: Program, number: int) -> Any:
     return program.learn(loss + piece[0].sum())
 
 
+def rows_apart(program: Program, number: int) -> Any:
+    """A row with an axis more is the node below it: kept, written, read and seen again at times."""
+    (x, _), value = data_of(program), 0.0
+    with picograd.no_grad():
+        for at in range(3):
+            row = x[(number + at) % 40]
+            line = row.unsqueeze(0)
+            out = program.model.first(line * 2.0 + line.T.sum())
+            if number in (7, 10) and at == 1:
+                line.add_(1.0)
+            if number == 8:
+                value += line.sum().item()
+            if number == 9:
+                row.mul_(0.5)
+            value += (out.exp().sum() + row.mean() + line.squeeze(0).amax()).item()
+            if number == 12 and at == 0:
+                shown = line
+        return value + (shown.sum().item() if number == 12 else 0.0)
+
+
 def shuffled(program: Program, number: int) -> Any:
     """Rows by an index that lives on, of data that are written, or by a wrong one."""
     (x, y), start = data_of(program), number * 5 % 35
@@ -1304,7 +1324,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
     (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4), (shown_weights, 2),
-    (unused_weights, 4),
+    (unused_weights, 4), (rows_apart, 12),
 ]  # fmt: skip
 
 EARLY = (
@@ -1377,11 +1397,11 @@ def test_what_is_followed_is_what_is_recorded(
     loop: Loop, few: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
-    monkeypatch.setattr(following, "FIRST", 2 if loop in EARLY else 4)
+    monkeypatch.setattr(followed, "FIRST", 2 if loop in EARLY else 4)
     mine = run(loop)
     assert hits.count(True) >= few, hits
     count = len(hits)
-    monkeypatch.setattr(following, "FIRST", 1 << 30)
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     followed.stop()  # the weights are read without leaving the way
     EVENTS.after = None
@@ -1565,6 +1585,20 @@ def test_a_way_begins_behind_a_write_of_few_nodes(
     for _ in range(12):
         x.zero_().realize()
     assert hits.count(True) >= 8, hits
+
+
+def test_a_program_that_never_repeats_has_one_way_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, way = [], ways.Closing.way
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(ways.Closing, "way", lambda closing: made.append(closing) or way(closing))
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    for number in range(60):
+        x = picograd.zeros(80, 2)
+        x[number] = 1.0
+        loss = (x * weight).exp().sum()
+        loss.backward()
+        loss.item()
+    assert len(made) == 1
 
 
 def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:

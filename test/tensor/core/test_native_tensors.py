@@ -1,5 +1,6 @@
 """Tensors that machine code makes are those that Python makes."""
 
+import contextlib
 import sys
 import weakref
 
@@ -15,7 +16,8 @@ from picograd.graph.formula import reader
 from picograd.graph.node import Node, toposort
 from picograd.runtime.memory import Allocation
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core.native_tensors import NODE, TENSOR
+from picograd.tensor.core.aliasing import View
+from picograd.tensor.core.native_tensors import NODE, TENSOR, VIEW
 from picograd.tensor.core.recording import Recorded, begun
 
 pytestmark = [
@@ -43,7 +45,7 @@ def made_both_ways():
 
 def test_all_slots_are_filled():
     assert set(TENSOR) == set(Recorded.__slots__) - {"__weakref__"}
-    for kind in Node, Storage, Buffer, Allocation:
+    for kind in Node, Storage, Buffer, Allocation, View:
         assert set(native_calls.SLOTS[kind]) == set(kind.__slots__) - UNSET
 
 
@@ -90,6 +92,30 @@ def test_what_waits_is_entered_as_python_enters_it():
         assert native_calls.CODED.wrap(node, False) is None
     with pytest.raises(TypeError, match="wrap takes"):
         native_calls.CODED.wrap(a._node)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_views_are_noted_as_python_notes_them(monkeypatch, enabled):
+    made_both_ways()
+    seen = []
+    for show in native_calls.CODED.show, None:
+        monkeypatch.setattr(native_calls.CODED, "show", show)
+        base = Tensor(np.ones((2, 3), np.float32), requires_grad=True).realize()
+        with contextlib.nullcontext() if enabled else picograd.no_grad():
+            views = [base.T, base[1], base.reshape(3, 2), base.detach(), base[:, 1:]]
+        for each in views:
+            assert each._view.base is base and pending.owner(each._node) is each
+        facts = [name for name in VIEW if name not in ("base", "operands")]
+        rows = [[getattr(each._view, name) for name in facts] for each in views]
+        rows += [[each._tracks, each._node.is_asked, each._node.leaf is None] for each in views]
+        assert [each() for each in base._views] == views
+        seen.append(rows)
+        views = [base.T for _ in range(40)]  # who is gone is let go
+        del views[1:]
+        assert base.T._view.base is base and len(base._views) < 64
+    assert seen[0] == seen[1]
+    with pytest.raises(TypeError, match="show takes"):
+        CALLS.find("picograd_show")(base)
 
 
 @pytest.mark.parametrize("given", [(), (1, (), True), (None,) * 3, ("a", "b"), (object(), (1,), 0)])
