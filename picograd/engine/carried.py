@@ -270,7 +270,7 @@ def read_ahead(
     ahead = sorted(free.items(), key=lambda pair: numbers[id(pair[0])])
     beside = stored.difference(map(id, asked))
     ahead += [pair for pair in waiting(order, numbers, live, beside) if pair[1]]
-    place = order[-1].device if order else ""  # of another, a write would lack its readers
+    place = order[-1].device if order else ""
     ahead = [pair for pair in ahead if pair[0].device == place]
     for node, kind in ahead:
         PASSED.setdefault(node, kind)

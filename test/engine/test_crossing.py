@@ -213,3 +213,27 @@ def test_what_is_in_memory_is_copied_without_a_plan(
     weight = Tensor([3.0], requires_grad=True)
     (weight.to(far) * 2.0).sum().backward()
     assert weight.grad is not None and weight.grad.tolist() == [2.0]
+
+
+def test_what_is_stored_ahead_leaves_writes_to_their_readers(
+    far: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+
+    def losses(place: str) -> list[float]:
+        picograd.manual_seed(0)
+        weight = picograd.rand(3).to(place).requires_grad_()
+        x, scale, found = picograd.rand(3).to(place), Tensor(1.0), []
+        for _ in range(2):
+            loss = (weight * x * scale).tanh().sum()
+            loss.backward()
+            gradient = weight.grad
+            weight.data.add_(gradient, alpha=-0.1)
+            weight.grad = None
+            found.append(loss.detach())
+            scale.mul_(0.9)  # of the host: it waits where the other device computes
+        return [float(each.detach().cpu().numpy().sum()) for each in [*found, weight]]
+
+    wanted = losses("cpu")
+    for _ in range(3):  # what was missed once is stored ahead from then on
+        assert losses(far) == pytest.approx(wanted, abs=1e-6)
