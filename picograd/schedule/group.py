@@ -263,11 +263,11 @@ def recount(facts: Facts, limit: int) -> int:
     return total
 
 
-def operations_of(facts: Facts) -> int:
-    """Count the operations of the distinct floating nodes under `facts`: views take none."""
-    stack, total = [facts], 0
+def operations_of(*facts: Facts) -> int:
+    """Count the operations of distinct nodes: `facts`, and what floats under them; views: none."""
+    stack, total = [*facts], 0
     for found in reached(stack):
-        if found.is_loaded:
+        if found.is_loaded and found not in facts:
             continue
         row = found.node.row
         total += row.cost if row.is_elementwise else 0

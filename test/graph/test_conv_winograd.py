@@ -28,7 +28,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("sizes", [(6, 8), (5, 7)])
 def test_results_are_those_of_the_convolution(padding, sizes):
     x, weight = numbers(2, 1, 64, *sizes), numbers(1, 64, 64, 3, 3, seed=1)
-    assert not same_value(x.conv(weight, plain_spec(2, padding=padding)), H100)
+    assert not same_value(x.conv(weight, plain_spec(2, padding=padding)), H100, 1e-10)
 
 
 @pytest.mark.parametrize("padding", PADDING[:3])
@@ -37,7 +37,7 @@ def test_gradients_of_weights(padding, sizes):
     low = padding[0][0]
     x = numbers(64, 1, 2, *sizes)
     given = numbers(1, 64, 2, *(n + 2 * low - 2 for n in sizes), seed=1)
-    assert not same_value(x.conv(given, plain_spec(2, padding=padding)), H100)
+    assert not same_value(x.conv(given, plain_spec(2, padding=padding)), H100, 1e-10)
 
 
 def test_what_takes_longer_so_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,5 +62,5 @@ def test_no_patches_are_kept_from_the_way_forth():
     gradient = columns.conv(rows, plain_spec(2, padding=PADDING[0]))
     assert gradient.shape == (64, 1, 64, 3, 3)
     steps = schedule([made, gradient], H100).steps
-    made_of = [len(step.slots) for step in steps if "64x2x4x4" in step.kernel.name]
-    assert made_of == [1 + 16, 2 * (1 + 16)], "of the image, and of both again"
+    made_of = [len(step.slots) for step in steps if "64x2x2x2" in step.kernel.name]
+    assert made_of == [1 + 36, 2 * (1 + 36)], "of the image, and of both again"
