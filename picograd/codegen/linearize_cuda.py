@@ -241,15 +241,17 @@ def steps(block: Block, body: Sequence[Step]) -> None:
         STEPS[type(group[0])](block, *group)
 
 
-def assign(block: Block, step: Assign) -> None:
-    """Write an Assign: into registers, or at an index of a shared or workspace tile."""
-    tile, emitter = block.tiles[step.tile], block.emitter
+def assign(block: Block, *every: Assign) -> None:
+    """Write an Assign: into registers, several at once, or at an index of another tile."""
+    step, emitter = every[0], block.emitter
+    tile = block.tiles[step.tile]
     is_register = tile.space == "register"
     layout = tile.layout if is_register else step.layout
     layout = layout or default_layout(block, step.dims)
     where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
-    found, values = block.walked(layout, step.dims, [step.expr], places, step.conditions)
+    exprs = [each.expr for each in every]
+    found, values = block.walked(layout, step.dims, exprs, places, step.conditions)
     held = len(step.dims) if is_register else held_dims(block, layout, step.expr)
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
@@ -257,14 +259,15 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        expr = quick_enough(step, block.seen, block.greatest)
-        expr = relaxed(step.expr, EDITS) if step.is_relaxed else expr
-        value = emitter.value(in_parts(rewrite(expr, values), found.loops))
-        if is_register:
-            set_registers(block, found, tile, value)
-        else:
-            target = substitute(places[0], values)
-            put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
+        for each in every:
+            expr = quick_enough(each, block.seen, block.greatest)
+            expr = relaxed(each.expr, EDITS) if each.is_relaxed else expr
+            value = emitter.value(in_parts(rewrite(expr, values), found.loops))
+            if is_register:
+                set_registers(block, found, block.tiles[each.tile], value)
+            else:
+                target = substitute(places[0], values)
+                put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
         emitter.add("wgmma_pack", None, args, tile.dtype)

@@ -18,7 +18,7 @@ from picograd.codegen.layout import walk as walk_layout
 from picograd.codegen.quick import relaxed
 from picograd.codegen.templates.grid import guard, is_static, loads_guarded
 from picograd.codegen.templates.threads import loads_free_of
-from picograd.codegen.tile import Accumulate, Step, Store, Tile
+from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
 from picograd.dtype import float32
 from picograd.errors import check, internal
@@ -63,6 +63,8 @@ def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ..
 def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     """Tell whether a step can share the loops of reductions before it, in vectors as they are."""
     first = group[0]
+    if isinstance(first, Assign) and isinstance(step, Assign):
+        return are_alike(block, group, step)
     if not isinstance(getattr(first, "layout", None), Blocked):
         return False
     if not isinstance(first, Accumulate) or not isinstance(step, Accumulate | Store):
@@ -79,6 +81,21 @@ def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     every = [each for each in (*group, step) if isinstance(each, Accumulate | Store)]
     together = is_vector(block, every)
     return all(is_vector(block, [each]) == together for each in every)
+
+
+def are_alike(block: Block, group: Sequence[Assign], step: Assign) -> bool:
+    """Tell whether registers are written for the same points, and some of it under guards.
+
+    Compilers read once what is read twice, but not under conditions.
+    """
+    first, tiles = group[0], [block.tiles[each.tile] for each in (group[0], step)]
+    spaces = [(each.space, each.layout) for each in tiles]
+    is_same = (first.dims, first.conditions) == (step.dims, step.conditions)
+    if not is_same or spaces[0] != spaces[1] or spaces[0][0] != "register":
+        return False
+    names = {each.tile for each in group}
+    is_free = names.isdisjoint({step.tile, *tiles_read(step.expr)})
+    return is_free and isinstance(spaces[0][1], Blocked) and any(map(is_guard, walk(first.expr)))
 
 
 def can_finish(group: Sequence[Step], step: Step) -> bool:

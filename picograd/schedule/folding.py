@@ -329,7 +329,7 @@ def kernel_of(
     touched: set[int] = set()
     for part in parts:
         count = len(part.computes)
-        exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
+        exprs = {e for each in part.computes for e in walk(each.body)}
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = count_operations(exprs)
         if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
