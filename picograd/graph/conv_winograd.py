@@ -1,11 +1,11 @@
-"""Convolutions of 3 x 3 taps with fewer products (Winograd; Lavin and Gray, 2016: F(2 x 2, 3 x 3)).
+"""Convolutions of 3 x 3 taps with fewer products (Winograd; Lavin and Gray, 2016: F(4 x 4, 3 x 3)).
 
-    out = A^T [(G w G^T) * (B^T d B)] A         d: a patch of 4 x 4 of the image, out: 2 x 2 results
+    out = A^T [(G w G^T) * (B^T d B)] A         d: a patch of 6 x 6 of the image, out: 4 x 4 results
     dw  = G^T [(A g A^T) * (B^T d B)] G         g: the gradients of these
 
-Each of the 16 elements of transformed patches is a matrix, channels x patches, so that 16 products
-of matrices do with 4 multiplications a result what 9 do. Transforms add and halve alone: errors
-stay those of sums. What is transformed passes through memory, so that channels must be many.
+Each of the 36 elements of transformed patches is a matrix, channels x patches, so that 36 products
+of matrices do with 2.25 multiplications a result what 9 do. Errors are about twice those of sums.
+What is transformed passes through memory, so that channels must be many.
 """
 
 from collections.abc import Callable
@@ -110,7 +110,7 @@ def between(parts: list[Node], axis: int) -> Node:
 
 
 def patches_of(x: Node, low: Shape, counts: Shape) -> Node:
-    """Transform patches of images: (C, N, H, W) -> (16, C, N * counts)."""
+    """Transform patches of images: (C, N, H, W) -> (36, C, N * counts)."""
     pads = [(0, 0), (0, 0)]
     for size, count, before in zip(x.shape[2:], counts, low):
         pads.append((before, STEP * count + PATCH - STEP - size - before))
@@ -119,7 +119,7 @@ def patches_of(x: Node, low: Shape, counts: Shape) -> Node:
 
 
 def multiplied(a: Node, b: Node, labels: tuple[Shape, Shape, Shape]) -> Node:
-    """Multiply the 16 pairs of matrices, and give the result 4 x 4 of them."""
+    """Multiply the 36 pairs of matrices, and give the result 6 x 6 of them."""
     made = a.contract(b, labels)
     return made.reshape((PATCH, PATCH, *made.shape[1:]))
 
@@ -185,7 +185,7 @@ def by_patches(x: Node, weight: Node, low: tuple[int, int], shape: Shape) -> Nod
 def by_gradients(x: Node, rows: Node, low: tuple[int, int], shape: Shape) -> Node:
     """Sum images (C, 1, N, H, W) by gradients (1, O, N, H', W'): (C, 1, O, 3, 3).
 
-    No plan keeps the patches of the way forth, which are four times as long as their image.
+    No plan keeps the patches of the way forth, which are more than twice as long as their image.
     """
     channels, _, outputs = shape[:3]
     images, *sizes = rows.shape[2:]
