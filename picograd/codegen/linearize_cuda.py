@@ -15,9 +15,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from picograd.codegen.block_cuda import (
+    WIDTHS,
     Block,
     default_layout,
     inside,
+    lane_of,
     loops,
     put,
     set_registers,
@@ -324,8 +326,9 @@ def layout_of(block: Block, step: Store) -> Layout:
     return default_layout(block, step.dims)
 
 
-def store(block: Block, step: Store) -> None:
-    """Write a Store to a slot of the kernel."""
+def store(block: Block, *every: Store) -> None:
+    """Write a Store to a slot of the kernel, or several that lie side by side."""
+    step = every[0]
     is_rounded = block.kernel.slots[step.slot].dtype.bits == 16
     step = replace(step, expr=relaxed(step.expr, RELAXED if is_rounded else ()))
     if step.rides:
@@ -336,7 +339,8 @@ def store(block: Block, step: Store) -> None:
         leave(block, step)
         return
     emitter, layout = block.emitter, layout_of(block, step)
-    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
+    exprs, pointer = [step.expr, *(each.expr for each in every[1:])], emitter.slots[step.slot]
+    found, values = block.walked(layout, step.dims, exprs, [step.index], step.conditions)
     lanes = found.vector[0] if found.vector else None
     with ExitStack() as stack:
         once = write_once(block, layout)
@@ -344,9 +348,16 @@ def store(block: Block, step: Store) -> None:
         tests = tests_of(step, lanes, values)
         mask = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(once, mask))
-        value = emitter.value(rewrite(step.expr, values))
+        mask = emitter.scopes[-1].mask
+        made = [emitter.value(rewrite(expr, values)) for expr in exprs]
         place = substitute(step.index, values)
-        put(block, emitter.slots[step.slot], place, value, emitter.scopes[-1].mask)
+        if len(made) in WIDTHS and lanes is None:
+            row = [lane_of(emitter, value, 0) for value in made]
+            wide = emitter.add("pack", emitter.dtype(row[0]), row, lanes=len(row))
+            emitter.store(pointer, emitter.index(place), wide, mask)
+            return
+        for number, value in enumerate(made):
+            put(block, pointer, place + number, value, mask)
 
 
 def for_loop(block: Block, step: For) -> None:

@@ -10,7 +10,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
+from picograd.codegen.block_cuda import (
+    Block,
+    are_alike,
+    are_beside,
+    inside,
+    lane_of,
+    loops,
+    put,
+    write_once,
+)
 from picograd.codegen.descend import is_guard
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
@@ -63,8 +72,10 @@ def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ..
 def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     """Tell whether a step can share the loops of reductions before it, in vectors as they are."""
     first = group[0]
-    if isinstance(first, Assign) and isinstance(step, Assign):
-        return are_alike(block, group, step)
+    if isinstance(step, Assign):
+        return are_alike(block, [each for each in group if isinstance(each, Assign)], step)
+    if isinstance(first, Store):
+        return are_beside(block, [each for each in group if isinstance(each, Store)], step)
     if not isinstance(getattr(first, "layout", None), Blocked):
         return False
     if not isinstance(first, Accumulate) or not isinstance(step, Accumulate | Store):
@@ -81,21 +92,6 @@ def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     every = [each for each in (*group, step) if isinstance(each, Accumulate | Store)]
     together = is_vector(block, every)
     return all(is_vector(block, [each]) == together for each in every)
-
-
-def are_alike(block: Block, group: Sequence[Assign], step: Assign) -> bool:
-    """Tell whether registers are written for the same points, and some of it under guards.
-
-    Compilers read once what is read twice, but not under conditions.
-    """
-    first, tiles = group[0], [block.tiles[each.tile] for each in (group[0], step)]
-    spaces = [(each.space, each.layout) for each in tiles]
-    is_same = (first.dims, first.conditions) == (step.dims, step.conditions)
-    if not is_same or spaces[0] != spaces[1] or spaces[0][0] != "register":
-        return False
-    names = {each.tile for each in group}
-    is_free = names.isdisjoint({step.tile, *tiles_read(step.expr)})
-    return is_free and isinstance(spaces[0][1], Blocked) and any(map(is_guard, walk(first.expr)))
 
 
 def can_finish(group: Sequence[Step], step: Step) -> bool:

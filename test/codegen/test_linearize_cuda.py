@@ -94,6 +94,26 @@ def test_what_several_registers_read_under_a_guard_is_read_once():
     np.testing.assert_array_equal(got[2], shifted - given)
 
 
+@pytest.mark.parametrize(("step", "count", "stores"), [(4, 4, 1), (2, 2, 1), (6, 3, 2), (5, 4, 4)])
+def test_stores_that_go_on_are_one_vector(step, count, stores):
+    x, first = Axis("i", 64), Axis("block", 5)
+    place = axis_index(first) * 64 + axis_index(x)
+    tile = Tile("x", (64,), float32, "register", Blocked((64,), (64,), (1,)))
+    read = Assign("x", (x,), load(0, place, float32))
+    parts = [
+        Store(1, place * step + n, (x,), Expr(op, (tile_read("x", x),) * 2, None, float32))
+        for n, op in zip(range(count), ("add", "mul", "sub", "maximum"))
+    ]
+    part = TilePart((first,), (tile,), (read, *parts))
+    slots = [Slot(float32, 320, "in"), Slot(float32, 320 * step, "out")]
+    kernel = build("row", slots, [part], 64)
+    assert source_of(kernel)[0].split("__global__")[1].count("s1") == 1 + stores
+    given = values(320)
+    wanted = np.stack([given + given, given * given, given - given, given], 1)[:, :count]
+    got = run(kernel, {0: given})[1].reshape(320, step)[:, :count]
+    np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("monoid", [None, "sum", "max"])
 def test_scatter_applies_updates_in_order(monoid):
     serial, inner = Axis("update", 9), Axis("i", 40)
