@@ -61,7 +61,7 @@ def fold_maps(
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
         found.append(step)
-        is_folded = False
+        is_folded, behind = False, []
         while len(found) > 1:
             pair = pair_of(*found[-2:])
             if pair is None:
@@ -72,11 +72,16 @@ def fold_maps(
                 for slot, (_, last) in lives.items()
                 if last <= number and slots[slot].kind == "temporary"
             }
-            launch = folded(pair, gone, is_folded)
+            launch, rest = folded(pair, gone, is_folded), []
+            if launch is None and (halves := halves_of(pair)) is not None:
+                own, *rest = halves
+                launch = folded(numbered(pair.first, own), gone, is_folded)
             if launch is None:
                 break
-            found[-2:] = [launch]
-            is_folded = True
+            found[-2:] = rest or [launch]
+            behind = [*[launch][: len(rest)], *behind]
+            is_folded = not rest
+        found += behind
     return found
 
 
@@ -95,9 +100,35 @@ def pair_of(first: Step, second: Step) -> Pair | None:
         return None
     if not slots_in(second, "out").isdisjoint(first.slots):
         return None
+    return numbered(first, second)
+
+
+def numbered(first: KernelLaunch, second: KernelLaunch) -> Pair:
+    """Number the slots of both."""
     every = dict.fromkeys((*first.slots, *second.slots))
-    numbers = {slot: number for number, slot in enumerate(every)}
-    return Pair(first, second, numbers)
+    return Pair(first, second, {slot: number for number, slot in enumerate(every)})
+
+
+def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
+    """Part the second map: what touches what the first stores, and what shares its launch alone."""
+    stored = slots_in(pair.first, "out")
+    known = {place for place, slot in enumerate(pair.second.slots) if slot in stored}
+    halves: tuple[list[Part], list[Part]] = [], []
+    for group in groups_of(pair.second.kernel.parts):
+        halves[known.isdisjoint(slots_touched(group))].extend(group)
+    if not all(halves):
+        return None
+    return launch_of(pair.second, halves[0]), launch_of(pair.second, halves[1])
+
+
+def launch_of(launch: KernelLaunch, parts: Sequence[Part]) -> KernelLaunch:
+    """Launch some parts of a kernel."""
+    places = sorted(slots_touched(parts))
+    numbers = {old: new for new, old in enumerate(places)}
+    renamed = tuple([renumbered(part, numbers) for part in parts])
+    own = tuple([launch.kernel.slots[place] for place in places])
+    kernel = replace(launch.kernel, slots=own, parts=renamed)
+    return replace(launch, kernel=kernel, slots=tuple([launch.slots[place] for place in places]))
 
 
 def slots_in(launch: KernelLaunch, role: str) -> set[int]:
@@ -345,8 +376,6 @@ def kernel_of(
         ]
         kept.append(replace(part, computes=tuple(computes)))
         touched |= {each.store[0] for each in computes if each.store}
-    numbers = {old: new for new, old in enumerate(sorted(touched))}
-    used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
-    renamed = tuple([renumbered(part, numbers) for part in kept])
-    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=renamed)
-    return replace(pair.first, kernel=kernel, slots=tuple(used))
+    slots = dict(pair.every())
+    kernel = replace(pair.first.kernel, slots=tuple(slots.values()), parts=tuple(kept))
+    return launch_of(replace(pair.first, kernel=kernel, slots=tuple(slots)), kept)
