@@ -61,7 +61,8 @@ def fold_maps(
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
         found.append(step)
-        is_folded, behind = False, []
+        is_folded = False
+        behind: list[Step] = []
         while len(found) > 1:
             pair = pair_of(*found[-2:])
             if pair is None:
@@ -72,14 +73,16 @@ def fold_maps(
                 for slot, (_, last) in lives.items()
                 if last <= number and slots[slot].kind == "temporary"
             }
-            launch, rest = folded(pair, gone, is_folded), []
+            launch = folded(pair, gone, is_folded)
+            rest: list[Step] = []
             if launch is None and (halves := halves_of(pair)) is not None:
                 own, *rest = halves
                 launch = folded(numbered(pair.first, own), gone, is_folded)
             if launch is None:
                 break
+            if rest:
+                behind = [launch, *behind]
             found[-2:] = rest or [launch]
-            behind = [*[launch][: len(rest)], *behind]
             is_folded = not rest
         found += behind
     return found
@@ -106,29 +109,35 @@ def pair_of(first: Step, second: Step) -> Pair | None:
 def numbered(first: KernelLaunch, second: KernelLaunch) -> Pair:
     """Number the slots of both."""
     every = dict.fromkeys((*first.slots, *second.slots))
-    return Pair(first, second, {slot: number for number, slot in enumerate(every)})
+    numbers = {slot: number for number, slot in enumerate(every)}
+    return Pair(first, second, numbers)
 
 
 def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
     """Part the second map: what touches what the first stores, and what shares its launch alone."""
     stored = slots_in(pair.first, "out")
-    known = {place for place, slot in enumerate(pair.second.slots) if slot in stored}
-    halves: tuple[list[Part], list[Part]] = [], []
-    for group in groups_of(pair.second.kernel.parts):
-        halves[known.isdisjoint(slots_touched(group))].extend(group)
-    if not all(halves):
+    second = pair.second
+    known = {place for place, slot in enumerate(second.slots) if slot in stored}
+    own: list[Part] = []
+    rest: list[Part] = []
+    for group in groups_of(second.kernel.parts):
+        is_apart = known.isdisjoint(slots_touched(group))
+        half = rest if is_apart else own
+        half += group
+    if not own or not rest:
         return None
-    return launch_of(pair.second, halves[0]), launch_of(pair.second, halves[1])
+    return launch_of(second, own), launch_of(second, rest)
 
 
 def launch_of(launch: KernelLaunch, parts: Sequence[Part]) -> KernelLaunch:
     """Launch some parts of a kernel."""
     places = sorted(slots_touched(parts))
     numbers = {old: new for new, old in enumerate(places)}
-    renamed = tuple([renumbered(part, numbers) for part in parts])
-    own = tuple([launch.kernel.slots[place] for place in places])
-    kernel = replace(launch.kernel, slots=own, parts=renamed)
-    return replace(launch, kernel=kernel, slots=tuple([launch.slots[place] for place in places]))
+    renamed = [renumbered(part, numbers) for part in parts]
+    own = [launch.kernel.slots[place] for place in places]
+    slots = [launch.slots[place] for place in places]
+    kernel = replace(launch.kernel, slots=tuple(own), parts=tuple(renamed))
+    return replace(launch, kernel=kernel, slots=tuple(slots))
 
 
 def slots_in(launch: KernelLaunch, role: str) -> set[int]:
