@@ -89,7 +89,7 @@ def has_room(home: Group, facts: Facts) -> bool:
     if len(home.members) >= MEMBER_LIMIT:
         return False
     if home.operations + facts.cost > GROUP_LIMIT:  # what several members share is computed once
-        home.operations = operations_of(*home.members)
+        home.operations = operations_of(*home.members, facts) - facts.cost
     return home.operations + facts.cost <= GROUP_LIMIT
 
 
