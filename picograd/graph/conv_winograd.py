@@ -14,7 +14,7 @@ from math import prod
 
 from picograd.dtype import float32
 from picograd.graph.composites import join
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant
 from picograd.graph.shape import Shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
@@ -23,7 +23,6 @@ STEP, PATCH = 4, 6  # results a patch, along an axis
 # Where polynomials are evaluated, beside 0 and infinity: on both sides of 0. As their product is 1,
 # few numbers are multiplied, and errors are half of those of 1 and 2 (docs/records/0014).
 POINTS = 2 / 3, 3 / 2
-SQUARES = POINTS[0] ** 2 + POINTS[1] ** 2
 # In multiplications that a GPU does meanwhile (docs/records/0014): to move an element, and to
 # launch three kernels more. What is transformed takes so many bytes at most.
 MOVED, LAUNCHED = 24, 1.4e6
@@ -32,46 +31,60 @@ JOINED = 64  # elements: arrays of a multiple of them are computed one behind an
 Terms = Callable[..., list[Node]]
 
 
-def around_zero(even: Node, odd: Node, point: float) -> list[Node]:
+class Numbers(dict[float, Node]):
+    """Numbers as nodes beside the parts of a transform, each made once."""
+
+    def __init__(self, part: Node) -> None:
+        super().__init__()
+        self.part = part
+
+    def __missing__(self, number: float) -> Node:
+        self[number] = constant(number, self.part.shape, self.part.dtype, self.part.device)
+        return self[number]
+
+
+def around_zero(even: Node, odd: Node, point: Node) -> list[Node]:
     """Evaluate a polynomial at +-point: its even part, and its odd part but for one factor."""
     odd = odd * point
     return [even + odd, even - odd]
 
 
-def patch_terms(*d: Node) -> list[Node]:
+def patch_terms(n: Numbers, *d: Node) -> list[Node]:
     """Transform an axis of an image's patches: B^T."""
-    made = [d[0] - d[2] * SQUARES + d[4]]
+    both = n[POINTS[0] ** 2 + POINTS[1] ** 2]
+    made = [d[0] - d[2] * both + d[4]]
     for point, other in zip(POINTS, POINTS[::-1]):
-        square = other**2
-        made += around_zero(d[4] - d[2] * square, d[3] - d[1] * square, point)
-    return [*made, d[1] - d[3] * SQUARES + d[5]]
+        square = n[other**2]
+        made += around_zero(d[4] - d[2] * square, d[3] - d[1] * square, n[point])
+    return [*made, d[1] - d[3] * both + d[5]]
 
 
-def factor_terms(*c: Node) -> list[Node]:
+def factor_terms(n: Numbers, *c: Node) -> list[Node]:
     """Transform an axis of a weight, G, or of gradients of results, A: polynomials at points."""
     made = [c[0]]
     for point in POINTS:
-        odd = c[1] + c[3] * point**2 if len(c) > 3 else c[1]
-        made += around_zero(c[0] + c[2] * point**2, odd, point)
+        square = n[point**2]
+        odd = c[1] + c[3] * square if len(c) > 3 else c[1]
+        made += around_zero(c[0] + c[2] * square, odd, n[point])
     return [*made, c[-1]]
 
 
-def result_terms(*m: Node, count: int = STEP) -> list[Node]:
+def result_terms(n: Numbers, *m: Node, count: int = STEP) -> list[Node]:
     """Transform an axis of products back to results, A^T, or to a weight, G^T."""
-    pairs = [(m[n] + m[n + 1], m[n] - m[n + 1]) for n in (1, 3)]
+    pairs = [(m[at] + m[at + 1], m[at] - m[at + 1]) for at in (1, 3)]
     made = []
     for power in range(count):
         first, second = (
-            pair[power % 2] * (point**power / (2 * point**2 * (point**2 - other**2)))
+            pair[power % 2] * n[point**power / (2 * point**2 * (point**2 - other**2))]
             for pair, point, other in zip(pairs, POINTS, POINTS[::-1])
         )
         made.append(first + second)
     return [m[0] + made[0], *made[1:-1], made[-1] + m[5]]
 
 
-def weight_terms(*m: Node) -> list[Node]:
+def weight_terms(n: Numbers, *m: Node) -> list[Node]:
     """Transform an axis of products back to a weight: G^T."""
-    return result_terms(*m, count=3)
+    return result_terms(n, *m, count=3)
 
 
 def cut(node: Node, counts: Shape = (), step: int = 1) -> list[list[Node]]:
@@ -90,8 +103,9 @@ def cut(node: Node, counts: Shape = (), step: int = 1) -> list[list[Node]]:
 
 def along_both(parts: list[list[Node]], terms: Terms) -> list[Node]:
     """Transform both axes of a square of parts: I x J -> I' * J'."""
-    rows = zip(*[terms(*column) for column in zip(*parts)])
-    return [term for row in rows for term in terms(*row)]
+    numbers = Numbers(parts[0][0])
+    rows = zip(*[terms(numbers, *column) for column in zip(*parts)])
+    return [term for row in rows for term in terms(numbers, *row)]
 
 
 def behind(parts: list[Node]) -> Node:

@@ -167,14 +167,13 @@ def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
 
     One of them is in pieces, or was before one that it `is_again` folded with.
     """
-    before, after = (
-        [renumbered(part, pair.slots_of(launch)) for part in launch.kernel.parts]
-        for launch in (pair.first, pair.second)
-    )
-    before = [in_rows_of(part, after) for part in before]
-    rows = rows_of(before, after, is_again)
+    readers = pair.second.kernel.parts
+    earlier = [in_rows_of(part, readers) for part in pair.first.kernel.parts]
+    rows = rows_of(earlier, readers, is_again)
     if rows is None:
         return None
+    before = [renumbered(part, pair.slots_of(pair.first)) for part in earlier]
+    after = [renumbered(part, pair.slots_of(pair.second)) for part in readers]
     parts = []
     every: set[int] = set()
     for group in groups_of([*before, *after]):
