@@ -345,8 +345,9 @@ def piece_of(
         return None
 
     found = []
+    moved: dict[Index, Index] = {}
     for each in part.computes:
-        body = rewrite(each.body, piece, settled)
+        body = rewrite(each.body, piece, settled, moved)
         store = moved_store(each, piece)
         found.append(replace(each, axes=rows, body=body, store=store))
     return found
