@@ -11,8 +11,8 @@ from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout, RowsOf, Walk, WgmmaOperand, replicas_of, walk
-from picograd.codegen.tile import Store, Tile, TileKernel, TilePart
-from picograd.codegen.unseen import greatest_of, seen_digits
+from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart
+from picograd.codegen.unseen import greatest_of, seen_digits, tiles_read
 from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import product, round_up
@@ -20,6 +20,7 @@ from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, 
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.loop import walk as walk_expr
 
+WORD, WIDTHS = 4, (4, 2)  # bytes of what is stored side by side, and how many of it
 CHUNK_BYTES, ROW_BYTES, TURN = 16, 128, 8  # of a box: chunks of rows, which eight rows permute
 
 GIVEN = "given"  # the name of a value that is at hand
@@ -327,6 +328,35 @@ def put(block: Block, pointer: int, place: Index, value: int, mask: int | None) 
         for lane in range(vector[1]):
             at = emitter.index(substitute(place, {vector[0]: constant(lane)}))
             emitter.store(pointer, at, lane_of(emitter, value, lane), mask)
+
+
+def are_alike(block: Block, group: Sequence[Assign], step: Assign) -> bool:
+    """Tell whether registers are written for the same points, and some of it under guards.
+
+    Compilers read once what is read twice, but not under conditions.
+    """
+    every, names = (*group[:1], step), {each.tile for each in group}
+    tiles = [block.tiles[each.tile] for each in every]
+    kinds = {(t.space, t.layout, e.dims, e.conditions) for t, e in zip(tiles, every)}
+    is_free = names.isdisjoint({step.tile, *tiles_read(step.expr)})
+    if not names or not is_free or len(kinds) > 1 or tiles[0].space != "register":
+        return False
+    is_blocked = isinstance(tiles[0].layout, Blocked)
+    return is_blocked and any(each.op == "guard" for each in walk_expr(group[0].expr))
+
+
+def are_beside(block: Block, group: Sequence[Store], step: Step) -> bool:
+    """Tell whether a store goes on where others end, of a vector that registers hold."""
+    if not isinstance(step, Store) or step.index != group[0].index + len(group):
+        return False
+    every, index = (group[0], step), group[0].index
+    kinds = {(e.slot, e.dims, e.layout, e.conditions, e.box, e.rides) for e in every}
+    steps = (index.const, *(step for _, step in index.terms))
+    lanes = next((n for n in WIDTHS if not any(step % n for step in steps)), 1)
+    is_plain = len(kinds) == 1 and not step.box and not step.rides
+    is_read = any(part.op == "load" for each in every for part in walk_expr(each.expr))
+    has_words = block.kernel.slots[step.slot].dtype.itemsize == WORD
+    return is_plain and has_words and not is_read and len(group) < lanes
 
 
 def write_once(block: Block, layout: Layout) -> int | None:

@@ -15,9 +15,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from picograd.codegen.block_cuda import (
+    WIDTHS,
     Block,
     default_layout,
     inside,
+    lane_of,
     loops,
     put,
     set_registers,
@@ -241,15 +243,17 @@ def steps(block: Block, body: Sequence[Step]) -> None:
         STEPS[type(group[0])](block, *group)
 
 
-def assign(block: Block, step: Assign) -> None:
-    """Write an Assign: into registers, or at an index of a shared or workspace tile."""
-    tile, emitter = block.tiles[step.tile], block.emitter
+def assign(block: Block, *every: Assign) -> None:
+    """Write an Assign: into registers, several at once, or at an index of another tile."""
+    step, emitter = every[0], block.emitter
+    tile = block.tiles[step.tile]
     is_register = tile.space == "register"
     layout = tile.layout if is_register else step.layout
     layout = layout or default_layout(block, step.dims)
     where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
-    found, values = block.walked(layout, step.dims, [step.expr], places, step.conditions)
+    exprs = [each.expr for each in every]
+    found, values = block.walked(layout, step.dims, exprs, places, step.conditions)
     held = len(step.dims) if is_register else held_dims(block, layout, step.expr)
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
@@ -257,14 +261,15 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        expr = quick_enough(step, block.seen, block.greatest)
-        expr = relaxed(step.expr, EDITS) if step.is_relaxed else expr
-        value = emitter.value(in_parts(rewrite(expr, values), found.loops))
-        if is_register:
-            set_registers(block, found, tile, value)
-        else:
-            target = substitute(places[0], values)
-            put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
+        for each in every:
+            expr = quick_enough(each, block.seen, block.greatest)
+            expr = relaxed(each.expr, EDITS) if each.is_relaxed else expr
+            value = emitter.value(in_parts(rewrite(expr, values), found.loops))
+            if is_register:
+                set_registers(block, found, block.tiles[each.tile], value)
+            else:
+                target = substitute(places[0], values)
+                put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
         emitter.add("wgmma_pack", None, args, tile.dtype)
@@ -321,8 +326,9 @@ def layout_of(block: Block, step: Store) -> Layout:
     return default_layout(block, step.dims)
 
 
-def store(block: Block, step: Store) -> None:
-    """Write a Store to a slot of the kernel."""
+def store(block: Block, *every: Store) -> None:
+    """Write a Store to a slot of the kernel, or several that lie side by side."""
+    step = every[0]
     is_rounded = block.kernel.slots[step.slot].dtype.bits == 16
     step = replace(step, expr=relaxed(step.expr, RELAXED if is_rounded else ()))
     if step.rides:
@@ -333,7 +339,8 @@ def store(block: Block, step: Store) -> None:
         leave(block, step)
         return
     emitter, layout = block.emitter, layout_of(block, step)
-    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
+    exprs, pointer = [step.expr, *(each.expr for each in every[1:])], emitter.slots[step.slot]
+    found, values = block.walked(layout, step.dims, exprs, [step.index], step.conditions)
     lanes = found.vector[0] if found.vector else None
     with ExitStack() as stack:
         once = write_once(block, layout)
@@ -341,9 +348,16 @@ def store(block: Block, step: Store) -> None:
         tests = tests_of(step, lanes, values)
         mask = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(once, mask))
-        value = emitter.value(rewrite(step.expr, values))
+        mask = emitter.scopes[-1].mask
+        made = [emitter.value(rewrite(expr, values)) for expr in exprs]
         place = substitute(step.index, values)
-        put(block, emitter.slots[step.slot], place, value, emitter.scopes[-1].mask)
+        if len(made) in WIDTHS and lanes is None:
+            row = [lane_of(emitter, value, 0) for value in made]
+            wide = emitter.add("pack", emitter.dtype(row[0]), row, lanes=len(row))
+            emitter.store(pointer, emitter.index(place), wide, mask)
+            return
+        for number, value in enumerate(made):
+            put(block, pointer, place + number, value, mask)
 
 
 def for_loop(block: Block, step: For) -> None:

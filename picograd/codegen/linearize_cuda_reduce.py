@@ -10,7 +10,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
+from picograd.codegen.block_cuda import (
+    Block,
+    are_alike,
+    are_beside,
+    inside,
+    lane_of,
+    loops,
+    put,
+    write_once,
+)
 from picograd.codegen.descend import is_guard
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
@@ -18,7 +27,7 @@ from picograd.codegen.layout import walk as walk_layout
 from picograd.codegen.quick import relaxed
 from picograd.codegen.templates.grid import guard, is_static, loads_guarded
 from picograd.codegen.templates.threads import loads_free_of
-from picograd.codegen.tile import Accumulate, Step, Store, Tile
+from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
 from picograd.dtype import float32
 from picograd.errors import check, internal
@@ -63,6 +72,10 @@ def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ..
 def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     """Tell whether a step can share the loops of reductions before it, in vectors as they are."""
     first = group[0]
+    if isinstance(step, Assign):
+        return are_alike(block, [each for each in group if isinstance(each, Assign)], step)
+    if isinstance(first, Store):
+        return are_beside(block, [each for each in group if isinstance(each, Store)], step)
     if not isinstance(getattr(first, "layout", None), Blocked):
         return False
     if not isinstance(first, Accumulate) or not isinstance(step, Accumulate | Store):

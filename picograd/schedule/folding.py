@@ -62,6 +62,7 @@ def fold_maps(
     for number, step in enumerate(steps):
         found.append(step)
         is_folded = False
+        behind: list[Step] = []
         while len(found) > 1:
             pair = pair_of(*found[-2:])
             if pair is None:
@@ -73,10 +74,17 @@ def fold_maps(
                 if last <= number and slots[slot].kind == "temporary"
             }
             launch = folded(pair, gone, is_folded)
+            rest: list[Step] = []
+            if launch is None and (halves := halves_of(pair)) is not None:
+                own, *rest = halves
+                launch = folded(numbered(pair.first, own), gone, is_folded)
             if launch is None:
                 break
-            found[-2:] = [launch]
-            is_folded = True
+            if rest:
+                behind = [launch, *behind]
+            found[-2:] = rest or [launch]
+            is_folded = not rest
+        found += behind
     return found
 
 
@@ -95,9 +103,41 @@ def pair_of(first: Step, second: Step) -> Pair | None:
         return None
     if not slots_in(second, "out").isdisjoint(first.slots):
         return None
+    return numbered(first, second)
+
+
+def numbered(first: KernelLaunch, second: KernelLaunch) -> Pair:
+    """Number the slots of both."""
     every = dict.fromkeys((*first.slots, *second.slots))
     numbers = {slot: number for number, slot in enumerate(every)}
     return Pair(first, second, numbers)
+
+
+def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
+    """Part the second map: what touches what the first stores, and what shares its launch alone."""
+    stored = slots_in(pair.first, "out")
+    second = pair.second
+    known = {place for place, slot in enumerate(second.slots) if slot in stored}
+    own: list[Part] = []
+    rest: list[Part] = []
+    for group in groups_of(second.kernel.parts):
+        is_apart = known.isdisjoint(slots_touched(group))
+        half = rest if is_apart else own
+        half += group
+    if not own or not rest:
+        return None
+    return launch_of(second, own), launch_of(second, rest)
+
+
+def launch_of(launch: KernelLaunch, parts: Sequence[Part]) -> KernelLaunch:
+    """Launch some parts of a kernel."""
+    places = sorted(slots_touched(parts))
+    numbers = {old: new for new, old in enumerate(places)}
+    renamed = [renumbered(part, numbers) for part in parts]
+    own = [launch.kernel.slots[place] for place in places]
+    slots = [launch.slots[place] for place in places]
+    kernel = replace(launch.kernel, slots=tuple(own), parts=tuple(renamed))
+    return replace(launch, kernel=kernel, slots=tuple(slots))
 
 
 def slots_in(launch: KernelLaunch, role: str) -> set[int]:
@@ -127,14 +167,13 @@ def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
 
     One of them is in pieces, or was before one that it `is_again` folded with.
     """
-    before, after = (
-        [renumbered(part, pair.slots_of(launch)) for part in launch.kernel.parts]
-        for launch in (pair.first, pair.second)
-    )
-    before = [in_rows_of(part, after) for part in before]
-    rows = rows_of(before, after, is_again)
+    readers = pair.second.kernel.parts
+    earlier = [in_rows_of(part, readers) for part in pair.first.kernel.parts]
+    rows = rows_of(earlier, readers, is_again)
     if rows is None:
         return None
+    before = [renumbered(part, pair.slots_of(pair.first)) for part in earlier]
+    after = [renumbered(part, pair.slots_of(pair.second)) for part in readers]
     parts = []
     every: set[int] = set()
     for group in groups_of([*before, *after]):
@@ -306,8 +345,9 @@ def piece_of(
         return None
 
     found = []
+    moved: dict[Index, Index] = {}
     for each in part.computes:
-        body = rewrite(each.body, piece, settled)
+        body = rewrite(each.body, piece, settled, moved)
         store = moved_store(each, piece)
         found.append(replace(each, axes=rows, body=body, store=store))
     return found
@@ -329,7 +369,7 @@ def kernel_of(
     touched: set[int] = set()
     for part in parts:
         count = len(part.computes)
-        exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
+        exprs = {e for each in part.computes for e in walk(each.body)}
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = count_operations(exprs)
         if operations > GROUP_LIMIT or count > MEMBER_LIMIT:
@@ -345,8 +385,6 @@ def kernel_of(
         ]
         kept.append(replace(part, computes=tuple(computes)))
         touched |= {each.store[0] for each in computes if each.store}
-    numbers = {old: new for new, old in enumerate(sorted(touched))}
-    used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
-    renamed = tuple([renumbered(part, numbers) for part in kept])
-    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=renamed)
-    return replace(pair.first, kernel=kernel, slots=tuple(used))
+    slots = dict(pair.every())
+    kernel = replace(pair.first.kernel, slots=tuple(slots.values()), parts=tuple(kept))
+    return launch_of(replace(pair.first, kernel=kernel, slots=tuple(slots)), kept)

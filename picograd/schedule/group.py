@@ -28,7 +28,7 @@ OWN = (Role.WRITE, Role.SCATTER)  # of what is stored where it is told
 PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
 LONE = (Role.SCATTER, Role.SCAN, Role.SORT)  # of what computes cheap operands itself
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
-MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is quadratic
+MEMBER_LIMIT = 80  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
 
@@ -263,11 +263,11 @@ def recount(facts: Facts, limit: int) -> int:
     return total
 
 
-def operations_of(facts: Facts) -> int:
-    """Count the operations of the distinct floating nodes under `facts`: views take none."""
-    stack, total = [facts], 0
+def operations_of(*facts: Facts) -> int:
+    """Count the operations of distinct nodes: `facts`, and what floats under them; views: none."""
+    stack, total = [*facts], 0
     for found in reached(stack):
-        if found.is_loaded:
+        if found.is_loaded and found not in facts:
             continue
         row = found.node.row
         total += row.cost if row.is_elementwise else 0

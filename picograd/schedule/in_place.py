@@ -169,8 +169,9 @@ def renumbered(part: Part, numbers: Mapping[int, int]) -> Part:
         return Expr("load", (), (numbers[slot], index), expr.dtype)
 
     computes = []
+    moved: dict[Index, Index] = {}
     for each in part.computes:
-        body = rewrite(each.body, {}, load)
+        body = rewrite(each.body, {}, load, moved)
         store = each.store
         if store is not None:
             slot, index = store

@@ -86,8 +86,11 @@ def is_over_logits(home: Group, facts: Facts) -> bool:
 
 def has_room(home: Group, facts: Facts) -> bool:
     """Tell whether one more member keeps a kernel short."""
-    is_short = home.operations + facts.cost <= GROUP_LIMIT
-    return is_short and len(home.members) < MEMBER_LIMIT
+    if len(home.members) >= MEMBER_LIMIT:
+        return False
+    if home.operations + facts.cost > GROUP_LIMIT:  # what several members share is computed once
+        home.operations = operations_of(*home.members, facts) - facts.cost
+    return home.operations + facts.cost <= GROUP_LIMIT
 
 
 class Maps:

@@ -72,6 +72,48 @@ def test_long_loops_that_index_no_registers_are_not_written_out():
     np.testing.assert_allclose(run(kernel, {0: x})[1], wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_what_several_registers_read_under_a_guard_is_read_once():
+    x, first = Axis("i", 64), Axis("block", 5)
+    place = axis_index(first) * 64 + axis_index(x)
+    before = load(0, place - 1, float32)
+    zero = Expr("const", (), 0.0, float32)
+    inside = Expr("guard", (before, zero), ((place, 1, 319),), float32)
+    layout, names = Blocked((64,), (64,), (1,)), ("add", "sub")
+    both = [Expr(op, (inside, load(0, place, float32)), None, float32) for op in names]
+    tiles = tuple(Tile(name, (64,), float32, "register", layout) for name in names)
+    steps = [Assign(name, (x,), each) for name, each in zip(names, both)]
+    steps += [Store(n + 1, place, (x,), tile_read(name, x)) for n, name in enumerate(names)]
+    part = TilePart((first,), tiles, tuple(steps))
+    slots = [Slot(float32, 320, way) for way in ("in", "out", "out")]
+    kernel = build("beside", slots, [part], 64)
+    assert source_of(kernel)[0].split("__global__")[1].count("s0[") == 2
+    given = values(320)
+    shifted = np.concatenate([[0], given[:-1]]).astype(np.float32)
+    got = run(kernel, {0: given})
+    np.testing.assert_array_equal(got[1], shifted + given)
+    np.testing.assert_array_equal(got[2], shifted - given)
+
+
+@pytest.mark.parametrize(("step", "count", "stores"), [(4, 4, 1), (2, 2, 1), (6, 3, 2), (5, 4, 4)])
+def test_stores_that_go_on_are_one_vector(step, count, stores):
+    x, first = Axis("i", 64), Axis("block", 5)
+    place = axis_index(first) * 64 + axis_index(x)
+    tile = Tile("x", (64,), float32, "register", Blocked((64,), (64,), (1,)))
+    read = Assign("x", (x,), load(0, place, float32))
+    parts = [
+        Store(1, place * step + n, (x,), Expr(op, (tile_read("x", x),) * 2, None, float32))
+        for n, op in zip(range(count), ("add", "mul", "sub", "maximum"))
+    ]
+    part = TilePart((first,), (tile,), (read, *parts))
+    slots = [Slot(float32, 320, "in"), Slot(float32, 320 * step, "out")]
+    kernel = build("row", slots, [part], 64)
+    assert source_of(kernel)[0].split("__global__")[1].count("s1") == 1 + stores
+    given = values(320)
+    wanted = np.stack([given + given, given * given, given - given, given], 1)[:, :count]
+    got = run(kernel, {0: given})[1].reshape(320, step)[:, :count]
+    np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("monoid", [None, "sum", "max"])
 def test_scatter_applies_updates_in_order(monoid):
     serial, inner = Axis("update", 9), Axis("i", 40)

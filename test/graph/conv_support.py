@@ -23,10 +23,10 @@ def plain_spec(rank: int, **changes) -> ConvSpec:
     return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
 
 
-def same_value(node: Node, target: Target) -> list[Node]:
+def same_value(node: Node, target: Target, atol: float = 0.0) -> list[Node]:
     """Expand a graph, check that its value is the same, and list the convolutions in it."""
     (made,) = expand_composites([node], target=target)
     want, found = interpret([node], True)[0], interpret([made], True)[0]
     assert made.shape == node.shape and made.dtype is node.dtype
-    np.testing.assert_array_equal(found, want)
+    np.testing.assert_allclose(found, want, rtol=0.0, atol=atol)
     return [each for each in toposort([made]) if each.op == "conv"]

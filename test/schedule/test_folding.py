@@ -1,5 +1,7 @@
 """Maps compute what those after them put one behind another: gradients of slices of an array."""
 
+from dataclasses import replace
+
 import numpy as np
 from plan_support import TARGET, check_plan, leaf
 
@@ -117,6 +119,29 @@ def test_a_part_of_as_many_points_is_computed_with_it() -> None:
     interpret(found.kernel, outputs)
     np.testing.assert_allclose(outputs[1].reshape(ROWS, -1), np.exp(np.hstack([x, x])), rtol=1e-6)
     np.testing.assert_allclose(outputs[2], -np.exp(x.reshape(-1)), rtol=1e-6)
+
+
+def test_what_shares_a_launch_alone_stays_behind() -> None:
+    """A part of other arrays, of points that no piece has, is a launch of its own then."""
+    i, j, other = Axis("i", ROWS), Axis("j", UNITS), Axis("k", 7)
+    wide = Axis("w", 2 * UNITS)
+    row, column, at, apart = map(axis_index, (i, j, wide, other))
+    first = made("exp", (i, j), read(0, row * UNITS + column), store=(1, row * UNITS + column))
+    halves = [guard(read(0, row * UNITS + at - n), at, n, n + UNITS - 1) for n in (0, UNITS)]
+    second = made("add", (i, wide), *halves, store=(1, row * 2 * UNITS + at))
+    third = made("neg", (other,), read(2, apart), store=(3, apart))
+    kinds = "input", "temporary", "output", "input", "output"
+    counts = ROWS * UNITS, ROWS * UNITS, 2 * ROWS * UNITS, 7, 7
+    slots = [PlanSlot(kind, float32, n, "gpu", (n,), (1,)) for kind, n in zip(kinds, counts)]
+    both = launch((1, 2, 3, 4), counts, second, third)
+    own = both.kernel.slots[:2] + (Slot(float32, 7, "in"), Slot(float32, 7, "out"))
+    both = replace(both, kernel=replace(both.kernel, slots=own))
+    found = fold_maps(slots, [launch((0, 1), counts, first), both], [], GPU)
+    assert [each.slots for each in found if isinstance(each, KernelLaunch)] == [(3, 4), (0, 2)]
+    x = np.random.default_rng(0).normal(size=(ROWS, UNITS)).astype(np.float32)
+    outputs = [x.reshape(-1), np.empty(counts[2], np.float32)]
+    interpret(found[1].kernel, outputs)  # type: ignore[union-attr]
+    np.testing.assert_allclose(outputs[1].reshape(ROWS, -1), np.exp(np.hstack([x, x])), rtol=1e-6)
 
 
 def test_what_others_read_is_stored_too() -> None:
