@@ -154,6 +154,8 @@ class Upsample(Module):
         self.mode = mode
         if isinstance(scale_factor, (int, float)):
             scale_factor = float(scale_factor)
+        if isinstance(scale_factor, tuple):
+            scale_factor = tuple(map(float, scale_factor))
         self.scale_factor = scale_factor
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor

@@ -273,7 +273,8 @@ class Finder:
             summed = {*labels, *others} - set(out)
             shared = set(labels) & set(others)
             is_fit = summed <= shared and len(set(labels)) == len(labels)
-            alone = {lone_axis(at[d]) for d, name in enumerate(labels) if name in shared - summed}
+            batch = shared - summed
+            alone = {lone_axis(at[d]) for d, name in enumerate(labels) if name in batch}
         axes = {d: lone_axis(at[d]) for d in over if at[d].terms}
         side = region.side_in(frozenset(axes.values())) if is_fit else None
         later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
@@ -282,7 +283,8 @@ class Finder:
             self.share(facts.inputs[operand], region, problem)
             return
         rows = region.sides[1 - side]
-        if alone & rows and product(axis.size for axis in rows - alone) < LEAST_SIDE:
+        left = product(axis.size for axis in rows - alone)
+        if alone & rows and left < LEAST_SIDE:
             problem = f"{node.op} {node.shape} multiplies each row by another matrix"
             self.share(facts.inputs[operand], region, problem)
             return
