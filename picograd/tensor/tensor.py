@@ -829,7 +829,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor.arange(0, 1, 0.25).tolist()
         [0.0, 0.25, 0.5, 0.75]
         """
-        first, last = (0, start) if end is None else (start or 0, end)
+        if start is None:
+            start, end = end, None
+        first, last = (0, start) if end is None else (start, end)
         return fresh(creation.arange(first, last, step, dtype, device), **more)
 
     @staticmethod
