@@ -564,7 +564,7 @@ def any(
     out: Any = None,
 ) -> Tensor: ...
 def arange(
-    start: Scalar | None = None,
+    start: Scalar = ...,
     end: Scalar | None = None,
     step: Scalar = 1,
     dtype: DTypeLike | None = None,

@@ -824,7 +824,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     @composed(method=False)
     @event
     def arange(
-        start: Scalar | None = None, end: Scalar | None = None, step: Scalar = 1,
+        start: Scalar = UNSET, end: Scalar | None = None, step: Scalar = 1,
         dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any,
     ) -> "Tensor":  # fmt: skip
         """Count from start (0) up to but not including end.
@@ -832,7 +832,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor.arange(0, 1, 0.25).tolist()
         [0.0, 0.25, 0.5, 0.75]
         """
-        first, last = (0, start) if end is None else (start or 0, end)
+        if start is UNSET:
+            start, end = end, None  # type: ignore[assignment]
+        first, last = (0, start) if end is None else (start, end)
         return fresh(creation.arange(first, last, step, dtype, device), **more)
 
     @staticmethod

@@ -270,6 +270,9 @@ class FamilyMethods(Recorded):
         """
         return self
 
+    def record_stream(self: Any, s: Any) -> None:
+        """Do nothing: memory is given to what is launched after all that reads it."""
+
     def share_memory_(self: Any) -> Any:
         """Give the tensor: threads share it as it is.
 

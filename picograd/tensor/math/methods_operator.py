@@ -510,18 +510,19 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
     return wrap_own(build.matrix_product(x, y), tracks)
 
 
-# methods that are called otherwise than what they record, and those that turn their operands
-METHODS = {
-    "equal": "eq", "less": "lt", "less_equal": "le", "not_equal": "ne", "mod": "remainder",
-    "floordiv": "__floordiv__", "shift_left": "__lshift__", "shift_right": "__rshift__",
+# what methods record that are called otherwise; and those that turn their operands
+RECORDED = {
+    "eq": "equal", "lt": "less", "le": "less_equal", "ne": "not_equal", "remainder": "mod",
+    "__floordiv__": "floordiv", "__lshift__": "shift_left", "__rshift__": "shift_right",
 }  # fmt: skip
-TURNED = {"less": "gt", "less_equal": "ge"}
+TURNED = {"gt": "less", "ge": "less_equal"}
 
 
 def ask_operator(function: Callable[..., Node], op: str, *operands: Any) -> Any:
     """Ask the class of an operand that is no tensor."""
-    names = TURNED if function is elementwise.compare_swapped else METHODS
-    method = getattr(Recorded.kind, names.get(op, op))
+    table = TURNED if function is elementwise.compare_swapped else RECORDED
+    names = [name for name, what in table.items() if what == op]
+    method = getattr(Recorded.kind, names[0] if names else op)
     return ask(method, asked_kinds(operands), operands, {})
 
 

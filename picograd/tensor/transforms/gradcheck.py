@@ -55,8 +55,8 @@ def gradcheck(
         text = "no input is a float tensor that asks for gradients"
         raise ValueRangeError("gradcheck", text, "set requires_grad=True")
     func, given = in_real_numbers(func, given, checked)
-    outputs = [(n, y) for n, y in enumerate(outputs_of(func, given)) if y.requires_grad]
-    checked = checked if outputs else []
+    every = list(enumerate(outputs_of(func, given)))
+    outputs = [(n, y) for n, y in every if y.requires_grad] or every
     modes = exact_modes(func, given, checked, outputs, besides)  # before an input is moved
     for at in checked:
         columns = numeric(func, given, at, eps)
@@ -143,6 +143,8 @@ def outputs_of(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
 def analytic(output: Any, leaf: Any) -> Array:
     """Compute the Jacobian by `grad`: a row for each element of the output."""
     size = int(output.numel())
+    if not output.requires_grad:  # nor does any other: it should not change with the inputs
+        return np.zeros((size, leaf.numel()))
     rows = []
     for at in range(size):
         start = (Tensor.arange(size, device=output.device) == at).cast(output.dtype)

@@ -46,6 +46,7 @@ def test_arange(span) -> None:
 
 def test_arange_takes_its_end_by_name_and_counts_float32_numbers_exactly() -> None:
     assert Tensor.arange(end=3).tolist() == [0, 1, 2]
+    assert Tensor.arange(0.0, 3).dtype is float32  # not because 0.0 is no start
     assert Tensor.arange(0, np.float32(1.1), 0.1).shape == (12,)  # 1.1 is 1.10000002 there
     with pytest.raises(TypeError, match="^arange: "):
         Tensor.arange()

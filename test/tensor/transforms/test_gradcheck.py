@@ -114,3 +114,10 @@ def test_inputs_that_a_function_reaches_by_other_ways() -> None:
     assert gradcheck(lambda x, _: x * y, (x, y)) and y.tolist() == before
     with pytest.raises(GradientError, match="output 0 with respect to input 1"):
         gradcheck(lambda x, _: x * y.detach() + y * 0, (x, y))
+
+
+def test_what_lost_its_gradient_on_the_way_is_wrong() -> None:
+    x = Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
+    with pytest.raises(RuntimeError, match="has gradient 0, the difference is 2"):
+        gradcheck(lambda x: x.detach() * 2, x)
+    assert gradcheck(lambda x: (x * 0).detach(), x)
