@@ -10,10 +10,19 @@ from contextlib import ExitStack, contextmanager
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
-from picograd.codegen.layout import Blocked, Layout, RowsOf, Walk, WgmmaOperand, replicas_of, walk
+from picograd.codegen.layout import (
+    Blocked,
+    Layout,
+    RowsOf,
+    Walk,
+    WgmmaAccumulator,
+    WgmmaOperand,
+    replicas_of,
+    walk,
+)
 from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.unseen import greatest_of, seen_digits, tiles_read
-from picograd.dtype import DType, int32, int64, uint32
+from picograd.dtype import DType, bool_, int32, int64, uint32, uint64
 from picograd.errors import check
 from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
@@ -81,6 +90,8 @@ class Block:
                 check(tile.layout is not None, f"register tile {tile.name} has no layout")
                 size = tile.layout.register_count  # type: ignore[union-attr]
                 dtype = compute_dtype(tile.dtype)
+                if is_word(tile):
+                    size, dtype = 1, uint32 if size <= uint32.bits else uint64
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
                 if isinstance(tile.layout, WgmmaOperand):
                     words = size * tile.dtype.itemsize // uint32.itemsize
@@ -170,6 +181,8 @@ class Block:
             return emitter.lane_by_lane(expr)
         if tile.space == "register":
             array = self.arrays[name]
+            if is_word(tile):
+                return bit_of(emitter, array, tile, where)
             return emitter.get(array, emitter.index(where))
         lanes = vector[1] if vector and is_varying else 1
         mask = emitter.scopes[-1].mask
@@ -244,6 +257,24 @@ class Block:
         return bool(units) and all(is_multiple(index, axis, lanes) for index in units)
 
 
+def is_word(tile: Tile) -> bool:
+    """Tell whether a thread has its booleans of a fragment as the bits of one word."""
+    layout = tile.layout
+    is_fragment = tile.dtype is bool_ and isinstance(layout, WgmmaAccumulator)
+    return is_fragment and layout.register_count <= uint64.bits  # type: ignore[union-attr]
+
+
+def bit_of(emitter: Emitter, array: int, tile: Tile, where: Index) -> int:
+    """Read a boolean of a word; the first is the highest bit, where they came in from the right."""
+    dtype = emitter.dtype(array)
+    last = tile.layout.register_count - 1  # type: ignore[union-attr]
+    place = emitter.cast(emitter.index(where * -1 + last), dtype)
+    bit = emitter.apply("shift_left", emitter.const(1, dtype), place)
+    word = emitter.get(array, emitter.integer(0))
+    found = emitter.apply("bitwise_and", word, bit)
+    return emitter.apply("not_equal", found, emitter.const(0, dtype))
+
+
 def register_of(layout: Blocked, index: Sequence[Index]) -> Index:
     """Find the register of a coordinate in the thread that holds it."""
     sizes = list(zip(index, layout.threads, layout.vector, strict=True))
@@ -266,6 +297,12 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
         return True
     is_whole = lo % lanes == 0 and (hi + 1) % lanes == 0
     return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
+
+
+def word_loops(block: Block, stack: ExitStack, found: Walk) -> None:
+    """Open the loops of a walk that fills words; the outermost stays, as elements are dear."""
+    for number, (axis, _) in enumerate(found.loops):
+        stack.enter_context(block.emitter.axis_loop(axis, True if number else None))
 
 
 def loops(block: Block, stack: ExitStack, found: Sequence[tuple[Axis, int]], held: int = 0) -> None:
@@ -387,6 +424,12 @@ def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     emitter, array = block.emitter, block.arrays[tile.name]
     where = found.register(len(tile.shape))
     value = emitter.cast(value, emitter.dtype(array))
+    if is_word(tile):
+        zero = emitter.integer(0)
+        one = emitter.const(1, emitter.dtype(array))
+        moved = emitter.apply("shift_left", emitter.get(array, zero), one)
+        emitter.put(array, zero, emitter.apply("bitwise_or", moved, value))
+        return
     if found.vector is None or found.vector[0] not in emitter.index_axes(where):
         emitter.put(array, emitter.index(where), lane_of(emitter, value, 0))
         return

@@ -19,11 +19,13 @@ from picograd.codegen.block_cuda import (
     Block,
     default_layout,
     inside,
+    is_word,
     lane_of,
     loops,
     put,
     set_registers,
     tests_of,
+    word_loops,
     write_once,
 )
 from picograd.codegen.boxes import BoxStore, Join, Persistent
@@ -257,7 +259,11 @@ def assign(block: Block, *every: Assign) -> None:
     held = len(step.dims) if is_register else held_dims(block, layout, step.expr)
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
-        loops(block, stack, found.loops, held)
+        if is_word(tile):
+            check(found.vector is None, "booleans of a word come one by one", step)
+            word_loops(block, stack, found)
+        else:
+            loops(block, stack, found.loops, held)
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))

@@ -310,10 +310,11 @@ class Writer:
         unit = "wgmma" if is_held else frame.unit
         dot = Dot(self.score, self.rows, streamed, depth, unit, b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
+        drawn = self.vectors.keep_drawn(each.weight for each in self.stream.products)
         whole, edge = self.edit(True), self.edit(False)
         edited = frame.chosen(whole, edge, self.conditions)
         weighed = self.weigh(weights)
-        steps: list[Step] = [dot, *edited, *weighed]
+        steps: list[Step] = [dot, *drawn, *edited, *weighed]
         for each in self.stream.products:
             value = frame.streamed(each.value, each.columns)
             weight = weights[each.number]
@@ -357,7 +358,7 @@ class Writer:
         frame, stream = self.frame, self.stream
         edited = self.peak.body
         score = read(self.score, self.point, self.dtype)
-        known = {edited: scaled(score, self.scale)}
+        known = {**self.vectors.drawn, edited: scaled(score, self.scale)}
         steps = self.find_peak(score)
         later = [stream.computes[number].body for number in stream.sums]
         later += [each.weight for each in stream.products]
@@ -369,7 +370,7 @@ class Writer:
             name = self.score if is_last else frame.add_scores(f"element{number}", self.dtype)
             steps.append(Assign(name, self.dims, self.of_rows(self.element(core, known))))
             value = read(name, self.point, compute.dtype)
-            known = {core: value} if is_last else {**known, core: value}
+            known = {**(self.vectors.drawn if is_last else known), core: value}
             before = frame.sum_before(number)
             if stream.is_repaired(number):
                 before = binary("mul", before, read("factor", self.point[:1], before.dtype))

@@ -162,9 +162,10 @@ class Writer:
         for each in stream.products:
             number = each.number
             bodies[number], factors[number] = without_factor(each.weight)
+        drawn = self.vectors.keep_drawn(bodies.values())
         for number, body in bodies.items():
-            bodies[number] = self.with_rows(body)
-        steps = self.share_power(bodies)
+            bodies[number] = self.with_rows(replaced(body, self.vectors.drawn.get))
+        steps = [*drawn, *self.share_power(bodies)]
         settled_bodies = {number: settled(body) for number, body in bodies.items()}
         whole = self.all_prepared(settled_bodies)
         edge = self.all_prepared(bodies)

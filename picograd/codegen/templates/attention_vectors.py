@@ -6,6 +6,8 @@ What is spread over both, as a bias or a mask of every place, comes in boxes, wh
 read.
 """
 
+from collections.abc import Iterable
+
 from picograd.codegen.boxes import ROW_BYTES, View, view_of
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
@@ -19,6 +21,8 @@ from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, walk
 
 SCORE = Axis("score", 1)  # of what has a value for each row and place
+DEAR = 24  # parts of an expression that is computed once for all that read it
+READS = "ref", "tile", "load"
 LEAST_BITS = 32  # of a value: narrower ones are read where they are used
 
 
@@ -30,6 +34,7 @@ class Vectors:
         self.of_rows: dict[Expr, str] = {}
         self.of_places: dict[Expr, str] = {}
         self.boxed: dict[Expr, str] = {}
+        self.drawn: dict[Expr, Expr] = {}  # where it is
         self.is_boxed = not frame.schedule.is_plain and size_of(frame.stream.rows) > ROWS
 
     def read(self, body: Expr) -> Expr:
@@ -61,6 +66,19 @@ class Vectors:
             return None
 
         return outermost(body, find)
+
+    def keep_drawn(self, bodies: Iterable[Expr]) -> list[Step]:
+        """Compute booleans that are dear and know places alone, as what is drawn, once for all.
+
+        A thread has them as bits of a word, made while scores are multiplied; see `drawn`.
+        """
+        frame = self.frame
+        steps: list[Step] = []
+        for expr in () if frame.schedule.is_plain else drawn_in(bodies):
+            name = frame.add_scores(f"drawn{len(self.drawn)}", bool_)
+            self.drawn[expr] = read(name, frame.point, bool_)
+            steps.append(Assign(name, frame.dims, bind_roles(expr, frame.rows, frame.over)))
+        return steps
 
     def spread(self, load: Expr) -> Expr | None:
         """Read what has a value a row and a place from boxes; None if they cannot bring it.
@@ -138,6 +156,22 @@ def is_spread(load: Expr, stream: Stream) -> bool:
     is_short = load.op == "load" and (is_half or load.dtype is bool_)
     is_moving = is_short and moving <= own_axes(load)
     return is_moving and any(each is not None for each in views_of(load, stream))
+
+
+def drawn_in(bodies: Iterable[Expr]) -> list[Expr]:
+    """List the largest booleans of many operations in bodies, of which none reads anything."""
+    found: dict[Expr, None] = {}
+
+    def find(expr: Expr) -> Expr | None:
+        parts = walk(expr) if expr.dtype is bool_ else ()
+        if len(parts) < DEAR or any(each.op in READS for each in parts):
+            return None
+        found[expr] = None
+        return expr
+
+    for body in bodies:
+        outermost(body, find)
+    return list(found)
 
 
 def views_of(load: Expr, stream: Stream) -> list[View | None]:

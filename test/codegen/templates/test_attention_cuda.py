@@ -11,6 +11,7 @@ from attention_forms import (
     by_hand,
     causal,
     causal_twice,
+    dropped,
     grouped,
     is_seen,
     plain,
@@ -48,7 +49,18 @@ def partly_summed(q, k, v):
     return weigh(e / total.expand(s.shape), v)
 
 
-FORMS = [plain, by_hand, partly_summed, causal, causal_twice, window, additive, boolean, softcap]
+FORMS = [
+    plain,
+    by_hand,
+    partly_summed,
+    causal,
+    causal_twice,
+    window,
+    additive,
+    boolean,
+    softcap,
+    dropped,
+]
 
 
 def kernel_of(form, shapes, dtype=bfloat16, target=FEW):

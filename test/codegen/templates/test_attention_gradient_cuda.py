@@ -17,6 +17,7 @@ from attention_forms import (
     causal,
     causal_twice,
     documents,
+    dropped,
     few_rows_see,
     grouped,
     grouped_beside,
@@ -30,7 +31,7 @@ from attention_forms import (
     window,
     with_logarithms,
 )
-from cuda_tools import compile_cuda
+from cuda_tools import compile_cuda, disassemble
 from plan_support import VALUES, leaf
 
 from picograd import Tensor, explain
@@ -143,7 +144,9 @@ def test_streams_that_blocks_share(form, groups, run, monkeypatch):
     check(form, shapes_of(100, 100, 64, 64), run)
 
 
-@pytest.mark.parametrize("form", [plain, causal_twice, softcap], ids=lambda form: form.__name__)
+@pytest.mark.parametrize(
+    "form", [plain, causal_twice, softcap, dropped], ids=lambda form: form.__name__
+)
 def test_programs_mean_what_the_graph_means(form):
     check(form, shapes_of(150, 150, 64, 64), run_program)
 
@@ -325,6 +328,20 @@ def test_resources(form, depth):
         _, log = compile_cuda(text, "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
         assert "C75" not in log and "serialized" not in log, log
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+def test_what_is_drawn_is_computed_once_in_a_loop(depth, tmp_path):
+    """Bits for all scores of a thread, written out, are more text than a cache holds."""
+    target = cuda_target("sm_90a")
+    plan = schedule(gradients_of(dropped, shapes_of(1024, 1024, depth, depth)), target)
+    for kernel in streams_of(plan):
+        tiles = attention_cuda.build(kernel, target)
+        text = render(linearize(tiles, target))
+        cubin, log = compile_cuda(text, "sm_90a")
+        shifts = disassemble(cubin, tmp_path).count("SHF.")
+        assert shifts < 300  # 20 for each of four elements, twice forward
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
 
 
 @pytest.mark.parametrize("depth, few", [(64, 1024), (64, 0), (128, 0)])
