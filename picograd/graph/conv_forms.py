@@ -170,7 +170,7 @@ MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
 SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
-LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
+LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 12
 LONE_TILE, LONG = 64, 1024  # without tensor cores: the most results, the least windows of a part
 
 

@@ -65,7 +65,7 @@ MOST_SPLITS = 64
 SMALL = 32, 32, 64
 NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
-LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
+LEAST_TF32 = 256  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
