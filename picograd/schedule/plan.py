@@ -68,6 +68,12 @@ class KernelLaunch:
     scalars: tuple[int, ...]
     device: str
 
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """The slots that have memory outside of blocks."""
+        own = zip(self.slots, self.kernel.slots, strict=True)
+        return tuple([slot for slot, each in own if each.role != "shared"])
+
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:

@@ -134,12 +134,12 @@ def in_vectors(part: Part, lanes: int, space: Cut) -> tuple[list[Tile], list[Ste
     return map_steps(part, space, in_steps(space, lanes))
 
 
-def in_steps(space: Cut, lanes: int) -> Blocked:
+def in_steps(space: Cut, lanes: int, threads: int = CUDA_THREADS) -> Blocked:
     """Let each thread of a block have one step of the first dimension."""
     shape = tuple(axis.size for axis in space.dims)
     extra = (1,) * (len(shape) - 1)
     vector = (*extra, lanes) if lanes > 1 else (1,)
-    return Blocked(shape, (CUDA_THREADS, *extra), vector)
+    return Blocked(shape, (threads, *extra), vector)
 
 
 def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition, ...]:

@@ -1,0 +1,146 @@
+"""Chain template: maps in turn over the rows of a block, which exchange elements in shared memory.
+
+grid: blocks of rows    steps: for each map its values, in registers; wait until all have read what
+the map before it shares; write what it shares itself, and wait until that is there
+
+So what one map shares lies where what it reads did, and there is room for longer rows. A row of a
+tile is as many elements as there are banks, and padding: elements that lie a power of two apart are
+in several banks.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.templates.grid import Cut, cut_flat, part_indices
+from picograd.codegen.templates.map import in_steps, is_aligned, map_steps
+from picograd.codegen.tile import Assign, Barrier, Step, Store, Tile, TileKernel, TilePart
+from picograd.errors import internal
+from picograd.helpers import ceil_div, product, round_up
+from picograd.schedule.chaining import row_place
+from picograd.schedule.index import Index, axis_index, substitute
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite
+from picograd.target import Target
+
+WARP = 32
+MOST_THREADS = 512
+BANKS = 32
+PADDING = 2  # elements, and neighbours that a thread has: they lie in one row
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write a chain of maps for the target."""
+    chain = Chain(kernel)
+    for number, part in enumerate(kernel.parts):
+        chain.add(part, number)
+    grid = (chain.block,)
+    tiles = tuple(chain.tiles.values())
+    part = TilePart(grid, tiles, tuple(chain.steps))
+    return TileKernel(kernel, (part,), chain.threads)
+
+
+class Chain:
+    """This class collects the tiles and steps of a chain, map by map."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        points = max(points_of(part) // lanes_of(part) for part in kernel.parts)
+        self.threads = min(round_up(points, WARP), MOST_THREADS)
+        self.block = kernel.parts[0].rows[0]
+        self.tiles: dict[str, Tile] = {}
+        self.steps: list[Step] = []
+        self.shared: dict[int, str] = {}  # the tile of what the map before shares, by its slot
+
+    def add(self, part: Part, number: int) -> None:
+        """Add a map of that number."""
+        lanes = lanes_of(part)
+        space = self.cut(part, lanes)
+        layout = in_steps(space, lanes, self.threads)
+        tiles, steps = map_steps(part, space, layout, f"m{number}")
+        for tile in tiles:
+            self.tiles[tile.name] = tile
+        shares: list[Step] = []
+        shared: dict[int, str] = {}
+        for step in map(self.read, steps):
+            is_store = isinstance(step, Store)
+            slot = step.slot if is_store else -1
+            if not is_store or self.kernel.slots[slot].role != "shared":
+                self.steps.append(step)
+                continue
+            if slot not in shared:
+                shared[slot] = self.tile(slot, len(shared))
+            value = self.kept(step, layout)
+            place = self.place(slot, step.index)
+            share = Assign(shared[slot], step.dims, value, place, layout)
+            shares.append(share)
+        if shares and self.shared:
+            self.steps.append(Barrier())
+        if shares:
+            self.steps += [*shares, Barrier()]
+        self.shared = shared
+
+    def cut(self, part: Part, lanes: int) -> Cut:
+        """Cut the rows of a block into steps of a few neighbours."""
+        space = cut_flat(part.rows, points_of(part) // lanes, lanes)
+        own = {space.grid[0]: axis_index(self.block)}
+        axes = dict(space.axes)
+        for axis, index in axes.items():
+            axes[axis] = substitute(index, own)
+        return replace(space, axes=axes)
+
+    def kept(self, step: Store, layout: Blocked) -> Expr:
+        """Hold what is to be shared in registers until all have read."""
+        value, dtype = step.expr, step.expr.dtype
+        if value.op == "tile" and value.arg[0] not in self.shared.values():
+            return value
+        name = f"k{len(self.tiles)}"
+        kept = Tile(name, layout.shape, dtype, "register", layout)
+        self.tiles[name] = kept
+        self.steps.append(Assign(name, step.dims, value))
+        here = tuple(map(axis_index, step.dims))
+        return Expr("tile", (), (name, here), dtype)
+
+    def tile(self, slot: int, number: int) -> str:
+        """Find the tile of a slot that is so many-th of what a map shares, or make it longer."""
+        own = self.kernel.slots[slot]
+        name = f"shared{number}_{own.dtype.name}"
+        rows = ceil_div(own.size // self.block.size, BANKS)
+        if name in self.tiles:
+            rows = max(rows, self.tiles[name].shape[0])
+        shape = (rows, BANKS)
+        tile = Tile(name, shape, own.dtype, "shared", row_padding=PADDING)
+        self.tiles[name] = tile
+        return name
+
+    def place(self, slot: int, index: Index) -> tuple[Index, Index]:
+        """Find where an element of a slot is in its tile."""
+        inner = row_place(index, self.block, self.kernel.slots[slot])
+        if inner is None:
+            internal(f"s{slot}[{index}] is not in the block", self.kernel)
+        return inner // BANKS, inner % BANKS
+
+    def read(self, step: Any) -> Any:
+        """Read tiles in place of what is shared."""
+
+        def found(expr: Expr) -> Expr | None:
+            if expr.op != "load" or expr.arg[0] not in self.shared:
+                return None
+            slot, index = expr.arg
+            place = self.place(slot, index)
+            return Expr("tile", (), (self.shared[slot], place), expr.dtype)
+
+        return replace(step, expr=rewrite(step.expr, {}, found))
+
+
+def points_of(part: Part) -> int:
+    """Count the points of a map in a block."""
+    return product(axis.size for axis in part.rows[1:])
+
+
+def lanes_of(part: Part) -> int:
+    """Choose how many neighbours a thread has: several, if all that it touches allows it."""
+    last = part.rows[-1]
+    if last.size % PADDING or len(part.rows) == 1:
+        return 1
+    is_regular = all(is_aligned(each, last, PADDING) for each in part_indices(part))
+    return PADDING if is_regular else 1
