@@ -17,8 +17,8 @@ from picograd.codegen.templates.map import in_steps, is_aligned, map_steps
 from picograd.codegen.tile import Assign, Barrier, Step, Store, Tile, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.chaining import row_place
-from picograd.schedule.index import Index, axis_index, substitute
+from picograd.schedule.block_cuts import place_in_block
+from picograd.schedule.index import Index, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, rewrite
 from picograd.target import Target
 
@@ -33,10 +33,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     chain = Chain(kernel)
     for number, part in enumerate(kernel.parts):
         chain.add(part, number)
-    grid = (chain.block,)
     tiles = tuple(chain.tiles.values())
-    part = TilePart(grid, tiles, tuple(chain.steps))
-    return TileKernel(kernel, (part,), chain.threads)
+    made = TilePart(chain.grid, tiles, tuple(chain.steps))
+    return TileKernel(kernel, (made,), chain.threads)
 
 
 class Chain:
@@ -46,7 +45,7 @@ class Chain:
         self.kernel = kernel
         points = max(points_of(part) // lanes_of(part) for part in kernel.parts)
         self.threads = min(round_up(points, WARP), MOST_THREADS)
-        self.block = kernel.parts[0].rows[0]
+        self.grid = kernel.parts[0].rows[:2]
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
         self.shared: dict[int, str] = {}  # the tile of what the map before shares, by its slot
@@ -81,12 +80,12 @@ class Chain:
 
     def cut(self, part: Part, lanes: int) -> Cut:
         """Cut the rows of a block into steps of a few neighbours."""
-        space = cut_flat(part.rows, points_of(part) // lanes, lanes)
-        own = {space.grid[0]: axis_index(self.block)}
+        inner = part.rows[2:]
+        space = cut_flat(inner, points_of(part) // lanes, lanes)
         axes = dict(space.axes)
-        for axis, index in axes.items():
-            axes[axis] = substitute(index, own)
-        return replace(space, axes=axes)
+        for own, axis in zip(part.rows, self.grid):
+            axes[own] = axis_index(axis)
+        return replace(space, grid=self.grid, axes=axes)
 
     def kept(self, step: Store, layout: Blocked) -> Expr:
         """Hold what is to be shared in registers until all have read."""
@@ -104,7 +103,8 @@ class Chain:
         """Find the tile of a slot that is so many-th of what a map shares, or make it longer."""
         own = self.kernel.slots[slot]
         name = f"shared{number}_{own.dtype.name}"
-        rows = ceil_div(own.size // self.block.size, BANKS)
+        blocks = product(axis.size for axis in self.grid)
+        rows = ceil_div(own.size // blocks, BANKS)
         if name in self.tiles:
             rows = max(rows, self.tiles[name].shape[0])
         shape = (rows, BANKS)
@@ -114,10 +114,11 @@ class Chain:
 
     def place(self, slot: int, index: Index) -> tuple[Index, Index]:
         """Find where an element of a slot is in its tile."""
-        inner = row_place(index, self.block, self.kernel.slots[slot])
-        if inner is None:
+        inside = place_in_block(index, self.grid, self.kernel.slots[slot])
+        if inside is None:
             internal(f"s{slot}[{index}] is not in the block", self.kernel)
-        return inner // BANKS, inner % BANKS
+        place, _ = inside
+        return place // BANKS, place % BANKS
 
     def read(self, step: Any) -> Any:
         """Read tiles in place of what is shared."""
@@ -134,13 +135,13 @@ class Chain:
 
 def points_of(part: Part) -> int:
     """Count the points of a map in a block."""
-    return product(axis.size for axis in part.rows[1:])
+    return product(axis.size for axis in part.rows[2:])
 
 
 def lanes_of(part: Part) -> int:
     """Choose how many neighbours a thread has: several, if all that it touches allows it."""
     last = part.rows[-1]
-    if last.size % PADDING or len(part.rows) == 1:
+    if last.size % PADDING or len(part.rows) == 2:
         return 1
     is_regular = all(is_aligned(each, last, PADDING) for each in part_indices(part))
     return PADDING if is_regular else 1

@@ -28,13 +28,13 @@ def chain(blocks: int, size: int, maps: int) -> Kernel:
     """Add to each element that at the other end of its row, several times."""
     parts = []
     for n in range(maps):
-        block, place = Axis("block", blocks), Axis("i", size)
+        block, column, place = Axis("block", blocks), Axis("column", 1), Axis("i", size)
         here = axis_index(block) * size + axis_index(place)
         there = axis_index(block) * size + size - 1 - axis_index(place)
         a, b = (Expr("load", (), (n, index), float32) for index in (here, there))
         body = op("add", a, op("mul", b, Expr("const", (), 0.5, float32)))
-        compute = Compute((block, place), (), None, body, float32, (n + 1, here))
-        parts.append(Part((block, place), (compute,)))
+        compute = Compute((block, column, place), (), None, body, float32, (n + 1, here))
+        parts.append(Part((block, column, place), (compute,)))
     roles = ["in", *["shared"] * (maps - 1), "out"]
     slots = tuple(Slot(float32, blocks * size, role) for role in roles)
     return Kernel("turns", "chain", slots, (), tuple(parts))
