@@ -107,8 +107,8 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
     if extent is None and not has_windows:
         lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
-    is_single = is_wide and lanes == 1 and extent is None and not has_windows
-    rounds = count_rounds(kernel, part, axes, target) if is_single else 1
+    may_repeat = is_wide and extent is None and not has_windows
+    rounds = count_rounds(kernel, part, axes, target, lanes) if may_repeat else 1
     space = cut_space(axes, target, lanes, rounds)
     if extent is not None:
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
@@ -371,8 +371,10 @@ def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> 
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
 
 
-def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target) -> int:
-    """Choose how many elements, far apart, a CUDA thread handles where it has no vectors.
+def count_rounds(
+    kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target, lanes: int
+) -> int:
+    """Choose how many vectors, far apart, a CUDA thread handles where they are short.
 
     As many as fill 16 bytes: so many loads are under way as memory needs. Fewer where threads are.
     """
@@ -381,8 +383,9 @@ def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Targe
     if not slots or len(expressions) > DEAR:
         return 1
     widest = max(kernel.slots[slot].dtype.itemsize for slot in slots)
-    most = product(axis.size for axis in axes) // (target.multiprocessors * RESIDENT)
-    return max(1, min(16 // widest, most))
+    threads = target.multiprocessors * RESIDENT
+    most = product(axis.size for axis in axes) // (threads * lanes)
+    return max(1, min(16 // (widest * lanes), most))
 
 
 def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = ()) -> int:
