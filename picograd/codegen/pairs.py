@@ -26,13 +26,16 @@ def paired(
     found: dict[Pointer, set[Index]] = {}
     for expr in exprs_of(part.steps):
         for each in walk(expr):
-            if each.op == "load" and slots[each.arg[0]].size % 2 == 0:
-                found.setdefault(each.arg[0], set()).add(each.arg[1])
+            if each.op == "load":
+                slot, index = each.arg
+                if slots[slot].size % 2 == 0:
+                    found.setdefault(slot, set()).add(index)
             elif each.op == "tile" and each.arg[0] in tiles:
-                tile = tiles[each.arg[0]]
+                name, where = each.arg
+                tile = tiles[name]
                 if tile.space == "shared" and not tile.swizzle:
-                    index = place(tile, each.arg[1])
-                    found.setdefault(tile.name, set()).add(index)
+                    index = place(tile, where)
+                    found.setdefault(name, set()).add(index)
     return {pointer for pointer, indices in found.items() if are_pairs(indices)}
 
 

@@ -124,7 +124,8 @@ def walk_of(part: Part, slots: tuple[Slot, ...]) -> Walk:
 @lru_cache(maxsize=1024)
 def divisors(number: int) -> list[int]:
     """List what divides a number, the largest first."""
-    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    most = isqrt(number)
+    small = [n for n in range(1, most + 1) if number % n == 0]
     large = {number // n for n in small}
     return sorted(large.union(small), reverse=True)
 

@@ -105,10 +105,11 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
-    if extent is None and not has_windows:
+    rounds = 1
+    if is_wide and extent is None and not has_windows:
         lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
-    may_repeat = is_wide and extent is None and not has_windows
-    rounds = count_rounds(kernel, part, axes, target, lanes) if may_repeat else 1
+        points = product(axis.size for axis in axes)
+        rounds = count_rounds(kernel, part, points, target, lanes)
     space = cut_space(axes, target, lanes, rounds)
     if extent is not None:
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
@@ -371,9 +372,7 @@ def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> 
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
 
 
-def count_rounds(
-    kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target, lanes: int
-) -> int:
+def count_rounds(kernel: Kernel, part: Part, points: int, target: Target, lanes: int) -> int:
     """Choose how many vectors, far apart, a CUDA thread handles where they are short.
 
     As many as fill 16 bytes: so many loads are under way as memory needs. Fewer where threads are.
@@ -383,8 +382,7 @@ def count_rounds(
     if not slots or len(expressions) > DEAR:
         return 1
     widest = max(kernel.slots[slot].dtype.itemsize for slot in slots)
-    threads = target.multiprocessors * RESIDENT
-    most = product(axis.size for axis in axes) // (threads * lanes)
+    most = points // (target.multiprocessors * RESIDENT * lanes)
     return max(1, min(16 // (widest * lanes), most))
 
 
