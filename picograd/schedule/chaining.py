@@ -15,7 +15,7 @@ On a GPU alone: the workers of a CPU do not share what is near them.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.schedule.block_cuts import blocks_of
 from picograd.schedule.folding import Pair, pair_of, sizes_of, slots_in
 from picograd.schedule.in_place import lives_of, renumbered
@@ -24,6 +24,7 @@ from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 POINTS = 512  # of a map in a block, if rows are shorter: as many as there are threads
+LITTLE = 2048  # the same where blocks are fewer than processors: launches take longer
 MOST = 8192  # the same of the longest rows: a thread has several in registers
 
 
@@ -82,12 +83,29 @@ def joined(pair: Pair, shared: set[int]) -> KernelLaunch | None:
 def cut_parts(kernel: Kernel, target: Target) -> tuple[Part, ...] | None:
     """Cut the parts of a chain into what each block computes; None if no cut is good.
 
-    There are enough blocks for all processors, each with work for its threads, and what one shares
-    leaves room for another.
+    There are enough blocks for all processors, or each has little to do; each has work for its
+    threads, and what one shares leaves room for another.
     """
     points = max(product(sizes_of(part)) for part in kernel.parts)
-    shared = [slot for slot in kernel.slots if slot.role == "shared"]
-    nbytes = max(slot.size * slot.dtype.itemsize for slot in shared)
-    room = nbytes * 2 // target.shared_bytes
-    least = max(target.multiprocessors, room, points // MOST)
-    return blocks_of(kernel, least, points // POINTS)
+    room = ceil_div(2 * shared_bytes(kernel), target.shared_bytes)
+    room = max(room, ceil_div(points, MOST))
+    many = max(room, target.multiprocessors)
+    few = max(room, ceil_div(points, LITTLE))
+    found = blocks_of(kernel, many, points // POINTS)
+    if found is None and few < many:
+        found = blocks_of(kernel, few, points // POINTS)
+    return found
+
+
+def shared_bytes(kernel: Kernel) -> int:
+    """Count the bytes of what all blocks share: what maps share takes turns."""
+    sizes: dict[tuple[int, str], int] = {}
+    for part in kernel.parts:
+        stored = dict.fromkeys(each.store[0] for each in part.computes if each.store)
+        slots = [kernel.slots[number] for number in stored]
+        shared = [slot for slot in slots if slot.role == "shared"]
+        for number, slot in enumerate(shared):
+            key = number, slot.dtype.name
+            nbytes = slot.size * slot.dtype.itemsize
+            sizes[key] = max(sizes.get(key, 0), nbytes)
+    return sum(sizes.values())

@@ -43,7 +43,7 @@ def test_rows_of_columns_are_apart() -> None:
     assert heroes(*turned(leaf(ROWS * COUNT, 3), 0)) == ["map", "map"]
 
 
-@pytest.mark.parametrize("shape", [(2, COUNT), (ROWS, 1 << 15), (ROWS, 24)])
+@pytest.mark.parametrize("shape", [(2, 8 * COUNT), (ROWS, 1 << 15), (ROWS, 24)])
 def test_too_few_rows_too_long_ones_and_little_work_stay_apart(shape: tuple[int, int]) -> None:
     plan = schedule(turned(leaf(*shape), 1), GPU)
     assert [kernel.hero for kernel in plan.kernels] == ["map", "map"]
