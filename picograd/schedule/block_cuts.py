@@ -72,12 +72,23 @@ class Walk:
             axes += [repeat, left] if each is axis else [each]
         return self.moved(axis, place, axes)
 
+    def in_pairs(self) -> "Walk":
+        """Cut the last axis into pairs of neighbours, which a thread may have."""
+        *axes, last = self.axes
+        if last.size % 2 or last.size == 2:
+            return self
+        half = Axis(last.name, last.size // 2)
+        pair = Axis(last.name, 2)
+        place = axis_index(half) * 2 + axis_index(pair)
+        return self.moved(last, place, (*axes, half, pair))
+
     def made(self) -> Part:
         """Make the part."""
-        inner = [axis for axis in self.axes[2:] if axis.size > 1]
-        axes = (*self.axes[:2], *(inner or self.axes[2:3]))
-        computes = piece_of(self.part, axes, self.own, {}, 0)
-        return replace(self.part, rows=axes, computes=tuple(computes))
+        walk = self.in_pairs()
+        inner = [axis for axis in walk.axes[2:] if axis.size > 1]
+        axes = (*walk.axes[:2], *(inner or walk.axes[2:3]))
+        computes = piece_of(walk.part, axes, walk.own, {}, 0)
+        return replace(walk.part, rows=axes, computes=tuple(computes))
 
     def widths(self) -> dict[int, int]:
         """Find how many neighbours a block has of each slot that is shared; none if of others."""

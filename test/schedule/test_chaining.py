@@ -36,7 +36,7 @@ def test_maps_within_rows_are_one_kernel() -> None:
 def test_short_rows_share_a_block() -> None:
     plan = check_plan(turned(leaf(4 * COUNT, 8), 1), 1, target=GPU)
     (part, _) = plan.kernels[0].parts
-    assert [axis.size for axis in part.rows] == [32, 1, 64, 8]
+    assert [axis.size for axis in part.rows] == [32, 1, 64, 4, 2]
 
 
 def test_rows_of_columns_are_apart() -> None:

@@ -8,6 +8,7 @@ tile is as many elements as there are banks, and padding: elements that lie a po
 in several banks.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +19,12 @@ from picograd.codegen.tile import Assign, Barrier, Step, Store, Tile, TileKernel
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.block_cuts import place_in_block
-from picograd.schedule.index import Index, axis_index
-from picograd.schedule.loop import Expr, Kernel, Part, rewrite
+from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, rewrite
 from picograd.target import Target
 
 WARP = 32
-MOST_THREADS = 512
+LEFT_OVER = 1.3  # times the least work that threads take together
 BANKS = 32
 PADDING = 2  # elements, and neighbours that a thread has: they lie in one row
 
@@ -43,8 +44,8 @@ class Chain:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        points = max(points_of(part) // lanes_of(part) for part in kernel.parts)
-        self.threads = min(round_up(points, WARP), MOST_THREADS)
+        steps = [points_of(part) // lanes_of(part) for part in kernel.parts]
+        self.threads = threads_of(steps)
         self.grid = kernel.parts[0].rows[:2]
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
@@ -53,7 +54,7 @@ class Chain:
     def add(self, part: Part, number: int) -> None:
         """Add a map of that number."""
         lanes = lanes_of(part)
-        space = self.cut(part, lanes)
+        space, tests = self.cut(part, lanes)
         layout = in_steps(space, lanes, self.threads)
         tiles, steps = map_steps(part, space, layout, f"m{number}")
         for tile in tiles:
@@ -64,13 +65,14 @@ class Chain:
             is_store = isinstance(step, Store)
             slot = step.slot if is_store else -1
             if not is_store or self.kernel.slots[slot].role != "shared":
+                step = replace(step, conditions=tests) if is_store else step
                 self.steps.append(step)
                 continue
             if slot not in shared:
                 shared[slot] = self.tile(slot, len(shared))
             value = self.kept(step, layout)
             place = self.place(slot, step.index)
-            share = Assign(shared[slot], step.dims, value, place, layout)
+            share = Assign(shared[slot], step.dims, value, place, layout, tests)
             shares.append(share)
         if shares and self.shared:
             self.steps.append(Barrier())
@@ -78,14 +80,26 @@ class Chain:
             self.steps += [*shares, Barrier()]
         self.shared = shared
 
-    def cut(self, part: Part, lanes: int) -> Cut:
-        """Cut the rows of a block into steps of a few neighbours."""
+    def cut(self, part: Part, lanes: int) -> tuple[Cut, tuple[Condition, ...]]:
+        """Cut the rows of a block into steps of a few neighbours; say which are stored.
+
+        Threads that are left over do what others do: no load is then under a condition.
+        """
         inner = part.rows[2:]
-        space = cut_flat(inner, points_of(part) // lanes, lanes)
+        count = points_of(part) // lanes
+        space = cut_flat(inner, count, lanes)
+        first, *others = space.dims
+        step = Axis("step", round_up(count, self.threads))
+        place = axis_index(step) % count
         axes = dict(space.axes)
+        for axis, index in axes.items():
+            axes[axis] = substitute(index, {first: place})
         for own, axis in zip(part.rows, self.grid):
             axes[own] = axis_index(axis)
-        return replace(space, grid=self.grid, axes=axes)
+        cut = Cut(self.grid, (step, *others), axes, ())
+        if step.size == count:
+            return cut, ()
+        return cut, ((axis_index(step), 0, count - 1),)
 
     def kept(self, step: Store, layout: Blocked) -> Expr:
         """Hold what is to be shared in registers until all have read."""
@@ -131,6 +145,15 @@ class Chain:
             return Expr("tile", (), (self.shared[slot], place), expr.dtype)
 
         return replace(step, expr=rewrite(step.expr, {}, found))
+
+
+def threads_of(steps: Sequence[int]) -> int:
+    """Choose the threads of a block: many, of which few are left over in any map."""
+    taken = {}
+    for threads in (512, 256, 128, 64, WARP):
+        taken[threads] = sum(round_up(count, threads) for count in steps)
+    least = min(taken.values())
+    return next(threads for threads, each in taken.items() if each <= least * LEFT_OVER)
 
 
 def points_of(part: Part) -> int:
