@@ -9,7 +9,7 @@ from picograd.codegen.interpret_program import interpret
 from picograd.codegen.interpret_tile import interpret as interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates.chain import build
+from picograd.codegen.templates.chain import build, threads_of
 from picograd.codegen.tile import Barrier, verify
 from picograd.dtype import float32
 from picograd.schedule.index import Axis, axis_index
@@ -57,6 +57,14 @@ def test_values(size: int, maps: int) -> None:
     for each in (of_tiles, found):
         np.testing.assert_array_equal(each[-1], wanted[-1])
         assert np.isnan(each[1]).all()  # shared: not in memory
+
+
+@pytest.mark.parametrize(
+    ("steps", "threads"),
+    [((512, 512), 512), ((256, 128, 128), 128), ((64, 64, 64, 513), 64), ((20,), 32)],
+)
+def test_few_threads_are_left_over(steps: tuple[int, ...], threads: int) -> None:
+    assert threads_of(steps) == threads
 
 
 def test_one_tile_is_written_when_all_have_read() -> None:
