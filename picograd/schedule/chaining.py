@@ -24,6 +24,7 @@ from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 POINTS = 512  # of a map in a block, if rows are shorter: as many as there are threads
+GOOD = 32 << 10  # bytes that a block shares: several are on a processor at once
 LITTLE = 2048  # the same where blocks are fewer than processors: launches take longer
 MOST = 8192  # the same of the longest rows: a thread has several in registers
 
@@ -46,17 +47,33 @@ def chain_maps(
         lives = lives or lives_of([*steps, *copies])
         made = slots_in(pair.first, "out")
         shared = made & slots_in(pair.second, "in")
-        lasting = [
-            slot for slot in shared if slots[slot].kind != "temporary" or lives[slot][1] > number
-        ]
+        lasting = False
+        for slot in shared:
+            _, last = lives[slot]
+            lasting |= slots[slot].kind != "temporary" or last > number
         both = None if lasting else joined(pair, shared)
         parts = None if both is None else cut_parts(both.kernel, target)
         if both is not None and parts is not None:
             name = both.kernel.name.replace("map", "chain", 1)
             kernel = replace(both.kernel, name=name, hero="chain", parts=parts)
-            found[-2:] = [replace(both, kernel=kernel)]
-            whole[-2:] = [both]
+            if not is_crowded(found[-2], kernel):
+                found[-2:] = [replace(both, kernel=kernel)]
+                whole[-2:] = [both]
     return found
+
+
+def is_crowded(before: Step, kernel: Kernel) -> bool:
+    """Tell whether a longer chain has blocks that share more than is good, where they did not."""
+    if not isinstance(before, KernelLaunch) or before.kernel.hero != "chain":
+        return False
+    least = max(GOOD, share_of(before.kernel))
+    return share_of(kernel) > least
+
+
+def share_of(kernel: Kernel) -> int:
+    """Count the bytes of what a block of a chain shares."""
+    block, column = kernel.parts[0].rows[:2]
+    return shared_bytes(kernel) // (block.size * column.size)
 
 
 def joined(pair: Pair, shared: set[int]) -> KernelLaunch | None:
