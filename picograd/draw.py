@@ -286,8 +286,8 @@ def step_slots(step: Step) -> tuple[list[int], list[int]]:
     if isinstance(step, LoopStep):
         return list(step.reads), list(step.writes)
     roles = [(number, slot.role) for number, slot in zip(step.slots, step.kernel.slots)]
-    reads = [number for number, role in roles if role != "out"]
-    return reads, [number for number, role in roles if role != "in"]
+    reads = [number for number, role in roles if role in ("in", "inout")]
+    return reads, [number for number, role in roles if role in ("out", "inout")]
 
 
 def _step_label(number: int, step: Step) -> list[str]:

@@ -220,6 +220,8 @@ def bytes_moved(kernel: Kernel, known: Sequence[Space]) -> int:
         touch(space, read, written)
     total = 0
     for number, slot in enumerate(kernel.slots):
+        if slot.role == "shared":
+            continue
         for touched, role in ((read, "in"), (written, "out")):
             if number in touched:
                 count = touched[number].count(slot.size)

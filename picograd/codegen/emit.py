@@ -20,6 +20,7 @@ from typing import Any
 
 from picograd.codegen.descend import descend
 from picograd.codegen.operands import expr_axes
+from picograd.codegen.pairs import is_even
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value, decode_float8, encode_float8, round_to_odd
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
@@ -93,6 +94,7 @@ class Emitter:
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
+        self.paired: set[int] = set()  # pointers of which nothing but pairs is read
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
 
@@ -206,6 +208,15 @@ class Emitter:
         dtype = self.dtype(pointer)
         value = self.add("load", dtype, args, lanes=lanes)
         return self.cast(value, compute_dtype(dtype))
+
+    def load_at(self, pointer: int, index: Index, mask: int | None, lanes: int) -> int:
+        """Load an element, or those of the lanes; of what is read in pairs, both of a pair."""
+        lane = index.const % 2
+        is_one = lanes == 1 and (mask is None or self.lanes(mask) == 1)
+        if not is_one or pointer not in self.paired or not is_even(index):
+            return self.load(pointer, self.index(index), mask, lanes)
+        pair = self.load(pointer, self.index(index - lane), mask, 2)
+        return self.add("extract", self.dtype(pair), (pair,), lane)
 
     def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""
@@ -477,7 +488,7 @@ class Emitter:
         scope = self.scopes[-1]
         vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
-        return self.load(self.slots[slot], self.index(index), scope.mask, lanes)
+        return self.load_at(self.slots[slot], index, scope.mask, lanes)
 
 
 def is_unit(index: Index, axis: Axis) -> bool:

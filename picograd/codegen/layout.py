@@ -247,6 +247,16 @@ def elements(layout: Layout) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 
 LANES = 4  # of a row of a fragment
+
+
+def scan_lanes(monoid: str, size: int) -> int:
+    """Choose how many neighbours of a row a thread scans: 16 bytes of float32.
+
+    More where it takes long to combine two and all threads of a warp have as many.
+    """
+    return 16 if monoid == "logaddexp" and size >= 512 else 4
+
+
 RUN = 8  # neighbours that a lane reads in one go
 
 

@@ -1,8 +1,8 @@
 """ScanStep -> Program of a CUDA block: a thread for each point of the dims, or the block for a row.
 
-A block scans a row in tiles of threads x LANES elements:
+A block scans a row in tiles of neighbours for each thread:
 
-    thread   scans its own LANES neighbours
+    thread   scans its own neighbours, the more the longer it takes to combine two
     warp     a butterfly: after step d every lane knows the total of its group of 2d lanes, and what
              comes before it inside the group
     block    the totals of the warps meet in shared memory; every thread adds those before its own
@@ -30,7 +30,7 @@ from picograd.codegen.block_cuda import (
     write_once,
 )
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.layout import Blocked, Walk
+from picograd.codegen.layout import Blocked, Walk, scan_lanes
 from picograd.codegen.polynomial import horner
 from picograd.codegen.tile import ScanStep
 from picograd.codegen.value import Value
@@ -154,7 +154,6 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
     builder.nest((step.axis, *step.dims), step.conditions, body, is_unrolled)
 
 
-LANES = 4  # 16 bytes of float32
 WARP = 32
 
 
@@ -195,22 +194,23 @@ def scan_columns(block: Block, step: ScanStep) -> None:
 def scan_row(block: Block, step: ScanStep) -> None:
     """Let the block scan a row, tile after tile."""
     emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
-    width = block.threads * LANES
+    lanes = scan_lanes(step.monoid, step.axis.size)
+    width = block.threads * lanes
     tile, within = (Axis("tile", ceil_div(step.axis.size, width)), Axis("in", width))
-    layout = Blocked((width,), (block.threads,), (LANES,))
-    held = emitter.add("array", dtype, arg=LANES)
+    layout = Blocked((width,), (block.threads,), (lanes,))
+    held = emitter.add("array", dtype, arg=lanes)
     carry, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
     emitter.put(carry, zero, start_of(emitter, step, dtype))
     with emitter.axis_loop(tile):
         place = axis_index(tile) * width + axis_index(within)
         row = RowTile(block, step, place, within, layout)
         row.read(held)
-        for lane in range(1, LANES):
+        for lane in range(1, lanes):
             old = emitter.get(held, emitter.integer(lane - 1))
             new = emitter.get(held, emitter.integer(lane))
             new = combine(emitter, step.monoid, old, new)
             emitter.put(held, emitter.integer(lane), new)
-        total = emitter.get(held, emitter.integer(LANES - 1))
+        total = emitter.get(held, emitter.integer(lanes - 1))
         before, total = across_warp(block, step.monoid, total)
         carried = emitter.get(carry, zero)
         warps, total = across_block(block, step.monoid, carried, total)

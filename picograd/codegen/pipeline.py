@@ -9,7 +9,7 @@ from picograd.codegen.costs import costs, count_ended
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
-from picograd.codegen.templates import attention, contract, reduce, scan, scatter, sort
+from picograd.codegen.templates import attention, chain, contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
@@ -18,6 +18,7 @@ from picograd.target import Target
 
 TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "map": map_template.build,
+    "chain": chain.build,
     "gather": map_template.build,
     "copy": map_template.build,
     "reduce.row": reduce.build,

@@ -114,8 +114,8 @@ def views_of(plan: Plan) -> list[KernelView]:
             views += views_of(step.body)
         elif isinstance(step, KernelLaunch):
             pairs = list(zip(step.kernel.slots, step.slots, strict=True))
-            reads = tuple(plan.slots[n] for slot, n in pairs if slot.role != "out")
-            writes = tuple(plan.slots[n] for slot, n in pairs if slot.role != "in")
+            reads = tuple(plan.slots[n] for slot, n in pairs if slot.role in ("in", "inout"))
+            writes = tuple(plan.slots[n] for slot, n in pairs if slot.role in ("out", "inout"))
             views.append(KernelView(step.kernel, reads, writes))
     return views
 

@@ -14,7 +14,7 @@ from functools import reduce
 from picograd.graph.node import Node, constant
 
 Pair = tuple[Node, Node]
-FIRST = {2: 2, 3: 3, 4: 4, 5: 5, 6: 2, 8: 4}  # p, by p q
+FIRST = {2: 2, 3: 3, 4: 4, 5: 5, 6: 2, 7: 7, 8: 4}  # p, by p q
 
 
 def summed(*pairs: Pair) -> Pair:

@@ -36,6 +36,8 @@ LEAST = 1 << 20  # bytes of an array that is worth a kernel of its own
 
 def slots_of(step: Step) -> tuple[int, ...]:
     """List the slots that a step touches."""
+    if isinstance(step, KernelLaunch):
+        return step.outside
     return (step.source, step.target) if isinstance(step, CopyStep) else step.slots
 
 

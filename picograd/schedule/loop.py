@@ -41,13 +41,15 @@ compute stores where one of the conditions `seen` fails, nobody looks at: it nee
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
 Parts of an attention kernel run in order, and read what those before them stored: the last one
-streams, the others find what its masks show.
+streams, the others find what its masks show. Parts of a chain run in order, too, for each point of
+their first axes, which are of one size: all that a part reads of a shared slot, the part before it
+stored there at the same point.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, scan, sort, radix, runs, copy. Contract and conv: one compute with monoid
-"sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes
-K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort, radix and
-runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
+conv, gather, scatter, scan, sort, radix, runs, chain, copy. Contract and conv: one compute with
+monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce
+axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort, radix
+and runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -113,7 +115,10 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One kernel argument: `size` elements of `dtype`; role is "in", "out" or "inout"."""
+    """One kernel argument: `size` elements of `dtype`; role is "in", "out", "inout" or "shared".
+
+    What is "shared" is written and read by the parts of a chain alone: its memory is not touched.
+    """
 
     dtype: DType
     size: int

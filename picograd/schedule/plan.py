@@ -68,6 +68,13 @@ class KernelLaunch:
     scalars: tuple[int, ...]
     device: str
 
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """The slots that have memory outside of blocks."""
+        own = zip(self.slots, self.kernel.slots)  # behind those are workspaces
+        shared = {slot for slot, each in own if each.role == "shared"}
+        return tuple([slot for slot in self.slots if slot not in shared]) if shared else self.slots
+
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
@@ -299,7 +306,8 @@ def find_waits(
         waited: set[int] = set()
         own = [each.role for each in launch.kernel.slots]
         spaces = ["out"] * (len(launch.slots) - len(own))  # it writes its workspaces
-        roles = list(zip(launch.slots, own + spaces))
+        every = zip(launch.slots, own + spaces)
+        roles = [(slot, role) for slot, role in every if role != "shared"]
         for slot, role in roles:
             for other in sharing[slot]:
                 waited.update([writer[other]] if other in writer else [])

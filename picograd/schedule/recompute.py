@@ -216,7 +216,8 @@ def unfolded(draft: Draft, step: KernelLaunch, part: Part, body: Expr) -> Expr |
 def is_there(draft: Draft, slot: int) -> bool:
     """Tell whether an array has its contents after the peak too, before all that are written."""
     if draft.slots[slot].kind == "temporary":
-        is_once = len(draft.writers[slot]) == 1 and slot not in draft.gone
+        writers = draft.writers.get(slot, ())
+        is_once = len(writers) == 1 and slot not in draft.gone
         return is_once and draft.lives[slot][1] > draft.peak
     return draft.slots[slot].kind == "input" and draft.first_write(slot) > draft.peak
 
@@ -406,7 +407,7 @@ def written_by(step: Step) -> Iterator[int]:
     """List the slots that a step writes."""
     if isinstance(step, KernelLaunch):
         for slot, number in zip(step.kernel.slots, step.slots):
-            if slot.role != "in":
+            if slot.role in ("out", "inout"):
                 yield number
     else:
         yield from slots_of(step)

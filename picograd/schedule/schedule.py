@@ -18,6 +18,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
+from picograd.schedule.chaining import chain_maps
 from picograd.schedule.channels_last import lay_out
 from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
@@ -472,6 +473,7 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
     folded = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    folded = chain_maps(draft.slots, folded, draft.copies, draft.target)
     every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
     verify_new(draft, draft.steps, steps)

@@ -105,10 +105,11 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
-    if extent is None and not has_windows:
+    rounds = 1
+    if is_wide and extent is None and not has_windows:
         lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
-    is_single = is_wide and lanes == 1 and extent is None and not has_windows
-    rounds = count_rounds(kernel, part, axes, target) if is_single else 1
+        points = product(axis.size for axis in axes)
+        rounds = count_rounds(kernel, part, points, target, lanes)
     space = cut_space(axes, target, lanes, rounds)
     if extent is not None:
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
@@ -134,12 +135,12 @@ def in_vectors(part: Part, lanes: int, space: Cut) -> tuple[list[Tile], list[Ste
     return map_steps(part, space, in_steps(space, lanes))
 
 
-def in_steps(space: Cut, lanes: int) -> Blocked:
+def in_steps(space: Cut, lanes: int, threads: int = CUDA_THREADS) -> Blocked:
     """Let each thread of a block have one step of the first dimension."""
     shape = tuple(axis.size for axis in space.dims)
     extra = (1,) * (len(shape) - 1)
     vector = (*extra, lanes) if lanes > 1 else (1,)
-    return Blocked(shape, (CUDA_THREADS, *extra), vector)
+    return Blocked(shape, (threads, *extra), vector)
 
 
 def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition, ...]:
@@ -371,8 +372,8 @@ def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> 
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
 
 
-def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target) -> int:
-    """Choose how many elements, far apart, a CUDA thread handles where it has no vectors.
+def count_rounds(kernel: Kernel, part: Part, points: int, target: Target, lanes: int) -> int:
+    """Choose how many vectors, far apart, a CUDA thread handles where they are short.
 
     As many as fill 16 bytes: so many loads are under way as memory needs. Fewer where threads are.
     """
@@ -381,8 +382,8 @@ def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Targe
     if not slots or len(expressions) > DEAR:
         return 1
     widest = max(kernel.slots[slot].dtype.itemsize for slot in slots)
-    most = product(axis.size for axis in axes) // (target.multiprocessors * RESIDENT)
-    return max(1, min(16 // widest, most))
+    most = points // (target.multiprocessors * RESIDENT * lanes)
+    return max(1, min(16 // (widest * lanes), most))
 
 
 def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = ()) -> int:

@@ -9,6 +9,7 @@ Long axes come in chunks (graph/scanning.py), which are axes of the grid here.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from picograd.codegen.layout import scan_lanes
 from picograd.codegen.operands import strides
 from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
 from picograd.codegen.templates.transposed import loops
@@ -44,7 +45,6 @@ CROSSED_COLUMNS = 16  # a line of what is stored: lines that are read stay in th
 CPU_POINTS = 65536  # elements of a task made of short rows
 PIECE = 64  # elements of long rows that are turned round at once: a tile of 4 to 8 KiB
 CUDA_THREADS = 256
-CUDA_LANES = 4  # neighbouring elements of a thread: 16 bytes of float32
 SHORT_ROW = 32  # a row this short is scanned by one thread
 WARP = 32
 
@@ -58,7 +58,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         return TileKernel(kernel, cpu_parts(kernel, part, target), 1)
     if scan.inner or scan.axis.size <= SHORT_ROW:
         return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
-    return TileKernel(kernel, (row_part(scan),), row_threads(scan.axis.size))
+    return TileKernel(kernel, (row_part(scan),), row_threads(scan))
 
 
 def scan_of(part: Part) -> Scan:
@@ -180,9 +180,9 @@ def row_part(scan: Scan) -> TilePart:
     return TilePart(scan.outer, (), (step_of(scan, Cut((), (), {}, ())),))
 
 
-def row_threads(size: int) -> int:
-    """Choose the threads of a block that scans rows of `size` elements."""
-    threads = WARP
-    while threads < CUDA_THREADS and threads * CUDA_LANES < size:
+def row_threads(scan: Scan) -> int:
+    """Choose the threads of a block that scans rows."""
+    threads, lanes = WARP, scan_lanes(scan.monoid, scan.axis.size)
+    while threads < CUDA_THREADS and threads * lanes < scan.axis.size:
         threads *= 2
     return threads
