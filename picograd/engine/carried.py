@@ -116,6 +116,21 @@ def readers_among(
     return [node for node in nodes if below(node, told).reads(written, buffers)]
 
 
+def complete(nodes: Sequence[Node], seen: Set[Node], writes: Container[Node]) -> list[Node]:
+    """List the nodes that may be computed with what is `seen`: they bring along none of the
+    `writes` that wait, which would lack their readers, nor what another device is to compute.
+    """
+
+    def is_complete(node: Node) -> bool:
+        found = below(node, seen)
+        is_one = all(each.device == node.device for each in found.inner)
+        return is_one and not any(
+            each in writes and each not in seen for each in (node, *found.memory)
+        )
+
+    return [node for node in nodes if node in seen or is_complete(node)]
+
+
 def is_near(node: Node, before: Node) -> bool:
     """Tell whether a value is seen to be computed of another: from a few nodes."""
     waiting = [node]

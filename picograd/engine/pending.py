@@ -468,7 +468,7 @@ def compute_all(
         again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
             again += carried.gradients_beside(walk.seen, wanted)
-        if again := [node for node in again if node in walk.seen or is_complete(node, walk)]:
+        if again := carried.complete(again, walk.seen, WRITES):
             graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
@@ -483,17 +483,6 @@ def compute_all(
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
-
-
-def is_complete(node: Node, walk: Walk) -> bool:
-    """Tell whether a node may be computed with a walk, to which none of the writes that wait, nor
-    of what another device computes, would come: they would lack their readers, or their own plan.
-    """
-    found = carried.below(node, walk.seen)
-    is_one = all(each.device == node.device for each in found.inner)
-    return is_one and not any(
-        each in WRITES and each not in walk.seen for each in (node, *found.memory)
-    )
 
 
 def realize_updates(
