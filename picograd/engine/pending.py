@@ -34,13 +34,13 @@ from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.native_calls import CODED
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
+from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
-from picograd.errors import PicogradError, check
+from picograd.errors import GradientError, PicogradError, check
 from picograd.graph.node import CROSSING, Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
@@ -475,7 +475,9 @@ def compute_all(
             walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates:
-            realize_updates(updates, roots, found, graph if isinstance(graph, Step) else None)
+            buffers = quick.run(updates, roots, found, graph if isinstance(graph, Step) else None)
+            realize.settle(roots, buffers[: len(roots)])
+            update.settle(updates, buffers[len(roots) :], LIVE)
         else:
             plan = realize_roots(roots, found)
             if isinstance(graph, SmallGraph):
@@ -483,15 +485,6 @@ def compute_all(
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
-
-
-def realize_updates(
-    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, step: Step | None
-) -> None:
-    """Compute pending nodes and updates, whose key was found; the updates settle."""
-    buffers = quick.run(updates, roots, found, step)
-    realize.settle(roots, buffers[: len(roots)])
-    update.settle(updates, buffers[len(roots) :], LIVE)
 
 
 def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
@@ -517,8 +510,8 @@ def compute_starts(nodes: Sequence[Node]) -> None:
 
 
 def pending_writes() -> list[Node]:
-    """List the in-place writes that are still to run."""
-    return [node for node in carried.nodes_of(WRITES) if node.realized is None]
+    """List the in-place writes that are still to run; an interrupt may leave others listed."""
+    return [x for x in carried.nodes_of(WRITES) if x.realized is None and x.op == "assign"]
 
 
 def changed_values() -> list[Node]:
@@ -566,7 +559,12 @@ def with_readers(
     pending = waiting_nodes() if writes or updates else []
     written = [node.inputs[0] for node in writes]
     written += [leaf for each in updates for leaf in each.written()]
-    readers = readers_of(written, pending, walk)
+    try:
+        readers = readers_of(written, pending, walk)
+    except GradientError:
+        if not carried.forget_lost([*writes, *changed], WRITES, CHANGED):
+            raise  # what is asked for
+        return with_readers(nodes, updates)
     walk.add(readers)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
     return together, pending_roots(together), walk
