@@ -511,7 +511,7 @@ def compute_starts(nodes: Sequence[Node]) -> None:
 
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run; an interrupt may leave others listed."""
-    return [x for x in carried.nodes_of(WRITES) if x.realized is None and x.op == "assign"]
+    return [x for x in carried.nodes_of(WRITES) if x.realized is None and x.inputs]
 
 
 def changed_values() -> list[Node]:
