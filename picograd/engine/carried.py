@@ -36,10 +36,11 @@ from weakref import ref
 from picograd.buffer import Storage
 from picograd.engine.debug import user_spot
 from picograd.engine.live import pairs_of
-from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
+from picograd.engine.plan_key import GraphKey, is_gone, leaf_buffer, walk_pending
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone
 from picograd.engine.waiting import Groups
+from picograd.errors import GradientError
 from picograd.graph import build
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node, Standing
@@ -66,8 +67,13 @@ class Below:
     def reads(self, written: Set[Node], buffers: Set[int]) -> bool:
         """Tell whether it reads memory by some nodes, or of buffers, which are given by id."""
         memory = self.memory
-        held = map(id, map(leaf_buffer, memory))
-        return not (written.isdisjoint(memory) and buffers.isdisjoint(held))
+        if not written.isdisjoint(memory):
+            return True
+        try:
+            return not buffers.isdisjoint(map(id, map(leaf_buffer, memory)))
+        except GradientError:  # some is gone: whoever asks for the node hears of it
+            held = [id(leaf_buffer(each)) for each in memory if not is_gone(each)]
+            return not buffers.isdisjoint(held)
 
 
 KNOWN: "weakref.WeakKeyDictionary[Node, Below]" = weakref.WeakKeyDictionary()
@@ -94,7 +100,7 @@ def look_below(node: Node, told: Container[Node] = ()) -> Below:
         if is_inner and each not in told:
             inner.append(each)
             stack += each.inputs
-        elif each.inputs or leaf_buffer(each) is not None:
+        elif each.inputs or (not is_gone(each) and leaf_buffer(each) is not None):
             memory.append(each)
     return Below(tuple(inner), tuple(memory))
 
@@ -114,6 +120,36 @@ def readers_among(
     if together.is_present() and not together.reads(written, buffers):
         return []
     return [node for node in nodes if below(node, told).reads(written, buffers)]
+
+
+def complete(nodes: Sequence[Node], seen: Set[Node], writes: Container[Node]) -> list[Node]:
+    """List the nodes that may be computed with what is `seen`: they bring along none of the
+    `writes` that wait, which would lack their readers, nor what another device is to compute.
+    """
+
+    def is_complete(node: Node) -> bool:
+        found = below(node, seen)
+        is_one = all(each.device == node.device for each in found.inner)
+        return is_one and not any(
+            each in writes and each not in seen for each in (node, *found.memory)
+        )
+
+    return [node for node in nodes if node in seen or is_complete(node)]
+
+
+def forget_lost(written: Sequence[Node], *tables: Any) -> bool:
+    """Let what was written wait no more where it is made of what is gone; False if nothing is.
+
+    An error of a signal's handler may come between the run of a plan and the notes of it. Only
+    those who read such a tensor hear of it.
+    """
+    gone = [(each, next(filter(is_gone, walk_pending([each])), None)) for each in written]
+    lost = [(node, leaf.arg) for node, leaf in gone if leaf is not None]
+    for node, past in lost:
+        become_leaf(node, past)
+        for table in tables:
+            table.pop(node, None)
+    return bool(lost)
 
 
 def is_near(node: Node, before: Node) -> bool:

@@ -86,8 +86,12 @@ def undisturbed(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
             gc.set_threshold(PAUSED, *older)
             return function(*args, **options)
         finally:
-            count = gc.get_count()[0]
-            now, *older = gc.get_threshold()
+            try:
+                count = gc.get_count()[0]
+                now, *older = gc.get_threshold()
+            except BaseException:
+                gc.set_threshold(first, *older)
+                raise
             if now == PAUSED:  # else the function set another
                 gc.set_threshold(first, *older)
             if count > PACE[0].young:

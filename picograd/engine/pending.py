@@ -34,13 +34,13 @@ from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.native_calls import CODED
-from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
+from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
-from picograd.errors import PicogradError, check
+from picograd.errors import GradientError, PicogradError, check
 from picograd.graph.node import CROSSING, Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
@@ -468,14 +468,16 @@ def compute_all(
         again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
             again += carried.gradients_beside(walk.seen, wanted)
-        if again := [node for node in again if node in walk.seen or is_complete(node, walk)]:
+        if again := carried.complete(again, walk.seen, WRITES):
             graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
             walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates:
-            realize_updates(updates, roots, found, graph if isinstance(graph, Step) else None)
+            buffers = quick.run(updates, roots, found, graph if isinstance(graph, Step) else None)
+            realize.settle(roots, buffers[: len(roots)])
+            update.settle(updates, buffers[len(roots) :], LIVE)
         else:
             plan = realize_roots(roots, found)
             if isinstance(graph, SmallGraph):
@@ -483,26 +485,6 @@ def compute_all(
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
-
-
-def is_complete(node: Node, walk: Walk) -> bool:
-    """Tell whether a node may be computed with a walk, to which none of the writes that wait, nor
-    of what another device computes, would come: they would lack their readers, or their own plan.
-    """
-    found = carried.below(node, walk.seen)
-    is_one = all(each.device == node.device for each in found.inner)
-    return is_one and not any(
-        each in WRITES and each not in walk.seen for each in (node, *found.memory)
-    )
-
-
-def realize_updates(
-    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, step: Step | None
-) -> None:
-    """Compute pending nodes and updates, whose key was found; the updates settle."""
-    buffers = quick.run(updates, roots, found, step)
-    realize.settle(roots, buffers[: len(roots)])
-    update.settle(updates, buffers[len(roots) :], LIVE)
 
 
 def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
@@ -528,8 +510,8 @@ def compute_starts(nodes: Sequence[Node]) -> None:
 
 
 def pending_writes() -> list[Node]:
-    """List the in-place writes that are still to run."""
-    return [node for node in carried.nodes_of(WRITES) if node.realized is None]
+    """List the in-place writes that are still to run; an interrupt may leave others listed."""
+    return [x for x in carried.nodes_of(WRITES) if x.realized is None and x.inputs]
 
 
 def changed_values() -> list[Node]:
@@ -577,7 +559,12 @@ def with_readers(
     pending = waiting_nodes() if writes or updates else []
     written = [node.inputs[0] for node in writes]
     written += [leaf for each in updates for leaf in each.written()]
-    readers = readers_of(written, pending, walk)
+    try:
+        readers = readers_of(written, pending, walk)
+    except GradientError:
+        if not carried.forget_lost([*writes, *changed], WRITES, CHANGED):
+            raise  # what is asked for
+        return with_readers(nodes, updates)
     walk.add(readers)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
     return together, pending_roots(together), walk

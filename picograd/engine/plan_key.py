@@ -14,7 +14,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
-from picograd.buffer import Buffer, RuntimeScalar
+from picograd.buffer import Buffer, Overwritten, RuntimeScalar
 from picograd.graph.bounded import End, EndedNode
 from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.node import Node
@@ -46,6 +46,11 @@ def leaf_buffer(node: Node) -> Buffer | None:
     if node.realized is not None:
         return node.realized
     return node.arg.buffer if node.op in MEMORY else None
+
+
+def is_gone(node: Node) -> bool:
+    """Tell whether a leaf is of contents that were overwritten."""
+    return node.realized is None and type(node.arg) is Overwritten
 
 
 def walk_pending(

@@ -57,15 +57,16 @@ def test_what_a_hook_asks_of_the_collector_stays():
         gc.set_threshold(*before)
 
 
-def test_an_interrupt_behind_the_pause_ends_it(monkeypatch):
-    plain, before = gc.set_threshold, gc.get_threshold()
+@pytest.mark.parametrize("name", ["set_threshold", "get_count"])
+def test_an_interrupt_beside_the_pause_ends_it(monkeypatch, name):
+    plain, before = getattr(gc, name), gc.get_threshold()
 
-    def interrupted(*thresholds):
-        plain(*thresholds)
+    def interrupted(*given):
+        plain(*given)
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gc, "set_threshold", interrupted)
+    monkeypatch.setattr(gc, name, interrupted)
     with pytest.raises(KeyboardInterrupt):
         undisturbed(list)()
     assert gc.get_threshold() == before

@@ -12,11 +12,12 @@ from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor, nn
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Overwritten
 from picograd.engine import carried, pending, quick
 from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
+from picograd.errors import GradientError
 from picograd.graph import gradient as gradient_module
 from picograd.graph.node import Node, toposort
 from picograd.tensor.core.recording import apply
@@ -467,3 +468,18 @@ def test_what_interrupts_a_computation_leaves_its_writes(monkeypatch: pytest.Mon
     monkeypatch.setattr(carried, "read_again", interrupted)
     assert (x + x).tolist() == [4, 6] and x.tolist() == [2, 3]
     assert found[1:] == [[6], [2]] and not pending.DEPTH[0]
+
+
+def test_what_is_gone_harms_nobody_else() -> None:
+    x, y = Tensor([1.0, 2.0]), Tensor([5.0])
+    leaf, reader = x.node, x * 2
+    x += 1
+    leaf.arg = Overwritten(leaf.arg, 0)  # as an interrupt behind the run of a plan leaves it
+    leaf.arg.storage.count_writes()
+    y += 1
+    assert y.tolist() == [6.0]
+    for lost in (x, reader):
+        with pytest.raises(GradientError, match="overwritten in place"):
+            lost.tolist()
+    y += 1
+    assert y.tolist() == [7.0]

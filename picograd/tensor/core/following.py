@@ -855,8 +855,8 @@ class Follower:
         for event in events:
             for met, at in event.shows:
                 node = self.record.standing[at]
-                stand_no_more(node)
                 become_leaf(node, Storage(computed[at]))
+                stand_no_more(node)
                 self.record.kept[at] = weakref.ref(node)
                 pending.LIVE.move(id(self.record.found[met]), id(node), self.met[met])
             for met, at in event.writes:
@@ -877,8 +877,8 @@ class Follower:
         storage: Storage = older.arg
         node = self.record.standing[at]
         older.arg = Overwritten(storage, storage.version)
-        stand_no_more(node)
         become_leaf(node, storage)
+        stand_no_more(node)
         self.record.kept[at] = weakref.ref(node)  # who reads it may be computed later
         storage.count_writes()
         storage.buffer = buffer
@@ -898,8 +898,9 @@ class Follower:
             inputs, node = tuple(read), record.standing.get(at)
             if node is None:
                 node = Node(op, inputs, record.drawn.get(id(arg), arg), shape, dtype, device)
-            elif stand_no_more(node):
+            elif type(node) is not Node:
                 node.inputs, node.arg = inputs, record.drawn.get(id(arg), arg)
+                stand_no_more(node)
             node.is_asked, made[at] = at in template.asked, node
 
     def node_at(self, at: int, made: dict[int, Node]) -> Node:
@@ -952,8 +953,8 @@ def give_value(reference: Any, node: Node, buffer: Any) -> bool:
         tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
         leaf.leaf, tensor._history, is_graph = reference, node, True
     else:
-        stand_no_more(node)
         become_leaf(node, Storage(buffer))
+        stand_no_more(node)
         node.leaf = reference
     data.pop(id(leaf), None)  # of a node that is gone
     pending.LIVE.waiting.pop(id(leaf), None)
