@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.graph.bounded import End, ends_of
-from picograd.graph.node import Node, is_move
+from picograd.graph.node import is_move
 from picograd.graph.row import WRITES, Role
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import Launch
@@ -114,17 +114,12 @@ def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     group = launch.parts[0][0]
     last = [m for m in group.members if m.level not in (*AFTER, "column")][-1]
     node = member = last.node
-    while node.realized is None and says_nothing(node) and node.inputs:
-        node = node.inputs[0]
+    while node.realized is None and node.inputs and (node.row.role is Role.PASS or is_move(node)):
+        node = node.inputs[0]  # it has all elements of its input: its name says nothing
     shape, op = member.shape, "buffer" if node.realized is not None else node.op
     if last.is_update:
         shape, op = group.shape, "put"
     return op, shape
-
-
-def says_nothing(node: Node) -> bool:
-    """Tell whether a node has all elements of its input, and so says nothing about a kernel."""
-    return node.row.role is Role.PASS or is_move(node)
 
 
 def name_of(hero: str, launch: Launch) -> str:

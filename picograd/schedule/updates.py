@@ -98,16 +98,11 @@ def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Up
                 break
             return value.inputs[1:], Update(steps, value.shape, value.op, value.arg)
         elif is_move(value) and users[id(value)] == 1:
-            steps = (*steps, move_back(value))
+            steps = (*steps, (value.op, value.row.view.inverse(value)))  # type: ignore[union-attr,misc]
             value = value.inputs[0]
         else:
             break
     return None if best is None else ((best[0],), Update(best[1], best[0].shape))
-
-
-def move_back(node: Node) -> tuple[str, Any]:
-    """Give the step from what a reshape or a permutation makes to what it is made of."""
-    return node.op, node.row.view.inverse(node)  # type: ignore[union-attr,misc]
 
 
 def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:

@@ -474,11 +474,6 @@ def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
     return (For(body[0].axis, inner),)
 
 
-def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> bool:
-    """Tell whether chunks are cut out of the contiguous axis of a GPU's loads."""
-    return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
-
-
 def split_space(kernel: Kernel, part: Part, target: Target, is_column: bool) -> Cut:
     """Cut the rows of a part whose reduced axes are cut over grid points too."""
     if not is_column:
@@ -501,7 +496,8 @@ def build_split(
     # More blocks than a GPU holds at once would take a second turn.
     pieces = splits // count if together else ceil_div(splits, count)
     chunk = balanced(first.size, ceil_div(first.size, pieces))
-    if not is_column and threads_need_vectors(over, chunk, target):
+    if not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
+        # chunks are cut out of the contiguous axis of a GPU's loads
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)
     if is_column and threads and len(over) == 1:
