@@ -98,7 +98,8 @@ def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Up
                 break
             return value.inputs[1:], Update(steps, value.shape, value.op, value.arg)
         elif is_move(value) and users[id(value)] == 1:
-            steps = (*steps, (value.op, value.row.view.inverse(value)))  # type: ignore[union-attr,misc]
+            back = value.row.view.inverse(value)  # type: ignore[union-attr,misc]
+            steps = (*steps, (value.op, back))
             value = value.inputs[0]
         else:
             break
