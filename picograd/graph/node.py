@@ -52,6 +52,7 @@ Number = Union[bool, int, float]
 CROSSING: "weakref.WeakKeyDictionary[Node, None]"  # copies of what was pending on another device
 CROSSING = weakref.WeakKeyDictionary()
 Operand = Union["Node", Number]
+Nodes = Sequence["Node"]
 RESULT = "formula_result"  # see graph/formula.py
 
 
