@@ -54,7 +54,7 @@ from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
-from picograd.runtime.device import Executable
+from picograd.runtime.device import Executable, Scalars
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
 
@@ -167,9 +167,7 @@ class BoundedPlan:
             self.row = self.row + 1 if self.family.last == self.number else 1
             self.family.last = self.number
 
-    def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = ""
-    ) -> list[Buffer]:
+    def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
         self.count_run()
         bound = self.bound
