@@ -30,7 +30,7 @@ from picograd.buffer import Storage
 from picograd.dtype import DType
 from picograd.errors import DTypeError
 from picograd.graph.batch_rules import same
-from picograd.graph.node import Node, Nodes, ends_of
+from picograd.graph.node import Gradients, Node, Nodes, ends_of
 from picograd.graph.row import (
     COMPLEX_KIND,
     FLOAT,
@@ -46,7 +46,6 @@ from picograd.graph.shape import Strides, equal_shape
 from picograd.late_methods import dataclass
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 COMPLEX = DTypeRule((COMPLEX_KIND,), wanted="a complex dtype")
 
 

@@ -32,12 +32,11 @@ from picograd.graph.batch_rules import (
 from picograd.graph.bounds import Bounds, Look, place_of_extreme, union
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.formula import is_text
-from picograd.graph.node import Node, Nodes, Number
+from picograd.graph.node import Gradients, Node, Nodes, Number
 from picograd.graph.row import ANY, FLOAT, NUMBER, OPS, ORDERED, PLACES, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 from picograd.helpers import product
 
-Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2

@@ -32,7 +32,7 @@ from picograd.graph.axes import link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
-from picograd.graph.node import Node, Nodes, constant, toposort
+from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
@@ -268,9 +268,6 @@ SCATTER_ROWS = table(
         batch=refused("it is what a scatter becomes on CUDA"),
     )
 )
-
-
-Gradients = tuple[Node | None, ...]
 
 
 def gather(node: Node, x: Array, *indices: Array) -> Array:
