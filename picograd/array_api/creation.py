@@ -12,7 +12,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-Dtype, Device = DTypeLike | None, DeviceLike | None
+Dtype = DTypeLike | None
+Device = DeviceLike | None
 from_dlpack = Tensor.from_dlpack
 
 
