@@ -12,6 +12,8 @@ __all__ = [
 ]  # fmt: skip
 
 
+Dtype = DTypeLike | None
+Device = DeviceLike | None
 from_dlpack = Tensor.from_dlpack
 
 
@@ -21,14 +23,14 @@ def arange(
     stop: Scalar | None = None,
     step: Scalar = 1,
     *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    dtype: Dtype = None,
+    device: Device = None,
 ) -> Tensor:
     """Count from start, or 0, up to but not including stop; empty if step leads away from it."""
     first, last = (0, start) if stop is None else (start, stop)
     if (last - first) * step <= 0:
         kind = float if float in map(type, (first, last, step)) else int
-        return Tensor.zeros(0, dtype=kind if dtype is None else dtype, device=device)
+        return Tensor.zeros(0, dtype=dtype or kind, device=device)
     return Tensor.arange(first, last, step, dtype=dtype, device=device)
 
 
@@ -38,8 +40,8 @@ def linspace(
     /,
     num: int,
     *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    dtype: Dtype = None,
+    device: Device = None,
     endpoint: bool = True,
 ) -> Tensor:
     """Space numbers evenly, with or without the last one."""
@@ -54,78 +56,55 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    dtype: Dtype = None,
+    device: Device = None,
 ) -> Tensor:
     """Make a matrix with ones on its k-th diagonal."""
     columns = n_rows if n_cols is None else n_cols
     k = max(-n_rows, min(k, columns))
     rows = Tensor.arange(n_rows, device=device).unsqueeze(1)
     found = rows + k == Tensor.arange(columns, device=device)
-    return found.cast(default_float() if dtype is None else dtype)
+    return found.cast(dtype or default_float())
 
 
-def zeros(
-    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def zeros(shape: Sizes, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make zeros."""
     return Tensor.zeros(shape, dtype=dtype, device=device)
 
 
-def ones(
-    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def ones(shape: Sizes, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make ones."""
     return Tensor.ones(shape, dtype=dtype, device=device)
 
 
-def empty(
-    shape: Sizes, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def empty(shape: Sizes, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make a tensor whose values nobody promises."""
     return Tensor.empty(shape, dtype=dtype, device=device)
 
 
-def full(
-    shape: Sizes,
-    fill_value: Scalar,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-) -> Tensor:
+def full(shape: Sizes, fill_value: Scalar, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Fill a shape with one value."""
     return Tensor.full(shape, fill_value, dtype=dtype, device=device)
 
 
 def full_like(
-    x: Tensor,
-    /,
-    fill_value: Scalar,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    x: Tensor, /, fill_value: Scalar, *, dtype: Dtype = None, device: Device = None
 ) -> Tensor:
     """Fill the shape of a tensor with one value."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def zeros_like(
-    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def zeros_like(x: Tensor, /, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make zeros in the shape of a tensor."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(
-    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def ones_like(x: Tensor, /, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make ones in the shape of a tensor."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-def empty_like(
-    x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def empty_like(x: Tensor, /, *, dtype: Dtype = None, device: Device = None) -> Tensor:
     """Make a tensor in the shape of another, whose values nobody promises."""
     return full_like(x, 0, dtype=dtype, device=device)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from picograd.engine.pending import owner
@@ -199,12 +200,5 @@ def register_multi_grad_hook(
     """
     check_known("register_multi_grad_hook", "mode", mode, ("all", "any"))
     together = Together(len(tensors), fn, mode)
-    handles = []
-    for number, tensor in enumerate(tensors):
-        handles.append(tensor.register_hook(one_of(together, number)))
-    return Handles(handles)
-
-
-def one_of(together: Together, number: int) -> Callable[[Any], None]:
-    """Make the hook of one tensor."""
-    return lambda gradient: together.take(number, gradient)
+    hooks = [partial(together.take, number) for number in range(len(tensors))]
+    return Handles([tensor.register_hook(hook) for tensor, hook in zip(tensors, hooks)])

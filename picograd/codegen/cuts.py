@@ -23,6 +23,7 @@ from picograd.codegen.operands import size_of
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
+    Axes,
     Axis,
     Index,
     axes_of,
@@ -32,7 +33,7 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
-from picograd.schedule.loop import Condition, Expr, Part, dynamics_of, walk
+from picograd.schedule.loop import Condition, Conditions, Expr, Part, dynamics_of, walk
 
 NO_STEPS: Mapping[Axis, int] = MappingProxyType({})
 
@@ -41,9 +42,9 @@ NO_STEPS: Mapping[Axis, int] = MappingProxyType({})
 class Piece:
     """Part of a block: `position` runs over `dims`."""
 
-    when: tuple[Condition, ...]
-    guards: tuple[Condition, ...]
-    dims: tuple[Axis, ...]
+    when: Conditions
+    guards: Conditions
+    dims: Axes
     values: Mapping[Axis, Index]
     position: Index
 
@@ -52,12 +53,12 @@ class Piece:
 class Cut:
     """One role divided into blocks of `size` positions; see the module docstring."""
 
-    outer: tuple[Axis, ...]
+    outer: Axes
     pieces: tuple[Piece, ...]
     size: int
     first: Index | None = None  # role position of the block's start, where blocks are plain ranges
     total: int = 0  # positions of the role, where blocks are plain ranges
-    guard: tuple[Condition, ...] = ()  # where the block exists at all
+    guard: Conditions = ()  # where the block exists at all
 
     @property
     def block(self) -> Index:
@@ -78,7 +79,7 @@ def split_size(size: int, most: int) -> int:
     return ceil_div(size, ceil_div(size, most))
 
 
-def nested_cut(axes: tuple[Axis, ...], limit: int, steps: Mapping[Axis, int] = NO_STEPS) -> Cut:
+def nested_cut(axes: Axes, limit: int, steps: Mapping[Axis, int] = NO_STEPS) -> Cut:
     """Divide along whole axes: the block is the last axes and a part of the one before them.
 
     No division is needed to find the axes' values; block positions count the last axis fastest.
@@ -123,7 +124,7 @@ def split_outer(cut: Cut, parts: int) -> tuple[Cut, Axis]:
     return replace(cut, outer=(inside, *cut.outer[1:]), pieces=tuple(pieces), guard=guard), part
 
 
-def ragged_pieces(axis: Axis, chunk: Axis, part: int, inner: tuple[Axis, ...]) -> tuple[Piece, ...]:
+def ragged_pieces(axis: Axis, chunk: Axis, part: int, inner: Axes) -> tuple[Piece, ...]:
     """Pieces of an axis cut into chunks of `part`: full chunks, and the last one if shorter."""
     start = axis_index(chunk) * part
     full, rest = divmod(axis.size, part)
@@ -139,9 +140,7 @@ def ragged_pieces(axis: Axis, chunk: Axis, part: int, inner: tuple[Axis, ...]) -
     return tuple(pieces)
 
 
-def range_cut(
-    axes: tuple[Axis, ...], block: int, outer: tuple[Axis, ...], is_guarded: bool = False
-) -> Cut:
+def range_cut(axes: Axes, block: int, outer: Axes, is_guarded: bool = False) -> Cut:
     """Divide the flat positions of a role into ranges; axes are found by division.
 
     `is_guarded`: one piece whose points past the end are guarded, instead of a shorter last piece.
@@ -173,7 +172,7 @@ class Reach:
 
     axis: Axis
     count: Index
-    when: tuple[Condition, ...] = ()  # the block holds something wanted
+    when: Conditions = ()  # the block holds something wanted
     limit: Index | None = None  # of the positions of a block
     cycle: tuple[Index, int] | None = None  # axis = (first + position) // step % size
 
@@ -229,9 +228,7 @@ def reach_nested(cut: Cut, role: Sequence[Axis], axis: Axis, count: Index) -> Re
     return Reach(axis, count, exists)
 
 
-def inside(
-    reaches: Sequence[Reach], cut: Cut, piece: Piece, is_inner: bool
-) -> tuple[Condition, ...]:
+def inside(reaches: Sequence[Reach], cut: Cut, piece: Piece, is_inner: bool) -> Conditions:
     """Say which points of a piece are wanted; of the innermost loop only what bounds it."""
     found = []
     for each in reaches:
@@ -243,7 +240,7 @@ def inside(
     return tuple(found)
 
 
-def starts(reaches: Sequence[Reach], position: Index, length: int) -> tuple[Condition, ...]:
+def starts(reaches: Sequence[Reach], position: Index, length: int) -> Conditions:
     """Say that something may be wanted among `length` positions of a block.
 
     Of a cycle the last of them is looked at: its place less the places gone through on the way is
@@ -260,14 +257,14 @@ def starts(reaches: Sequence[Reach], position: Index, length: int) -> tuple[Cond
     return tuple(found)
 
 
-def exist(reaches: Sequence[Reach]) -> tuple[Condition, ...]:
+def exist(reaches: Sequence[Reach]) -> Conditions:
     """Say that a block holds something wanted."""
     return tuple([test for each in reaches for test in each.when])
 
 
-def guards_of(expr: Expr) -> tuple[Condition, ...]:
+def guards_of(expr: Expr) -> Conditions:
     """List the conditions with counts in them under which an operand is not 0."""
-    found: tuple[Condition, ...] = ()
+    found: Conditions = ()
     while expr.op in ("guard", "cast"):
         if expr.op == "guard":
             if expr.args[1].op != "const" or expr.args[1].arg != 0:
@@ -295,7 +292,7 @@ def compares_counts(expr: Expr) -> bool:
     return expr.op == "guard" and any(is_count(test[0]) for test in expr.arg)
 
 
-def depth_ends(a: Expr, b: Expr, depth: Sequence[Axis]) -> tuple[Condition, ...]:
+def depth_ends(a: Expr, b: Expr, depth: Sequence[Axis]) -> Conditions:
     """List the ends that both operands have along the axes that are summed over."""
     both, axes = set(guards_of(b)), set(depth)
     return tuple([end for end in guards_of(a) if end in both and axes_of(end[0]) <= axes])

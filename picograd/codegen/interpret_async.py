@@ -155,8 +155,7 @@ def store_near(run: Any, instr: Instr) -> None:
     begin = (run.block // instr.arg * instr.arg + thread) * (run.room // array.dtype.itemsize)
     places = (begin + run.values[index])[held]
     array[places] = np.broadcast_to(run.values[value], held.shape)[held]
-    for byte in run.bytes_of(pointer, places):
-        run.writers[byte] = np.flatnonzero(held)
+    run.writers[run.first_bytes(pointer, places)] = np.flatnonzero(held)
 
 
 def is_ended(run: Any, instr: Instr) -> bool:

@@ -324,8 +324,8 @@ class Run:
         array, space, places = self.places(pointer, index, held)
         if space == "shared":
             self.check_race(pointer, places, held)
-            (first,) = self.bytes_of(pointer, places)
-            self.traffic.read(first[held], array.dtype.itemsize)
+            first = self.first_bytes(pointer, places)[held]
+            self.traffic.read(first, array.dtype.itemsize)
         value = np.zeros(places.shape, array.dtype)
         value[held] = array[places[held]]
         return from_bits(value, bfloat16) if instr.dtype is bfloat16 else value
@@ -340,37 +340,36 @@ class Run:
             stored = to_bits(stored, bfloat16)
         array[places[held]] = stored[held]
         if space == "shared":
-            self.traffic.overwrite(self.bytes_of(pointer, places)[0][held])
-            for byte in self.bytes_of(pointer, places):
-                threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
-                self.writers[byte[held]] = threads[held]
+            first = self.first_bytes(pointer, places)[held]
+            self.traffic.overwrite(first)
+            self.writers[first] = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)[
+                held
+            ]
 
     def count(self, instr: Instr) -> None:
         """Add 1 to a counter for each thread; its writer is none of them, and all have to wait."""
         pointer, index = instr.args
         held = self.active((), 1)
         array, _, places = self.places(pointer, index, held)
-        for byte in self.bytes_of(pointer, places):
-            writer = self.writers[byte[held]]
-            is_safe = (writer == -1) | (writer == self.threads)
-            check(is_safe.all(), "a counter is written without a barrier", self.program)
-            self.writers[byte[held]] = self.threads
+        first = self.first_bytes(pointer, places)[held]
+        writer = self.writers[first]
+        is_safe = (writer == -1) | (writer == self.threads)
+        check(is_safe.all(), "a counter is written without a barrier", self.program)
+        self.writers[first] = self.threads
         np.add.at(array, places[held], 1)
 
-    def bytes_of(self, pointer: int, places: Array) -> list[Array]:
+    def first_bytes(self, pointer: int, places: Array) -> Array:
         """First byte of every element, in shared memory."""
         instr = self.program.instructions[pointer]
         check(instr.dtype is not None, "a pointer has a dtype")
-        return [instr.arg + places * instr.dtype.itemsize]  # type: ignore[union-attr]
+        return instr.arg + places * instr.dtype.itemsize  # type: ignore[no-any-return,union-attr]
 
     def check_race(self, pointer: int, places: Array, held: Array) -> None:
         """Refuse a read of what another thread wrote since the last barrier."""
-        threads = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)
-        for byte in self.bytes_of(pointer, places):
-            writer = self.writers[byte[held]]
-            own = threads[held]
-            is_safe = (writer == -1) | (writer == own) | (writer == -2 - own // WARP)
-            check(is_safe.all(), "a shared element is read without a barrier", self.program)
+        own = np.broadcast_to(np.arange(self.threads)[:, None], places.shape)[held]
+        writer = self.writers[self.first_bytes(pointer, places)[held]]
+        is_safe = (writer == -1) | (writer == own) | (writer == -2 - own // WARP)
+        check(is_safe.all(), "a shared element is read without a barrier", self.program)
 
     def barrier(self, instr: Instr) -> None:
         """Let every thread see what was written."""

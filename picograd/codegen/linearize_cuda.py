@@ -421,15 +421,10 @@ def scatter(block: Block, step: ScatterStep) -> None:
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         inside(block, stack, found, mask)
         value = emitter.value(rewrite(step.expr, values))
-        pointer, place = (emitter.slots[step.slot], emitter.index(substitute(step.target, values)))
+        pointer, place = emitter.slots[step.slot], emitter.index(substitute(step.target, values))
         if step.monoid is not None:
             value = combine(emitter, step.monoid, emitter.load(pointer, place, mask), value)
         emitter.store(pointer, place, value, mask)
-
-
-def persistent_loop(block: Block, step: Persistent) -> None:
-    """Write a persistent loop with the steps of this table."""
-    persistent(block, step, steps)
 
 
 def joined(block: Block, step: Join) -> None:
@@ -451,7 +446,7 @@ STEPS: dict[type, Callable[..., None]] = {
     RadixStep: radix_cuda,
     RunStep: runs_cuda,
     MainLoop: main_loop,
-    Persistent: persistent_loop,
+    Persistent: lambda block, step: persistent(block, step, steps),
     Join: joined,
     Dot: simple_dot,
 }

@@ -11,7 +11,6 @@ so that a run of n updates takes 2 * fan * log(n) steps, and one of fewer than `
 combined one by one. The groups lie at multiples of `fan`: the order depends on the keys alone.
 """
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 
 from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
@@ -19,7 +18,7 @@ from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.tile import RunStep
 from picograd.codegen.value import Value
 from picograd.dtype import bool_
-from picograd.schedule.index import Axis, Index, substitute
+from picograd.schedule.index import Bindings, substitute
 from picograd.schedule.loop import rewrite
 
 
@@ -52,7 +51,7 @@ class Run:
 
     step: RunStep
 
-    def __init__(self, block: Block, step: RunStep, values: Mapping[Axis, Index]) -> None:
+    def __init__(self, block: Block, step: RunStep, values: Bindings) -> None:
         self.emitter, self.step = block.emitter, step
         self.dtype = block.emitter.index_dtype
         levels = ((step.axis, step.expr), *step.levels)

@@ -16,7 +16,7 @@ from picograd.dtype import DType, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axes_of, substitute, unflatten
+from picograd.schedule.index import Axis, Bindings, Index, axes_of, substitute, unflatten
 from picograd.schedule.loop import (
     Compute,
     Condition,
@@ -271,7 +271,7 @@ def output_strides(contraction: Contraction, axes: Iterable[Axis]) -> dict[Axis,
     return distances(output_index(contraction), axes)
 
 
-def bind(expr: Expr, values: Mapping[Axis, Index]) -> Expr:
+def bind(expr: Expr, values: Bindings) -> Expr:
     """Substitute coordinates for axes."""
     return rewrite(expr, values)
 
@@ -283,7 +283,7 @@ def is_element(contraction: Contraction, compute: Compute) -> bool:
 
 
 def element_values(
-    contraction: Contraction, values: Mapping[Axis, Index], sums: Mapping[int, Expr]
+    contraction: Contraction, values: Bindings, sums: Mapping[int, Expr]
 ) -> Callable[[Expr], Expr | None]:
     """Make what replaces references to elements at one point: `sums` are finished products there,
     by the numbers of their computes."""
@@ -300,9 +300,7 @@ def element_values(
     return replace_ref
 
 
-def stores(
-    contraction: Contraction, values: Mapping[Axis, Index], sums: Mapping[int, Expr]
-) -> list[Output]:
+def stores(contraction: Contraction, values: Bindings, sums: Mapping[int, Expr]) -> list[Output]:
     """Write the elements of the epilogue at one point: `values` are the axes there."""
     replace_ref = element_values(contraction, values, sums)
     found = []
@@ -318,7 +316,7 @@ def stores(
 class Role:
     """One role (M, N or K) at the block's coordinates: values of its axes and tail conditions."""
 
-    values: Mapping[Axis, Index]
+    values: Bindings
     conditions: tuple[Condition, ...]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from picograd.code import Windows
 from picograd.codegen.operands import step_of
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
+from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr
 
 # By rank of the map (CUDA driver API, cuTensorMapEncodeIm2col): where windows may begin, from
@@ -80,9 +80,7 @@ class Windowed:
         first, counts = tuple(d.first for d in spatial), tuple(d.count for d in spatial)
         return Windows(first, counts, tuple(d.step for d in spatial))
 
-    def place(
-        self, window: Index, values: Mapping[Axis, Index]
-    ) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+    def place(self, window: Index, values: Mapping[Axis, Index]) -> tuple[Indices, Indices]:
         """Find where a window begins, and the offsets in it, at given positions of the taps."""
         at, offsets = [values[self.channel] + self.group], []
         for each in self.dimensions[:-1]:
@@ -91,7 +89,7 @@ class Windowed:
             offsets.append(substitute(each.taps, values))
         return (*at, window + self.batch), tuple(offsets)
 
-    def reaches(self, offsets: tuple[Index, ...]) -> bool:
+    def reaches(self, offsets: Indices) -> bool:
         """Tell whether a map can have such windows, and such offsets."""
         rank = len(self.dimensions) + 1
         if rank not in CORNERS:

@@ -16,7 +16,6 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -24,7 +23,7 @@ from picograd.config import config
 from picograd.device_name import OPENERS
 from picograd.engine.cache import disk_cache, generator_version, remember
 from picograd.errors import DeviceError
-from picograd.graph.node import Node
+from picograd.graph.node import Nodes
 from picograd.helpers import on_demand
 from picograd.runtime.compiler import Host
 from picograd.runtime.device import Device
@@ -113,7 +112,7 @@ def target_of(device: Device) -> Target:
     return replace(own, tf32=True) if is_narrow else own
 
 
-def target_for(order: Sequence[Node]) -> Target:
+def target_for(order: Nodes) -> Target:
     """Describe what one plan of a graph is for: the device that computes most of its nodes."""
     count = Counter(node.device for node in order if node.inputs)
     name = max(count, key=count.__getitem__) if count else order[-1].device

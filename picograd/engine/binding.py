@@ -21,7 +21,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.graph.axes import Axes, Degenerate, Parts, memory_of
 from picograd.graph.bounded import Bounded, Origin
 from picograd.graph.bounded_rules import Bounds, holds
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import steps_of
 from picograd.graph.row import SCALARS, WRITES, Role
 from picograd.graph.shape import Shape
@@ -77,7 +77,7 @@ class Binding:
 
     def bind(
         self,
-        order: Sequence[Node],
+        order: Nodes,
         sizes: Sequence[int],
         buffers: Sequence[Buffer],
         places: dict[int, int],
@@ -111,7 +111,7 @@ class Binding:
         )
 
 
-def read_number(order: Sequence[Node], sizes: Sequence[int], origin: Origin) -> Any:
+def read_number(order: Nodes, sizes: Sequence[int], origin: Origin) -> Any:
     """Find a number of a graph."""
     number, path = origin
     if number < 0:
@@ -157,11 +157,7 @@ def turned(pair: Pair | None) -> Pair | None:
 
 
 def make_binding(
-    graph: Bounded,
-    roots: Sequence[Node],
-    wanted: Sequence[Node],
-    inner: GraphKey,
-    plan: CompiledPlan,
+    graph: Bounded, roots: Nodes, wanted: Nodes, inner: GraphKey, plan: CompiledPlan
 ) -> Binding:
     """Note where a bounded graph has its numbers from. `wanted` are its roots, then the values."""
     axes = graph.axes
@@ -243,7 +239,7 @@ def bound_inputs(
     return [laid.get(id(buffer)) or (positions[id(buffer)], None) for buffer in inner.buffers]
 
 
-def written_parts(order: Sequence[Node]) -> set[int]:
+def written_parts(order: Nodes) -> set[int]:
     """Find the memory of which a part is written: to lay it out anew would copy all the rest."""
     found = set()
     for node in order:

@@ -48,7 +48,7 @@ def executables(kernels: "Sequence[Kernel]", device: Device) -> list[Executable]
     found = {key: LOADED.get(key) for key in keys}
     new = {key: kernel for key, kernel in zip(keys, kernels, strict=True) if found[key] is None}
     if config.debug < 2:  # from there on every kernel shows how it is made
-        found |= load_known(new, device)
+        found |= {key: find_on_disk(key, device) for key in new}
     missing = {key: kernel for key, kernel in new.items() if found[key] is None}
     if missing:
         for key, executable in build(missing, device).items():
@@ -74,11 +74,6 @@ def load_named(canonical: Sequence[str], device: Device) -> list[Executable] | N
     known = {key: LOADED.get(key) or find_on_disk(key, device) for key in keys}
     kept = keep(known)
     return [kept[key] for key in keys] if len(kept) == len(known) else None
-
-
-def load_known(new: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Executable | None]:
-    """Load the kernels that another process left on disk."""
-    return {key: find_on_disk(key, device) for key in new}
 
 
 def find_on_disk(key: Name, device: Device) -> Executable | None:

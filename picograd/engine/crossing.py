@@ -1,10 +1,8 @@
 """What one device computes for another: a plan is for one device, whose kernels it plans for."""
 
-from collections.abc import Sequence
-
 from picograd.engine.carried import FREE
 from picograd.engine.plan_key import leaf_buffer
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 
 
 def is_in_memory(node: Node) -> bool:
@@ -14,7 +12,7 @@ def is_in_memory(node: Node) -> bool:
     return leaf_buffer(node) is not None
 
 
-def sources(order: Sequence[Node]) -> list[Node]:
+def sources(order: Nodes) -> list[Node]:
     """List pending nodes of one device that another reads; they read no such ones themselves.
 
     `order` lists inputs first.

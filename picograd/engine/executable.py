@@ -40,7 +40,7 @@ from picograd.graph.row import INPUTS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
-from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
+from picograd.runtime.device import Device, Executable, Rule, Scalars, Tape, at_step
 from picograd.runtime.memory import size_class
 from picograd.schedule.plan import (
     Binding,
@@ -76,7 +76,7 @@ class LoopRun:
     offsets: tuple[int, ...]  # of the body's slots, among its temporaries
     moves: tuple[tuple[Binding, int, tuple[int, int, int, int]], ...]  # bytes of a row, a rule
 
-    def run(self, outer: Sequence[int], scalars: Sequence[int | float], is_timed: bool) -> None:
+    def run(self, outer: Sequence[int], scalars: Scalars, is_timed: bool) -> None:
         """Run all steps on the addresses of the outer plan's slots, with its scalars."""
         step = self.step
         missing = step.missing(scalars)
@@ -177,9 +177,7 @@ class Runnable(Protocol):
     def is_worn(self) -> bool:
         """Whether another plan would do better from now on."""
 
-    def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = ""
-    ) -> list[Buffer]:
+    def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
 
 
@@ -229,7 +227,7 @@ class CompiledPlan:
         return False
 
     def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = "",
+        self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "",
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars of a graph key; returns one buffer a root.
@@ -251,7 +249,7 @@ class CompiledPlan:
         ]
 
     def launch(
-        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: Any = "",
+        self, inputs: list[Buffer], scalars: Scalars, origin: Any = "",
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars that it takes, in its own order."""
@@ -305,7 +303,7 @@ class CompiledPlan:
         return buffer
 
     def run_actions(
-        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: Any,
+        self, inputs: Sequence[Buffer], scalars: Scalars, origin: Any,
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run what is no single stretch of launches, or is watched."""
@@ -369,7 +367,7 @@ def end_watch(watch: tuple[int, float, float], count: int) -> None:
 
 
 def run_actions(
-    actions: Sequence[Action], addresses: Sequence[int], scalars: Sequence[int | float],
+    actions: Sequence[Action], addresses: Sequence[int], scalars: Scalars,
     is_timed: bool,
 ) -> None:  # fmt: skip
     """Run stretches of launches and loops on a table of addresses."""

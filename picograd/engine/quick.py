@@ -26,7 +26,7 @@ from picograd.engine.plan_key import GraphKey, add_rows, graph_key, walk_pending
 from picograd.engine.small import places_in
 from picograd.engine.update import Update
 from picograd.errors import check
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
 
@@ -43,7 +43,7 @@ class Walk:
         self.seen: set[Node] = set()
         self.updates: list[tuple[int, Update]] = []  # where in the order they are
 
-    def add(self, roots: Sequence[Node]) -> None:
+    def add(self, roots: Nodes) -> None:
         """Add what is under some nodes and not yet in the list."""
         walk_pending(roots, self.seen, self.order)
 
@@ -55,7 +55,7 @@ class Walk:
         self.order.append(whole)
         self.seen.add(whole)
 
-    def key(self, roots: Sequence[Node]) -> GraphKey:
+    def key(self, roots: Nodes) -> GraphKey:
         """Describe the list: a row for each update, and one for each other node."""
         order = self.order
         found = GraphKey(Key(()), order, [], [], [], {})
@@ -112,7 +112,7 @@ KNOWN: dict[Any, Known] = {}
 
 
 def run(
-    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, step: Step | None
+    updates: Sequence[Update], roots: Nodes, found: GraphKey, step: Step | None
 ) -> list[Buffer]:
     """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write.
 
@@ -140,14 +140,12 @@ def run(
     return plan.launch(buffers, scalar_values(scalars), user_place())
 
 
-def with_writes(updates: Sequence[Update], roots: Sequence[Node]) -> list[Node]:
+def with_writes(updates: Sequence[Update], roots: Nodes) -> list[Node]:
     """Add the nodes of all writes to roots."""
     return [*roots, *(node for each in updates for node in each.writes())]
 
 
-def run_anew(
-    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, key: Any
-) -> list[Buffer]:
+def run_anew(updates: Sequence[Update], roots: Nodes, found: GraphKey, key: Any) -> list[Buffer]:
     """Find or make the plan by the nodes of the writes, and remember it."""
     together = with_writes(updates, roots)
     full = graph_key(together)
@@ -163,9 +161,7 @@ def run_anew(
     return plan.run(full.buffers, scalar_values(full.scalars), user_place())
 
 
-def check_known(
-    known: Known, updates: Sequence[Update], roots: Sequence[Node], found: GraphKey
-) -> None:
+def check_known(known: Known, updates: Sequence[Update], roots: Nodes, found: GraphKey) -> None:
     """Check that the nodes of the writes ask for the same plan on the same memory."""
     full = graph_key(with_writes(updates, roots))
     plan: Any = known.plan()
@@ -179,7 +175,7 @@ def check_known(
         check(same, "an update took other memory than its writes")
 
 
-def by_itself(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
+def by_itself(nodes: Nodes) -> tuple[list[Node], list[Node], Walk]:
     """Give nodes that nothing has to run with."""
     roots, walk = realize.pending_roots(nodes), Walk()
     walk.add(roots)

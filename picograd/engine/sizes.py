@@ -47,14 +47,14 @@ from picograd.graph.bounded_rules import (
     is_near,
 )
 from picograd.graph.expand import expand_composites
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import Role
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
-from picograd.runtime.device import Executable
+from picograd.runtime.device import Executable, Scalars
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan
 
@@ -77,7 +77,7 @@ RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
 
-Compile = Callable[[Sequence[Node], GraphKey], CompiledPlan]
+Compile = Callable[[Nodes, GraphKey], CompiledPlan]
 Limits = Mapping[tuple[int, int], int]
 
 
@@ -167,9 +167,7 @@ class BoundedPlan:
             self.row = self.row + 1 if self.family.last == self.number else 1
             self.family.last = self.number
 
-    def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: Any = ""
-    ) -> list[Buffer]:
+    def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
         self.count_run()
         bound = self.bound
@@ -210,14 +208,14 @@ def are_rows(pair: Pair) -> bool:
     return pair[0][1:] == pair[1][1:]
 
 
-def prime(roots: Sequence[Node], family: Family | None = None) -> None:
+def prime(roots: Nodes, family: Family | None = None) -> None:
     """Note a graph as one seen before, at sizes that it will have; `family` is empty."""
     expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
     FAMILIES.setdefault(structure(order, expanded), new_family(order, family))
 
 
-def new_family(order: Sequence[Node], empty: Family | None = None) -> Family:
+def new_family(order: Nodes, empty: Family | None = None) -> Family:
     """Begin with a first recording."""
     family, first = empty or Family(), record(order)
     family.first, family.largest = first, first.sizes
@@ -225,7 +223,7 @@ def new_family(order: Sequence[Node], empty: Family | None = None) -> Family:
 
 
 def bounded_plan(
-    roots: Sequence[Node], found: GraphKey, compiled: Compile, limits: Limits
+    roots: Nodes, found: GraphKey, compiled: Compile, limits: Limits
 ) -> BoundedPlan | None:
     """Find a plan for many sizes; None if the sizes are new, or no plan for others will do.
 
@@ -258,7 +256,7 @@ def bounded_plan(
         return None
 
 
-def structure(order: Sequence[Node], roots: Sequence[Node]) -> Any:
+def structure(order: Nodes, roots: Nodes) -> Any:
     """Key a graph by what stays when its sizes change."""
     numbers: dict[int, int] = {}
     buffers: dict[int, int] = {}
@@ -308,8 +306,8 @@ def name_of(start: int, scalars: dict[int, int]) -> int | None:
 
 def fitted(
     family: Family,
-    order: Sequence[Node],
-    expanded: Sequence[Node],
+    order: Nodes,
+    expanded: Nodes,
     found: GraphKey,
     compiled: Compile,
     limits: Limits,
@@ -377,7 +375,7 @@ def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
     return LEAST
 
 
-def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> bool:
+def is_regular(family: Family, order: Nodes, sizes: Sequence[int]) -> bool:
     """Note the sizes of a graph; tells whether they are none that make a structure of its own."""
     is_now, is_first = is_degenerate(sizes, family.first.sizes, family.changes.axes)
     family.largest = [*map(max, family.largest, sizes)]
@@ -394,7 +392,7 @@ def near_bounds(family: Family, sizes: Sequence[int], is_given: bool) -> list[Bo
 
 
 def known_plan(
-    family: Family, order: Sequence[Node], sizes: Sequence[int], found: GraphKey, is_given: bool
+    family: Family, order: Nodes, sizes: Sequence[int], found: GraphKey, is_given: bool
 ) -> BoundedPlan | None:
     """Bind a plan that was bound before."""
     near = near_bounds(family, sizes, is_given)
@@ -408,9 +406,7 @@ def known_plan(
     return None
 
 
-def bind(
-    graph: Bounded, expanded: Sequence[Node], order: Sequence[Node], compiled: Compile
-) -> Binding:
+def bind(graph: Bounded, expanded: Nodes, order: Nodes, compiled: Compile) -> Binding:
     """Compile a bounded graph of what was recorded, and note where its numbers are."""
     parts = written_parts(order)
     if any(id(buffer) in parts and buffer.count > FEW for buffer, _, _ in graph.written):
@@ -422,7 +418,7 @@ def bind(
 
 
 def bound_plan(
-    family: Family, binding: Binding, order: Sequence[Node], sizes: Sequence[int], found: GraphKey
+    family: Family, binding: Binding, order: Nodes, sizes: Sequence[int], found: GraphKey
 ) -> BoundedPlan | None:
     """Bind a plan to the sizes of a graph; None if they do not fit, or the plan is gone."""
     inner = binding.plan()
@@ -452,7 +448,7 @@ def rebound(family: Family, binding: Binding, bound: Bound, nbytes: int) -> Boun
 
 def bind_traced(
     plan: BoundedPlan,
-    roots: Sequence[Node],
+    roots: Nodes,
     buffers: Sequence[Buffer],
     places: dict[int, int],
     must_be_near: bool = False,

@@ -18,7 +18,7 @@ from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 from picograd.graph.row import MEMORY
 from picograd.graph.shape import Shape, Window
 from picograd.helpers import product
@@ -64,7 +64,7 @@ class Changes:
         """Count what was found: it grows when a recording brings something new."""
         return len(self.axes) + len(self.numbers) + len(self.partial)
 
-    def compare(self, order: Sequence[Node], first: Record) -> None:
+    def compare(self, order: Nodes, first: Record) -> None:
         """Add how a graph differs from the first recording.
 
         Of what is known to vary nothing is asked: a size that is followed would be a guard.
@@ -145,7 +145,7 @@ def memory_of(node: Node) -> Buffer | None:
     return node.arg.buffer
 
 
-def record(order: Sequence[Node]) -> Record:
+def record(order: Nodes) -> Record:
     """Note the sizes of a graph; a slice's ranges with the sizes they cut."""
     args: list[Any] = []
     for node in order:
@@ -168,8 +168,8 @@ def note_slice(node: Node) -> Any:
 class Axes:
     """This class is the classes of the axes of one graph; see the module docstring."""
 
-    def __init__(self, order: Sequence[Node], first: Record, changes: Changes) -> None:
-        self.order: Sequence[Node] = order
+    def __init__(self, order: Nodes, first: Record, changes: Changes) -> None:
+        self.order: Nodes = order
         self.first: Record = first
         self.changes: Changes = changes
         self.numbers: dict[int, int] = {id(node): number for number, node in enumerate(order)}
@@ -501,9 +501,7 @@ def link_scatter(axes: Axes, node: Node) -> None:
     link_indexed(axes, values, base, indices, node.arg[0])
 
 
-def link_indexed(
-    axes: Axes, part: Node, whole: Node, indices: Sequence[Node], indexed: Shape
-) -> None:
+def link_indexed(axes: Axes, part: Node, whole: Node, indices: Nodes, indexed: Shape) -> None:
     """Link what is read or written by an index with the index and with the whole."""
     width = len(indices[0].shape)
     for index in indices:

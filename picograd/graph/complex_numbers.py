@@ -30,7 +30,7 @@ from picograd.buffer import Storage
 from picograd.dtype import DType
 from picograd.errors import DTypeError
 from picograd.graph.batch_rules import same
-from picograd.graph.node import Node, ends_of
+from picograd.graph.node import Gradients, Node, Nodes, ends_of
 from picograd.graph.row import (
     COMPLEX_KIND,
     FLOAT,
@@ -46,7 +46,6 @@ from picograd.graph.shape import Strides, equal_shape
 from picograd.late_methods import dataclass
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 COMPLEX = DTypeRule((COMPLEX_KIND,), wanted="a complex dtype")
 
 
@@ -205,9 +204,7 @@ def pair_of(whole: Node) -> Pair:
     return Pair(real, imag, whole)
 
 
-def split_complex(
-    roots: Sequence[Node], order: Sequence[Node], is_leaf: Callable[[Node], bool]
-) -> list[Node]:
+def split_complex(roots: Nodes, order: Nodes, is_leaf: Callable[[Node], bool]) -> list[Node]:
     """Write a graph, listed inputs first, in real numbers; complex roots get a last axis of two."""
     done: dict[int, Node | Pair] = {}
     for node in order:
@@ -219,7 +216,7 @@ def split_complex(
     return [each.stored() if isinstance(each, Pair) else each for each in found]
 
 
-def has_complex(order: Sequence[Node]) -> bool:
+def has_complex(order: Nodes) -> bool:
     """Tell whether there is a complex number among nodes."""
     return any(node.dtype.kind == "complex" for node in order)
 

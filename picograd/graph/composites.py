@@ -15,7 +15,6 @@ returns the whole derivative with respect to x, statistics included, and none fo
 """
 
 import math
-from collections.abc import Sequence
 from functools import partial, reduce
 from types import FunctionType
 from typing import Any
@@ -33,12 +32,11 @@ from picograd.graph.batch_rules import (
 from picograd.graph.bounds import Bounds, Look, place_of_extreme, union
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.formula import is_text
-from picograd.graph.node import Node, Number
+from picograd.graph.node import Gradients, Node, Nodes, Number
 from picograd.graph.row import ANY, FLOAT, NUMBER, OPS, ORDERED, PLACES, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 from picograd.helpers import product
 
-Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2
@@ -422,7 +420,7 @@ def joined_shape(axis: int, *shapes: Shape) -> Shape:
     return (*shapes[0][:axis], size, *shapes[0][axis + 1 :])
 
 
-def join(parts: Sequence[Node], axis: int) -> Node:
+def join(parts: Nodes, axis: int) -> Node:
     """Join parts of one dtype and rank along an axis."""
     first = parts[0]
     if first.dtype.kind == "complex":
@@ -438,7 +436,7 @@ def expand_join(node: Node) -> Node:
     A kernel looks for each element in all of its parts. So many are joined in groups, which are
     stored and joined again.
     """
-    parts: Sequence[Node] = node.inputs
+    parts: Nodes = node.inputs
     while len(parts) > TOGETHER:
         starts = range(0, len(parts), FEW)
         groups = [place_range(parts[start : start + FEW], node.arg) for start in starts]
@@ -446,7 +444,7 @@ def expand_join(node: Node) -> Node:
     return place_range(parts, node.arg)
 
 
-def place_range(parts: Sequence[Node], axis: int) -> Node:
+def place_range(parts: Nodes, axis: int) -> Node:
     """Join parts pairwise: pad both halves to the joined size and select by position."""
     if len(parts) == 1:
         return parts[0]

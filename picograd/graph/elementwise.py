@@ -11,6 +11,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bool_
 from picograd.graph import bounds
 from picograd.graph.complex_rules import OF_COMPLEX
+from picograd.graph.node import Gradients
 from picograd.graph.row import (
     ANY,
     BITS,
@@ -33,7 +34,6 @@ from picograd.number import is_given
 
 Array = Any
 Node = Any  # graph.node.Node, which imports this table
-Gradients = tuple[Node | None, ...]
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 ERF, ERFC = np.frompyfunc(math.erf, 1, 1), np.frompyfunc(math.erfc, 1, 1)
 

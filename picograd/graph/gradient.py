@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from picograd.buffer import Overwritten, Sample
 from picograd.errors import GradientError, internal
-from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.node import Node, Nodes, substituted, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.graph.row import EXPONENTIALS, NUMBERS, Role, ops_of
@@ -45,7 +45,7 @@ class Unknown(Exception):
     """A value changes in a way that no `Change` is."""
 
 
-def cancelled(order: Sequence[Node], outputs: Collection[Node]) -> set[int]:
+def cancelled(order: Nodes, outputs: Collection[Node]) -> set[int]:
     """Find what outputs do not change with, by identity; `order` lists inputs first."""
     found: dict[int, Node] = {}
     for node in order:
@@ -85,7 +85,7 @@ def below_conversions(node: Node) -> Node:
     return node
 
 
-def is_cancelled(shift: Node, order: Sequence[Node], outputs: Collection[Node]) -> bool:
+def is_cancelled(shift: Node, order: Nodes, outputs: Collection[Node]) -> bool:
     """Tell whether nothing changes with a value in the end."""
     dims = tuple(d for d, size in enumerate(shift.shape) if size != 1)
     changes = {id(shift): Change("", 1, dims)}
@@ -230,7 +230,7 @@ AFTER: "weakref.WeakKeyDictionary[Node, StepHook]" = weakref.WeakKeyDictionary()
 
 def gradient(
     outputs: Sequence[tuple[Node, Node]],
-    targets: Sequence[Node],
+    targets: Nodes,
     is_end: Callable[[Node], bool] = lambda node: False,
 ) -> list[Node | None]:
     """Differentiate sum(output * cotangent) with respect to each target; None where no path leads.
@@ -276,7 +276,7 @@ def is_overwritten(node: Node) -> bool:
     return type(node.arg) is Overwritten
 
 
-def check_versions(order: Sequence[Node], gradients: Sequence[Node]) -> None:
+def check_versions(order: Nodes, gradients: Nodes) -> None:
     """Raise GradientError if a gradient needs a value that was changed in place; only then."""
     readers = {id(child): node.op for node in order for child in node.inputs}
     for node in toposort(gradients, lambda node: node.realized is not None):
@@ -291,9 +291,7 @@ def check_versions(order: Sequence[Node], gradients: Sequence[Node]) -> None:
             raise GradientError("backward", text, fix)
 
 
-def walk_back(
-    order: Sequence[Node], gradients: dict[int, Node], needed: set[int], wanted: set[int]
-) -> None:
+def walk_back(order: Nodes, gradients: dict[int, Node], needed: set[int], wanted: set[int]) -> None:
     """Pass every node's gradient on to its inputs, keeping those of `wanted` nodes.
 
     A node's gradient is complete when the walk comes to it: its hook sees it, and may replace it.
@@ -311,7 +309,7 @@ def walk_back(
             pass_back(gradients, node, flowing, needed)
 
 
-def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
+def reaching(order: Nodes, targets: Nodes) -> set[int]:
     """Find the nodes a gradient must pass: targets, and what depends on them differentiably."""
     needed = {id(target) for target in targets}
     for node in order:

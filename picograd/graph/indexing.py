@@ -23,7 +23,6 @@ bits that the CPU gives, except in 16-bit floats, which a run adds up in float32
 in an order of their own, the same in every run.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from picograd.graph.axes import link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
-from picograd.graph.node import Node, constant, toposort
+from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
@@ -271,9 +270,6 @@ SCATTER_ROWS = table(
 )
 
 
-Gradients = tuple[Node | None, ...]
-
-
 def gather(node: Node, x: Array, *indices: Array) -> Array:
     """Index the axes, put first."""
     return axes_first(x, node.arg)[indices]
@@ -369,7 +365,7 @@ def extremum_gradients(
     )
 
 
-def index_problem(indices: Sequence[Node], axes: tuple[int, ...]) -> str:
+def index_problem(indices: Nodes, axes: tuple[int, ...]) -> str:
     """Say what is wrong with the indices of some axes, and what follows them."""
     if not all(index.dtype.is_integer for index in indices[: len(axes)]):
         return "an index is not an integer"

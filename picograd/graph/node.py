@@ -49,9 +49,11 @@ from picograd.number import converted, for_graph, is_given, like
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
-CROSSING: "weakref.WeakKeyDictionary[Node, None]"  # copies of what was pending on another device
-CROSSING = weakref.WeakKeyDictionary()
+# copies of what was pending on another device
+CROSSING: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()
 Operand = Union["Node", Number]
+Nodes = Sequence["Node"]
+Gradients = tuple[Union["Node", None], ...]  # of the inputs of a node
 RESULT = "formula_result"  # see graph/formula.py
 
 

@@ -14,12 +14,11 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.errors import check
-from picograd.graph.node import Node
+from picograd.graph.node import Gradients, Node
 from picograd.graph.row import ANY, OPS, Op, Role, Starts, table
 from picograd.graph.shape import first_shape
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 Step = tuple[str, Any]
 Steps = tuple[Step, ...]
 

@@ -13,14 +13,13 @@ from picograd.graph.axes import derived_conv, link_contract, link_conv
 from picograd.graph.batch_rules import batch_contract, batch_conv
 from picograd.graph.bounded_rules import bound_contract, bound_conv, conv_bound
 from picograd.graph.conv_forms import expand_conv
-from picograd.graph.node import Node
+from picograd.graph.node import Gradients, Node
 from picograd.graph.row import FACTOR, NUMBERS, VIEWS, DTypeRule, Op, Role, Sizes, table
 from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
 from picograd.helpers import product
 from picograd.target import Target
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 CORRELATED = DTypeRule(("uint", "int", "float", "complex"), wanted="a dtype of numbers")
 
 

@@ -19,7 +19,6 @@ takes apart again: graph/recurrence_gradient.py.
 """
 
 import weakref
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from picograd.graph.axes import Axes, Derived, NoRule
 from picograd.graph.batch_rules import Found, from_front, refused, to_front
 from picograd.graph.bounded import Bounded, End, ended, fit_all, sources_of
 from picograd.graph.composites import CustomGradient
-from picograd.graph.node import Node, is_plain_leaf, toposort
+from picograd.graph.node import Node, Nodes, is_plain_leaf, toposort
 from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
 from picograd.late_methods import dataclass
 from picograd.traced_number import SIZED, TracedNumber
@@ -48,11 +47,7 @@ class Body:
     __slots__ = ("__weakref__", "carries", "constants", "gradients", "key", "nexts", "order", "xs")
 
     def __init__(
-        self,
-        leaves: tuple[Sequence[Node], Sequence[Node], Sequence[Node]],
-        nexts: tuple[int, ...],
-        order: Sequence[Node],
-        key: Key,
+        self, leaves: tuple[Nodes, Nodes, Nodes], nexts: tuple[int, ...], order: Nodes, key: Key
     ) -> None:
         self.carries, self.xs, self.constants = map(tuple, leaves)
         self.nexts: tuple[int, ...] = nexts
@@ -92,9 +87,7 @@ def placeholder(kind: str, shape: tuple[int, ...], dtype: DType, device: str) ->
 
 
 def make_body(
-    leaves: tuple[Sequence[Node], Sequence[Node], Sequence[Node]],
-    nexts: Sequence[Node],
-    results: Sequence[Node],
+    leaves: tuple[Nodes, Nodes, Nodes], nexts: Nodes, results: Nodes
 ) -> tuple[Body, dict[int, int]]:
     """Make a body, or find the one of equal structure.
 
@@ -132,7 +125,7 @@ def steps_of(loop: Node) -> RuntimeScalar | None:
     return next((end.count for ends in sources_of(loop) for end in ends), None)
 
 
-def recur(body: Body, length: int, is_reverse: bool, inputs: Sequence[Node]) -> Node:
+def recur(body: Body, length: int, is_reverse: bool, inputs: Nodes) -> Node:
     """Record a loop of at least one step."""
     spec = Recurrence(body, length, is_reverse)
     device = inputs[0].device if inputs else body.order[0].device
@@ -204,7 +197,7 @@ def stacked(loop: Node, number: int) -> Node:
     return outcome(loop, "stack", number)
 
 
-def close(roots: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Node], dict[int, Node]]:
+def close(roots: Nodes, leaves: Nodes) -> tuple[list[Node], dict[int, Node]]:
     """Replace what does not depend on `leaves` by constants: computed once, before the loop.
 
     Returns the roots over new placeholders, and the placeholder of every node replaced, by

@@ -20,14 +20,13 @@ from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import second_next
 from picograd.graph.factors import earlier, factors_before, padded, reverse
-from picograd.graph.node import Node, Number
+from picograd.graph.node import Gradients, Node, Number
 from picograd.graph.row import FACTOR, ORDERED, Op, Role, Sizes, table
 from picograd.graph.shape import first_shape, is_size
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 SCANS: dict[str, Any] = {
     "sum": np.add,
     "prod": np.multiply,

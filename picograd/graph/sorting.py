@@ -13,7 +13,6 @@ of up to 32 bits and its position are one integer, and each digit takes three st
     x = radix_move(x, starts)   each element to the start of its digit and tile, plus its rank
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt, nan
 from typing import Any
@@ -26,7 +25,7 @@ from picograd.graph.batch_rules import first_next, same
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import identity
 from picograd.graph.bounds import place_in_order
-from picograd.graph.node import Node, constant
+from picograd.graph.node import Node, Nodes, constant
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.row import BITS, PLACES, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
@@ -125,7 +124,7 @@ def selected_wide(keys: Node, axis: int, count: int) -> list[Node]:
         least = is_open.where(keys, most).reduce("min", (axis,), True)
 
 
-def beside(found: Sequence[Node], axis: int) -> Node:
+def beside(found: Nodes, axis: int) -> Node:
     """Put nodes of size 1 along an axis one behind the other."""
     total: Node | None = None
     shape = tuple(len(found) if d == axis else n for d, n in enumerate(found[0].shape))

@@ -18,7 +18,7 @@ from picograd.graph.bounded_rules import (
 from picograd.graph.bounds import constant_bounds, position_bounds, reduced_bounds, same_element
 from picograd.graph.factors import product_gradient
 from picograd.graph.indexing import INDEX_ROWS
-from picograd.graph.node import Node
+from picograd.graph.node import Gradients, Node
 from picograd.graph.product_ops import PRODUCT_ROWS
 from picograd.graph.random import random_bits
 from picograd.graph.row import ANY, DTypeRule, Op, Role, Sizes, View, table
@@ -27,7 +27,6 @@ from picograd.graph.viewing import VIEW_ROWS
 from picograd.helpers import lying_along
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 WORDS = DTypeRule(("uint", "int"), wanted="an integer dtype", gives=uint32)
 REDUCTIONS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 

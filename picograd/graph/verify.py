@@ -1,17 +1,15 @@
 """Verifier and printer of Graph IR."""
 
-from collections.abc import Sequence
-
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.graph.bounded import every_end, problem_of_ends
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, Nodes, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import Role
 
 
-def format_graph(roots: Node | Sequence[Node]) -> str:
+def format_graph(roots: Node | Nodes) -> str:
     """Print a graph, one node a line, inputs first, numbered in that order.
 
     %2 = add(%0, %1) float32(3, 4)
@@ -39,7 +37,7 @@ def format_arg(node: Node) -> str:
     return str(node.arg.name) if type(node.arg) is DType else repr(node.arg)
 
 
-def verify(roots: Node | Sequence[Node]) -> None:
+def verify(roots: Node | Nodes) -> None:
     """Raise InternalError with the printed graph unless every invariant of Graph IR holds."""
     listed = [roots] if isinstance(roots, Node) else list(roots)
     for node in toposort(listed):

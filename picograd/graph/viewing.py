@@ -45,7 +45,7 @@ from picograd.graph.bounded_rules import (
     window_bound,
 )
 from picograd.graph.bounds import padded_bounds, same_element
-from picograd.graph.node import Node
+from picograd.graph.node import Gradients, Node
 from picograd.graph.row import ANY, Op, Role, Sizes, Starts, View, table
 from picograd.graph.shape import (
     Shape,
@@ -64,7 +64,6 @@ from picograd.helpers import product
 from picograd.number import GivenInt
 
 Array = Any
-Gradients = tuple[Node | None, ...]
 Labels = tuple[int, ...]
 
 

@@ -26,6 +26,7 @@ from picograd.runtime.device import (
     Executable,
     HostFunction,
     Rule,
+    Scalars,
     Shaped,
     Tape,
     check_size,
@@ -255,9 +256,7 @@ class CpuDevice(Device):
         """Build the native records of the launches."""
         return Records(tape, self.target.threads, self.workspaces)
 
-    def run_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> None:
+    def run_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> None:
         """Run a tape: in one native call, or in pieces if that takes long."""
         self.enter(tape, addresses, scalars, False)
 
@@ -274,17 +273,13 @@ class CpuDevice(Device):
         tables = ctypes.addressof(state.addresses), ctypes.addressof(state.scalars)
         return Entry(runner, runner.run_address, state.calls[0], *tables)
 
-    def time_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> list[float]:
+    def time_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> list[float]:
         """Run a tape; seconds each launch took."""
         self.enter(tape, addresses, scalars, True)
         words, size = tape.state.words, RECORD_WORDS
         return [(words[i + 10] - words[i + 9]) / 1e9 for i in range(0, len(words) - size, size)]
 
-    def enter(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float], timed: bool
-    ) -> None:
+    def enter(self, tape: Tape, addresses: Sequence[int], scalars: Scalars, timed: bool) -> None:
         """Fill the tables of a tape and run it, as pieces.py says."""
         state, runner = tape.state, self.runner
         if state.is_parallel and runner.state is runner.serial and runner.running is None:

@@ -26,6 +26,7 @@ from picograd.runtime.memory import Allocation, Pool
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
 HostFunction = Callable[..., Any]  # arrays -> array
 Shaped = tuple[Buffer, tuple[int, ...]]  # row-major memory
+Scalars = Sequence[int | float]  # of a kernel's call, by value
 
 
 @dataclass(eq=False)
@@ -184,9 +185,7 @@ class Device(ABC):
         return None
 
     @abstractmethod
-    def run_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> None:
+    def run_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> None:
         """Run a tape. The lengths of the tables are `slot_count` and those of `scalar_dtypes`."""
 
     def run_loop(
@@ -197,9 +196,7 @@ class Device(ABC):
             self.run_tape(tape, at_step(addresses, rules, t))
 
     @abstractmethod
-    def time_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> list[float]:
+    def time_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> list[float]:
         """Run a tape and wait for it; seconds each launch took by the clock of the device."""
 
     def is_settled(self, tape: Tape) -> bool:
@@ -247,7 +244,7 @@ class Device(ABC):
         return buffer
 
     def launch(
-        self, executable: Executable, addresses: Sequence[int], scalars: Sequence[int | float] = ()
+        self, executable: Executable, addresses: Sequence[int], scalars: Scalars = ()
     ) -> None:
         """Run one kernel on buffers given by address."""
         tape = executable.single

@@ -17,6 +17,7 @@ from picograd.runtime.device import (
     Device,
     Executable,
     HostFunction,
+    Scalars,
     Shaped,
     Tape,
     check_size,
@@ -102,15 +103,11 @@ class NullDevice(Device):
         launches = [each for each in tape.launches if not each.spaces]
         return [self.workspaces.shared_by(each.executable.code) for each in launches]
 
-    def run_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> None:
+    def run_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> None:
         """Count the launches."""
         self.launches += len(tape.launches)
 
-    def time_tape(
-        self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
-    ) -> list[float]:
+    def time_tape(self, tape: Tape, addresses: Sequence[int], scalars: Scalars = ()) -> list[float]:
         """Count the launches; each took no time."""
         self.run_tape(tape, addresses, scalars)
         return [0.0] * len(tape.launches)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.graph.bounded import End, ends_of
-from picograd.graph.node import Node, is_move
+from picograd.graph.node import is_move
 from picograd.graph.row import WRITES, Role
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import Launch
@@ -25,7 +25,7 @@ from picograd.schedule.group import (
     is_stored,
 )
 from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
-from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
+from picograd.schedule.index import Axes, Axis, Index, Indices, axes_of, axis_index, constant
 from picograd.schedule.loop import (
     Compute,
     Condition,
@@ -87,8 +87,8 @@ class Space:
     """Where the members of a group are computed: an index for each dimension of its domain."""
 
     domain: Domain
-    rows: tuple[Axis, ...]
-    inner: tuple[Axis, ...]  # inside rows
+    rows: Axes
+    inner: Axes  # inside rows
     after: Domain  # with windows in place of what they are of
     inside: Domain  # of windows
 
@@ -114,17 +114,12 @@ def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     group = launch.parts[0][0]
     last = [m for m in group.members if m.level not in (*AFTER, "column")][-1]
     node = member = last.node
-    while node.realized is None and says_nothing(node) and node.inputs:
-        node = node.inputs[0]
+    while node.realized is None and node.inputs and (node.row.role is Role.PASS or is_move(node)):
+        node = node.inputs[0]  # it has all elements of its input: its name says nothing
     shape, op = member.shape, "buffer" if node.realized is not None else node.op
     if last.is_update:
         shape, op = group.shape, "put"
     return op, shape
-
-
-def says_nothing(node: Node) -> bool:
-    """Tell whether a node has all elements of its input, and so says nothing about a kernel."""
-    return node.row.role is Role.PASS or is_move(node)
 
 
 def name_of(hero: str, launch: Launch) -> str:
@@ -202,7 +197,7 @@ def part_ends(members: list[Facts], part: PartBuilder, domain: Domain) -> tuple[
     return tuple(found)
 
 
-def axes_over(places: Iterable[int], domain: Domain) -> tuple[Axis, ...]:
+def axes_over(places: Iterable[int], domain: Domain) -> Axes:
     """List the axes of some dimensions of a domain."""
     return tuple(
         axis for d in places for axis in sorted(axes_of(domain[d]), key=lambda each: each.number)
@@ -246,7 +241,7 @@ def lower_after(member: Facts, group: Group, part: PartBuilder, space: Space) ->
         lower_map(member, part, axes, own)
 
 
-def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Indices) -> None:
+def lower_map(member: Facts, part: PartBuilder, axes: Axes, own: Indices) -> None:
     """Append a value computed at every point of `axes`: of an assignment or scatter its source."""
     part.bound = axes
     if member.node.row.role in OWN:
@@ -261,12 +256,7 @@ def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Ind
 
 
 def lower_reduce(
-    member: Facts,
-    part: PartBuilder,
-    space: Space,
-    axes: tuple[Axis, ...],
-    over: tuple[Axis, ...],
-    own: Indices,
+    member: Facts, part: PartBuilder, space: Space, axes: Axes, over: Axes, own: Indices
 ) -> None:
     """Append a reduction; 16-bit floats are summed in float32."""
     node, source = member.node, member.inputs[0]
@@ -315,9 +305,7 @@ def source_labels(member: Facts, space: Space, bound: Iterable[Axis]) -> Indices
     return tuple(found)
 
 
-def lower_contraction(
-    member: Facts, part: PartBuilder, rows: tuple[Axis, ...], own: Indices
-) -> None:
+def lower_contraction(member: Facts, part: PartBuilder, rows: Axes, own: Indices) -> None:
     """Append sum over k of a * b; 16-bit floats are multiplied and summed in float32."""
     node = member.node
     wide = accumulate_dtype(node.dtype)

@@ -96,6 +96,8 @@ class Dynamic:
 
 Atom = Union[Axis, Div, Mod, Dynamic]
 Indices = tuple["Index", ...]  # one per dimension of an array
+Axes = tuple[Axis, ...]
+Bindings = Mapping[Axis, "Index"]  # what axes stand for
 
 
 class Index:

@@ -63,6 +63,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]
+Conditions = tuple[Condition, ...]
 MONOIDS = ("sum", "prod", "max", "min")
 SCAN_MONOIDS = (*MONOIDS, "logaddexp")
 INDEXED = {"load", "index", "guard", "tile", "element"}  # operations that carry indices

@@ -39,6 +39,7 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import (
     Compute,
     Condition,
+    Conditions,
     Expr,
     Slot,
     chosen,
@@ -180,9 +181,9 @@ class PartBuilder:
         self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
-        self.memo: dict[tuple[int, Indices, tuple[Condition, ...]], Expr] = {}
+        self.memo: dict[tuple[int, Indices, Conditions], Expr] = {}
         self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
-        self.conditions: tuple[Condition, ...] = ()
+        self.conditions: Conditions = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
         self.is_final = False  # whether the axes are no longer changed
 
@@ -293,9 +294,7 @@ class PartBuilder:
         inside, tests = pad_source(node, indices, self.position)
         return self.guarded(facts.inputs[0], inside, tests, const(node.arg[1], node.dtype))
 
-    def guarded(
-        self, source: Facts, indices: Indices, tests: tuple[Condition, ...], fill: Expr
-    ) -> Expr:
+    def guarded(self, source: Facts, indices: Indices, tests: Conditions, fill: Expr) -> Expr:
         """The value of `source` where all tests hold, else `fill`."""
         tests = needed(tests)
         if any(t[0].lo > t[2] or t[0].hi < t[1] for t in tests):
@@ -352,7 +351,7 @@ class PartBuilder:
         tests = self.tests_of_source(node, 0, tuple(inside))
         return self.window(source, tuple(inside), tests, tuple(axes), monoid, node.dtype)
 
-    def tests_of_source(self, node: Node, number: int, at: Indices) -> tuple[Condition, ...]:
+    def tests_of_source(self, node: Node, number: int, at: Indices) -> Conditions:
         """Say where an input of a reduction is not left out."""
         sources = sources_of(node)
         ends = sources[number] if sources else ()
@@ -370,7 +369,7 @@ class PartBuilder:
         self,
         source: Facts,
         inside: Indices,
-        tests: tuple[Condition, ...],
+        tests: Conditions,
         axes: tuple[Axis, ...],
         monoid: str,
         dtype: DType,
@@ -435,7 +434,7 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
     return chosen(op, args) or Expr(op, args, None, dtype)
 
 
-def reads_memory(tests: tuple[Condition, ...]) -> bool:
+def reads_memory(tests: Conditions) -> bool:
     """Tell whether tests look at values: under a test before them, they may not stand beside it."""
     return any(is_read(test[0]) for test in tests)
 
@@ -471,7 +470,7 @@ def as_index(value: Expr, size: int) -> Index:
     return atom_index(Dynamic(value, 0, max(size - 1, 0)))
 
 
-def mentioned_axes(indices: Indices, tests: tuple[Condition, ...]) -> set[Axis] | None:
+def mentioned_axes(indices: Indices, tests: Conditions) -> set[Axis] | None:
     """Axes that a window depends on; None (all) where run-time indices hide them."""
     found: set[Axis] = set()
     for index in (*indices, *(test[0] for test in tests)):

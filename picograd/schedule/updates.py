@@ -11,11 +11,10 @@ or a copy of it where somebody reads the old values later.
 Lowered, an assignment of parts is stores to some elements of an array.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
-from picograd.graph.node import Node, is_move, is_renaming
+from picograd.graph.node import Node, Nodes, is_move, is_renaming
 from picograd.graph.parts import Steps, shown
 from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
@@ -40,7 +39,7 @@ class Update:
     arg: Any = None
 
 
-def take_updates(roots: Sequence[Node], order: Sequence[Node], machine: Target) -> list[Node]:
+def take_updates(roots: Nodes, order: Nodes, machine: Target) -> list[Node]:
     """Rewrite the assignments of updated values; the same nodes if there are none.
 
     `order` lists the nodes under the roots, inputs first, and not below realized ones.
@@ -98,16 +97,12 @@ def find_update(node: Node, users: dict[int, int]) -> tuple[tuple[Node, ...], Up
                 break
             return value.inputs[1:], Update(steps, value.shape, value.op, value.arg)
         elif is_move(value) and users[id(value)] == 1:
-            steps = (*steps, move_back(value))
+            back = value.row.view.inverse(value)  # type: ignore[union-attr,misc]
+            steps = (*steps, (value.op, back))
             value = value.inputs[0]
         else:
             break
     return None if best is None else ((best[0],), Update(best[1], best[0].shape))
-
-
-def move_back(node: Node) -> tuple[str, Any]:
-    """Give the step from what a reshape or a permutation makes to what it is made of."""
-    return node.op, node.row.view.inverse(node)  # type: ignore[union-attr,misc]
 
 
 def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:

@@ -30,18 +30,15 @@ def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) ->
     A dimension that `pad` makes longer is not free, though it may have been one of one element.
     """
     labels = source.labels
-    if labels is None or mapping is None or is_lengthened(facts.node, mapping):
+    if labels is None or mapping is None:
+        return None
+    if -1 in mapping and not facts.node.row.is_showing:  # it has elements that its input has not
         return None
     is_wider = facts.node.row.is_repeating and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
     lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
-
-
-def is_lengthened(node: Node, mapping: tuple[int, ...]) -> bool:
-    """Tell whether a view has elements that its input has not, along some dimension."""
-    return -1 in mapping and not node.row.is_showing
 
 
 def view_order(node: Node, order: Order | None, mapping: tuple[int, ...] | None) -> Order | None:

@@ -8,8 +8,6 @@ The block is in cache when it is reduced: nothing is read again. `Contraction.co
 product, its elements, the reductions of elements, and what is computed of those.
 """
 
-from collections.abc import Sequence
-
 from picograd.codegen.cuts import Cut, Piece
 from picograd.codegen.operands import Contraction, element_values, guarded, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
@@ -60,7 +58,8 @@ class Sums:
         for place, (number, compute) in enumerate(self.reductions):
             dtype, first = compute.dtype, self.first + place
             for name, piece in self.named(number):
-                found.append(Tile(name, size_of_each(piece.dims), dtype, "register"))
+                shape = tuple(axis.size for axis in piece.dims)
+                found.append(Tile(name, shape, dtype, "register"))
             found.append(Tile(f"total{number}", (self.width,), dtype, "register"))
             shape = (size_of(self.blocks), size_of(self.others), self.width)
             found.append(Tile(f"left{number}", shape, dtype, "workspace", workspace=first))
@@ -92,11 +91,6 @@ def sums_of(plan: Plan) -> Sums | None:
 def is_at_once(plan: Plan, sums: Sums) -> bool:
     """Tell whether a block has all its task sums: else they go on over blocks of rows."""
     return plan.is_split or sums.is_transposed
-
-
-def size_of_each(axes: Sequence[Axis]) -> tuple[int, ...]:
-    """Sizes of axes."""
-    return tuple(axis.size for axis in axes)
 
 
 def begin(sums: Sums) -> list[Step]:

@@ -60,12 +60,7 @@ def is_near(product: Contraction) -> bool:
 def has_bounds(product: Contraction) -> bool:
     """Tell whether all guards can be bounds of the loops over the results."""
     axes = product.computes[0].axes
-    return all(bounding(test, axes) for test in tests_of(product))
-
-
-def bounding(test: Condition, axes: tuple[Axis, ...]) -> list[Axis]:
-    """List the axes whose loops a condition can bound."""
-    return [axis for axis in axes if as_bounds(test, axis, ())]
+    return all(any(as_bounds(test, axis, ()) for axis in axes) for test in tests_of(product))
 
 
 def tests_of(product: Contraction) -> tuple[Condition, ...]:

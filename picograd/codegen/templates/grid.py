@@ -9,6 +9,7 @@ from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.index import (
+    Axes,
     Axis,
     Div,
     Index,
@@ -22,6 +23,7 @@ from picograd.schedule.loop import (
     Along,
     Compute,
     Condition,
+    Conditions,
     Expr,
     Part,
     Radix,
@@ -44,10 +46,10 @@ class Cut:
     are inside the space: the last chunk may stick out.
     """
 
-    grid: tuple[Axis, ...]
-    dims: tuple[Axis, ...]
+    grid: Axes
+    dims: Axes
     axes: dict[Axis, Index]
-    conditions: tuple[Condition, ...]
+    conditions: Conditions
 
     def with_grid(self, outer: Sequence[Axis]) -> "Cut":
         """Put more grid axes in front."""
@@ -78,7 +80,7 @@ def cut(axes: Sequence[Axis], points: int, lanes: int = 1) -> Cut:
     return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
 
 
-def in_pieces(space: Cut, points: int) -> tuple[Cut, tuple[Axis, ...]]:
+def in_pieces(space: Cut, points: int) -> tuple[Cut, Axes]:
     """Cut the dims of a space once more: into dims of about `points` points, and axes of pieces."""
     inner = cut(space.dims, points)
     axes = dict(inner.axes)
@@ -159,7 +161,7 @@ def loads_guarded(expr: Expr, axes: set[Axis], tests: Sequence[Condition]) -> Ex
     return rewrite(expr, {}, alone) if tests else expr
 
 
-def loads_apart(expr: Expr, tests: tuple[Condition, ...]) -> tuple[Expr, tuple[Condition, ...]]:
+def loads_apart(expr: Expr, tests: Conditions) -> tuple[Expr, Conditions]:
     """Guard what is loaded along the axes of tests by itself; the tests that are left."""
     if not is_static(expr):
         return expr, tests
@@ -199,7 +201,7 @@ def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
     flat = axis_index(block) * chunk + axis_index(step)
     conditions = ((flat, 0, total - 1),) if total % chunk else ()
     indices = list(unflatten(flat, tuple(shape)))
-    dims: tuple[Axis, ...] = (step,)
+    dims: Axes = (step,)
     if lanes > 1:
         lane = Axis("lane", lanes)
         indices[-1] = indices[-1] * lanes + axis_index(lane)
@@ -258,7 +260,7 @@ def exprs_along(step: Along) -> list[Expr]:
     return found
 
 
-def axis_lists(part: Part) -> list[tuple[Axis, ...]]:
+def axis_lists(part: Part) -> list[Axes]:
     """List the axis tuples of a part whose members might be merged."""
     lists = [part.rows]
     for compute in part.computes:
@@ -272,7 +274,7 @@ def axis_lists(part: Part) -> list[tuple[Axis, ...]]:
     return list(dict.fromkeys(lists))
 
 
-def without(axes: Sequence[Axis], removed: Sequence[Axis]) -> tuple[Axis, ...]:
+def without(axes: Sequence[Axis], removed: Sequence[Axis]) -> Axes:
     """Drop some axes."""
     return tuple(axis for axis in axes if axis not in removed)
 
@@ -290,7 +292,7 @@ def merge_part(part: Part) -> Part:
     for axes in lists:
         for number, axis in enumerate(axes):
             leads[axis] = leads.get(axis, 0) | (number == 0)
-    merged: dict[Axis, tuple[Axis, ...]] = {}
+    merged: dict[Axis, Axes] = {}
     new: dict[Axis, Index] = {}
     for axes in lists:
         group: list[Axis] = []
@@ -306,9 +308,7 @@ def merge_part(part: Part) -> Part:
     return substitute_part(part, new, merged)
 
 
-def close_group(
-    group: list[Axis], merged: dict[Axis, tuple[Axis, ...]], new: dict[Axis, Index]
-) -> None:
+def close_group(group: list[Axis], merged: dict[Axis, Axes], new: dict[Axis, Index]) -> None:
     """Replace the axes of a group by one axis."""
     if len(group) < 2 or group[0] in merged:
         return
@@ -332,12 +332,10 @@ def is_joint(index: Index, a: Axis, b: Axis) -> bool:
     return factor_a == factor_b * b.size
 
 
-def substitute_part(
-    part: Part, new: Mapping[Axis, Index], merged: Mapping[Axis, tuple[Axis, ...]]
-) -> Part:
+def substitute_part(part: Part, new: Mapping[Axis, Index], merged: Mapping[Axis, Axes]) -> Part:
     """Rewrite a part for new axes; `merged` says which axes stand in for an old one."""
 
-    def axes(old: Sequence[Axis]) -> tuple[Axis, ...]:
+    def axes(old: Sequence[Axis]) -> Axes:
         return tuple(n for a in old for n in merged.get(a, (a,)) if n.size != 1)
 
     def index(old: Index) -> Index:
@@ -376,7 +374,7 @@ def substitute_part(
 
 def substitute_along(
     along: Along,
-    axes: Callable[[Sequence[Axis]], tuple[Axis, ...]],
+    axes: Callable[[Sequence[Axis]], Axes],
     index: Callable[[Index], Index],
     body: Callable[[Expr], Expr],
 ) -> Along:
@@ -408,9 +406,7 @@ def rebind(index: Index, axes: Mapping[Axis, Index]) -> Index:
     return substitute(index, axes, lambda expr: rewrite(expr, axes))
 
 
-def in_piece(
-    store: Store, axis: Axis, within: Axis, index: Index, ragged: tuple[Condition, ...]
-) -> Store:
+def in_piece(store: Store, axis: Axis, within: Axis, index: Index, ragged: Conditions) -> Store:
     """Store the elements of one piece of an axis: `axis` is `index`, which runs along `within`."""
     moved = {axis: index}
     conditions = tuple((rebind(test, moved), lo, hi) for test, lo, hi in store.conditions)

@@ -43,7 +43,7 @@ from picograd.codegen.tile import Accumulate, Assign, For, Step, TileKernel, Til
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
 from picograd.schedule.cost import LONG_ROW, WARP, column_tile
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
+from picograd.schedule.index import Axes, Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
 from picograd.schedule.monoid import identity
 from picograd.target import Target
@@ -220,15 +220,15 @@ def is_short(part: Part, target: Target) -> bool:
     return is_flat and count <= SHORT and places >= 2 * CUDA_THREADS * target.multiprocessors
 
 
-def most_splits(over: tuple[Axis, ...], target: Target) -> int:
+def most_splits(over: Axes, target: Target) -> int:
     """Count the pieces that reduced axes fall into: on a GPU two may be cut, images and rows."""
     cut = over[:2] if target.has_blocks else over[:1]
     return product(axis.size for axis in cut)
 
 
-def split_axes(part: Part) -> tuple[Axis, ...] | None:
+def split_axes(part: Part) -> Axes | None:
     """Find the axes that all reductions of a part share, if none depends on another's result."""
-    over: set[tuple[Axis, ...]] = set()
+    over: set[Axes] = set()
     for compute in part.computes:
         is_row = compute.axes == part.rows and not (part.rows and not compute.axes)
         if not is_row and (compute.reduce or not compute.axes):
@@ -404,11 +404,7 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
 
 
 def in_loops(
-    rows: Rows,
-    body: tuple[Step, ...],
-    space: Cut,
-    serial: tuple[Axis, ...],
-    ends: tuple[Condition, ...],
+    rows: Rows, body: tuple[Step, ...], space: Cut, serial: Axes, ends: tuple[Condition, ...]
 ) -> tuple[Step, ...]:
     """Run the steps of a row for the rows of a grid point; long sums over them add up pieces."""
     for axis in reversed((*rows.pieces, *serial)):
@@ -474,11 +470,6 @@ def insert_when(body: tuple[Step, ...], space: Cut) -> tuple[Step, ...]:
     return (For(body[0].axis, inner),)
 
 
-def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> bool:
-    """Tell whether chunks are cut out of the contiguous axis of a GPU's loads."""
-    return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
-
-
 def split_space(kernel: Kernel, part: Part, target: Target, is_column: bool) -> Cut:
     """Cut the rows of a part whose reduced axes are cut over grid points too."""
     if not is_column:
@@ -491,7 +482,7 @@ def split_space(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
 
 
 def build_split(
-    kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
+    kernel: Kernel, part: Part, target: Target, is_column: bool, over: Axes, splits: int
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
     space = split_space(kernel, part, target, is_column)
@@ -501,7 +492,8 @@ def build_split(
     # More blocks than a GPU holds at once would take a second turn.
     pieces = splits // count if together else ceil_div(splits, count)
     chunk = balanced(first.size, ceil_div(first.size, pieces))
-    if not is_column and threads_need_vectors(over, chunk, target):
+    if not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
+        # chunks are cut out of the contiguous axis of a GPU's loads
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)
     if is_column and threads and len(over) == 1:

@@ -9,8 +9,8 @@ from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
-from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.index import Axes, Axis, Index, axes_of, axis_index, constant, flatten
+from picograd.schedule.loop import Compute, Condition, Conditions, Expr, Part, const, rewrite, walk
 from picograd.schedule.monoid import identity
 
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
@@ -36,9 +36,9 @@ class Rows:
     def __init__(
         self,
         part: Part,
-        dims: tuple[Axis, ...],
+        dims: Axes,
         axes: Mapping[Axis, Index],
-        conditions: tuple[Condition, ...],
+        conditions: Conditions,
         threads: Threads | None,
         is_column: bool,
     ) -> None:
@@ -52,7 +52,7 @@ class Rows:
         self.stores: list[Store] = []
         self.columns: list[Accumulate] = []  # sums over all rows
         self.keeps_shared = False  # shared memory holds the rows that registers cannot
-        self.pieces: tuple[Axis, ...] = ()  # loops over the pieces of long sums over all rows
+        self.pieces: Axes = ()  # loops over the pieces of long sums over all rows
         self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Rows:
             return "row"
         return "window" if compute.reduce else "elem"
 
-    def inner(self, compute: Compute) -> tuple[Axis, ...]:
+    def inner(self, compute: Compute) -> Axes:
         """List the row-element axes of a compute, already cut."""
         return tuple(a for a in compute.axes if a not in self.part.rows)
 
@@ -100,7 +100,7 @@ class Rows:
         self.tiles.append(Tile(name, shape, dtype, space, self.layout(inner)))
         return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
 
-    def order(self, inner: Sequence[Axis]) -> tuple[Axis, ...]:
+    def order(self, inner: Sequence[Axis]) -> Axes:
         """Order the axes of elements: on a CPU neighbouring columns go innermost."""
         is_inner = self.is_column and self.threads is None
         return (*inner, *self.dims) if is_inner else (*self.dims, *inner)
@@ -252,7 +252,7 @@ class Rows:
             return is_shared or layout.register_count <= KEPT_REGISTERS
         return product(a.size for a in (*self.dims, *inner)) <= KEPT_ELEMENTS
 
-    def store(self, compute: Compute, value: Expr, inner: tuple[Axis, ...]) -> None:
+    def store(self, compute: Compute, value: Expr, inner: Axes) -> None:
         """Queue the store of a compute."""
         if not compute.store:
             return
@@ -260,12 +260,7 @@ class Rows:
         self.stores.append(self.store_step(slot, index, inner, value, ()))
 
     def store_step(
-        self,
-        slot: int,
-        index: Index,
-        inner: tuple[Axis, ...],
-        value: Expr,
-        more: tuple[Condition, ...],
+        self, slot: int, index: Index, inner: Axes, value: Expr, more: Conditions
     ) -> Store:
         """Make a store; on a CPU the contiguous columns go innermost."""
         conditions = (*self.conditions, *more, *self.ends_inside(inner))
@@ -273,14 +268,14 @@ class Rows:
             return Store(slot, index, (*self.dims, *inner), value, conditions, self.layout(inner))
         return Store(slot, index, (*inner, *self.dims), value, conditions)
 
-    def ends_inside(self, inner: tuple[Axis, ...]) -> tuple[Condition, ...]:
+    def ends_inside(self, inner: Axes) -> Conditions:
         """List the ends of the part along the elements of a row, where they are stored."""
         if self.threads:
             return ()
         ends = [end for end in self.part.ends if axes_of(end[0]) & set(inner)]
         return tuple((rebind(index, self.axes), lo, hi) for index, lo, hi in ends)
 
-    def with_fixed(self, body: Expr, over: tuple[Axis, ...]) -> Expr:
+    def with_fixed(self, body: Expr, over: Axes) -> Expr:
         """Read what a GPU would load again for every element of a row from registers.
 
         Loads under a condition of their own stay where they are.
@@ -306,7 +301,7 @@ class Rows:
     def accumulate(
         self,
         group: Sequence[tuple[int, Compute]],
-        over: tuple[Axis, ...],
+        over: Axes,
         exprs: Sequence[Expr],
         stored: Sequence[Store] = (),
     ) -> list[Step]:
@@ -331,7 +326,7 @@ class Rows:
     def in_pieces(
         self,
         group: Sequence[tuple[int, Compute]],
-        over: tuple[Axis, ...],
+        over: Axes,
         exprs: Sequence[Expr],
         chunk: int,
         stored: Sequence[Store] = (),
@@ -441,12 +436,7 @@ class Rows:
     # -- the split scheme -------------------------------------------------------------------------
 
     def split(
-        self,
-        split: Axis,
-        over: tuple[Axis, ...],
-        ragged: tuple[Condition, ...],
-        point: Index,
-        points: int,
+        self, split: Axis, over: Axes, ragged: Conditions, point: Index, points: int
     ) -> list[Step]:
         """Write partial reductions of one split, then what the last block does."""
         reductions: list[tuple[int, Compute]] = []
@@ -478,9 +468,7 @@ class Rows:
         body = (*final, *self.stores)
         return [*steps, *partials, LastBlock(counter, point, split.size, body)]
 
-    def element_store(
-        self, number: int, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]
-    ) -> None:
+    def element_store(self, number: int, compute: Compute, over: Axes, ragged: Conditions) -> None:
         """Note a per-element value of the split scheme, and queue its store."""
         expr = self.with_fixed(self.body(compute), over)
         self.values[number] = expr

@@ -40,7 +40,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     threads = WARP
     while threads < CUDA_THREADS and 4 * threads <= padded_size(sort.run):
         threads *= 2
-    return TileKernel(kernel, (bitonic_part(sort),), threads)
+    network = block_part(sort, "bitonic", *tiles_of(sort, padded_size(sort.run), int32))
+    return TileKernel(kernel, (network,), threads)
 
 
 def sort_of(part: Part) -> Sort:
@@ -119,11 +120,6 @@ def digits_part(sort: Sort) -> TilePart:
     counters = Tile("counters", (RADIX_THREADS // WARP * (DIGITS + 1),), int32, "shared")
     size = ceil_div(sort.run, RADIX_THREADS) * RADIX_THREADS
     return block_part(sort, "radix", counters, *tiles_of(sort, size, uint16))
-
-
-def bitonic_part(sort: Sort) -> TilePart:
-    """Sort a run in a block by a network."""
-    return block_part(sort, "bitonic", *tiles_of(sort, padded_size(sort.run), int32))
 
 
 def tiles_of(sort: Sort, size: int, positions: DType) -> tuple[Tile, Tile]:

@@ -162,10 +162,11 @@ def output_axis(module: Module, dim: int | None) -> int:
 
 def first_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """Draw the vectors that the power method starts from."""
-    rows, columns = matrix.shape
-    place: dict[str, Any] = dict(device=matrix.device, dtype=matrix.dtype)
-    u = Tensor.randn(rows, **place)
-    return unit(u, eps), unit(Tensor.randn(columns, **place), eps)
+    u, v = (
+        unit(Tensor.randn(size, device=matrix.device, dtype=matrix.dtype), eps)
+        for size in matrix.shape
+    )
+    return u, v
 
 
 def advance(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:

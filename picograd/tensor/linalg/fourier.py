@@ -6,7 +6,6 @@ Where one of what the host is given and gives is real, complex numbers are a las
 (real, imaginary).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.host_call import FLIPPED
 from picograd.graph.node import Node
 from picograd.graph.room import check_host
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
+from picograd.tensor.core.annotations import Axis, DeviceLike, DTypeLike, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.guard import guard_functions
@@ -154,12 +153,7 @@ def last_apart(x: Tensor, s: Any, dim: Any) -> Any:
     return pairs
 
 
-def fftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def fftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform complex numbers along several axes.
 
     >>> picograd.fft.fftn(picograd.Tensor([[1.0, 2.0]])).tolist()
@@ -170,12 +164,7 @@ def fftn(
     return x
 
 
-def ifftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def ifftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform complex numbers back along several axes.
 
     >>> picograd.fft.ifftn(picograd.Tensor([[3.0, -1.0]])).tolist()
@@ -186,12 +175,7 @@ def ifftn(
     return x
 
 
-def rfftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def rfftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform a real tensor along several axes; the last of them is halved.
 
     >>> picograd.fft.rfftn(picograd.Tensor([[1.0, 1.0]])).tolist()
@@ -204,12 +188,7 @@ def rfftn(
     return result
 
 
-def irfftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def irfftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform the result of rfftn back to real numbers; `s` gives the sizes.
 
     >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0]])).tolist()
@@ -222,7 +201,7 @@ def irfftn(
 
 
 def fft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers along two axes.
 
@@ -233,7 +212,7 @@ def fft2(
 
 
 def ifft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform complex numbers back along two axes.
 
@@ -244,7 +223,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a real tensor along two axes; the last of them is halved.
 
@@ -255,7 +234,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform the result of rfft2 back to real numbers; `s` gives the sizes.
 
@@ -285,12 +264,7 @@ def ihfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     return rfft(x, n, dim, FLIPPED[read_norm("ihfft", norm)]).conj()
 
 
-def hfftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def hfftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along several axes.
 
     >>> picograd.fft.hfftn(picograd.Tensor([[1.0, 0.0]])).tolist()
@@ -300,12 +274,7 @@ def hfftn(
     return irfftn(x.conj(), s, dim, FLIPPED[read_norm("hfftn", norm)])
 
 
-def ihfftn(
-    x: Tensor,
-    s: int | Sequence[int] | None = None,
-    dim: Sizes | None = None,
-    norm: str | None = None,
-) -> Tensor:
+def ihfftn(x: Tensor, s: Sizes | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
     """Transform real frequencies of several axes back: a Hermitian signal, its last axis halved.
 
     >>> picograd.fft.ihfftn(picograd.Tensor([[1.0, 1.0]])).real.tolist()
@@ -316,7 +285,7 @@ def ihfftn(
 
 
 def hfft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform a signal that is Hermitian along its last axis, along two axes.
 
@@ -327,7 +296,7 @@ def hfft2(
 
 
 def ihfft2(
-    x: Tensor, s: int | Sequence[int] | None = None, dim: Sizes = (-2, -1), norm: str | None = None
+    x: Tensor, s: Sizes | None = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
     """Transform real frequencies of two axes back: a Hermitian signal, its last axis halved.
 
@@ -373,7 +342,7 @@ def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:
     return x.roll(tuple(halves), tuple(listed))
 
 
-def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
+def fftshift(x: Tensor, dim: Axis = None) -> Tensor:
     """Bring frequency 0 to the middle of all axes, or of some.
 
     >>> picograd.fft.fftshift(picograd.fft.fftfreq(4)).tolist()
@@ -382,7 +351,7 @@ def fftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
     return shifted("fftshift", x, dim, False)
 
 
-def ifftshift(x: Tensor, dim: Sizes | None = None) -> Tensor:
+def ifftshift(x: Tensor, dim: Axis = None) -> Tensor:
     """Undo `fftshift`.
 
     >>> picograd.fft.ifftshift(picograd.Tensor([3, 1, 2])).tolist()

@@ -1,7 +1,6 @@
 """Elementwise functions on nodes: arithmetic, comparisons, and activations made of them."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from picograd.dtype import DType, bool_, complex64, float32, int64, promote, uin
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device, custom
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Nodes
 from picograd.graph.ops import OPS
 from picograd.graph.shape import broadcast_shapes
 from picograd.number import converted, given, is_whole
@@ -371,7 +370,7 @@ def in_form(operand: Operand, like: Node) -> Node:
 
 
 def clamp_gradients(
-    gradient: Node, x: Node, ends: Sequence[Node], has_low: bool, has_high: bool
+    gradient: Node, x: Node, ends: Nodes, has_low: bool, has_high: bool
 ) -> list[Node]:
     """Send the gradient to what was taken: the value, the lower or the upper limit."""
     low, high = ends[0] if has_low else None, ends[-1] if has_high else None

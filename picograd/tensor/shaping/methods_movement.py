@@ -51,7 +51,7 @@ class MovementMethods(Recorded):
         if dtype is None and len(sizes) == 1 and bits.is_dtype(sizes[0]):
             dtype = cast(DTypeLike, sizes[0])
         if dtype is not None:
-            return view_bits(self, dtype)
+            return apply(bits.show_bits, self, to_dtype(dtype))
         found = apply(movement.view, self, sizes if size is None else (size,))
         if self._view is not None:
             check_view(self, found.shape)
@@ -253,11 +253,6 @@ def check_view(tensor: Any, shape: Shape) -> None:
     if reshaped_strides(tensor.shape, strides, shape) is None:
         text = f"shape {shape} is no view of {tensor.shape} with strides {strides}"
         raise ShapeError("view", text, "use reshape, which copies where it must")
-
-
-def view_bits(tensor: Any, dtype: DTypeLike) -> Any:
-    """Show a tensor's bits as another dtype, or as its own: a view."""
-    return apply(bits.show_bits, tensor, to_dtype(dtype))
 
 
 def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:

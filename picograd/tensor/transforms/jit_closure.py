@@ -292,7 +292,7 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     if program.slots or program.guards or program.variables:
         return None
     outputs = capture.outputs
-    if any(e.kind != "root" or is_leaf_made(e) or e.sizes or e.noted for e in outputs):
+    if any(e.kind != "root" or (e.tracks and e.is_leaf) or e.sizes or e.noted for e in outputs):
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
@@ -300,11 +300,6 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         if changes is None:
             return None
     return Closure(capture, key, known, changes)
-
-
-def is_leaf_made(result: Result) -> bool:
-    """Tell whether a result asks for gradients itself; one that was computed has them already."""
-    return result.tracks and result.is_leaf
 
 
 def renews(capture: Capture) -> bool:
