@@ -9,6 +9,7 @@ The steps of a Fourier transform are such maps. A map stays one where each eleme
 one at its own place: fusion has seen to that. What is exchanged has no memory but in a block, so a
 block must have room for it, and there must be enough blocks for all processors.
 
+What only joins arrays is no map in the end (in_place.py).
 On a GPU alone: the workers of a CPU do not share what is near them.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import replace
 from picograd.helpers import ceil_div, product
 from picograd.schedule.block_cuts import blocks_of
 from picograd.schedule.folding import Pair, pair_of, sizes_of, slots_in
-from picograd.schedule.in_place import lives_of, renumbered
+from picograd.schedule.in_place import find_joins, lives_of, renumbered
 from picograd.schedule.loop import Kernel, Part
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
@@ -38,10 +39,12 @@ def chain_maps(
     found: list[Step] = []
     whole: list[Step] = []  # the same, with the parts of chains as they were before they were cut
     lives: dict[int, tuple[int, int]] = {}
+    joins = {join.step for join in find_joins(slots, [*steps, *copies])}
     for number, step in enumerate(steps):
         found.append(step)
         whole.append(step)
-        pair = pair_of(*whole[-2:]) if len(whole) > 1 else None
+        is_joined = number in joins or number - 1 in joins
+        pair = None if is_joined or len(whole) < 2 else pair_of(*whole[-2:])
         if pair is None:
             continue
         lives = lives or lives_of([*steps, *copies])
