@@ -83,7 +83,6 @@ def joined(tensors: Any, axis: int, is_stack: bool) -> Any:
 
 
 @pending.locked
-@pending.locked
 def moved_at_once(tensor: Any, device: str) -> Any:
     """Copy memory that nobody is about to write to another device, without a plan: a leaf there.
 
@@ -105,6 +104,7 @@ def moved_at_once(tensor: Any, device: str) -> Any:
     return found
 
 
+@pending.locked
 def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own.
 
