@@ -119,7 +119,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
         read = tuple(map(size_of, sizes if is_ordered else [sizes]))
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
-    if not is_small(read):
+    if any(not -(1 << 63) <= size < 1 << 63 for size in read):  # each alone: some may be traced
         raise DTypeError(op, f"sizes {described(read)} do not fit int64", "use smaller sizes")
     return read
 
@@ -127,7 +127,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
 def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     """Read a shape: like `as_sizes`, and no size may be negative."""
     shape = as_sizes(sizes, op)
-    if shape and min(shape) < 0:
+    if any(size < 0 for size in shape):
         raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
     if product(shape) > LARGEST:
         text = f"{described(shape)} has more than 2**60 elements"
