@@ -42,7 +42,8 @@ IN_FLOAT32 = {name for name, row in OPS.items() if row.operand == "wide"}
 CODE = {name for name, row in OPS.items() if row.operand == "code"}
 # The number is a value of the result: one that does not fit is an error.
 FILLS = {name for name, row in OPS.items() if row.operand == "value"}
-INTS, LISTS = frozenset((int,)), (tuple, list, Size)
+INTS = frozenset((int,))
+LISTS = (tuple, list, Size)
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
@@ -107,7 +108,8 @@ def is_small(sizes: Sequence[int]) -> bool:
 def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     """Read `f(2, 3)` and `f((2, 3))` alike."""
     listed = sizes[0] if len(sizes) == 1 and type(sizes[0]) in LISTS else sizes
-    if type(listed) in LISTS and INTS.issuperset(map(type, listed)) and is_small(listed):
+    is_plain = type(listed) in LISTS and INTS.issuperset(map(type, listed))
+    if is_plain and is_small(listed):
         return tuple(listed)
     if len(sizes) == 1:
         (only,) = sizes
