@@ -223,6 +223,12 @@ def nodes_of(table: Any) -> list[Node]:
     return [node for reference in references if (node := reference()) is not None]
 
 
+def add_new(node: Node) -> None:
+    """Note that a tensor got a node, the last one: a node that is gone may have had its place."""
+    NEW.pop(id(node), None)
+    NEW[id(node)] = None
+
+
 def add_start(tensor: Any) -> None:
     """Note a leaf that asks for gradients and is not in memory; those that are gone are let go."""
     STARTS.append(weakref.ref(tensor))

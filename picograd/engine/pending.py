@@ -158,7 +158,8 @@ def move_on(current: Node, after: Node, tensor: Any) -> None:
     The caller holds `LOCK`.
     """
     LIVE.follow(id(current), id(after), tensor)
-    carried.NEW[id(after)] = WRITES[after] = None
+    carried.add_new(after)
+    WRITES[after] = None
     BY_TARGET[id(current)] = after
     note_chain(after, 0)
 
@@ -185,7 +186,7 @@ def track(node: Node, tensor: Any) -> None:
     """Remember which tensor owns a node."""
     LIVE.set(node, tensor)
     if node.inputs:
-        carried.NEW[id(node)] = None
+        carried.add_new(node)
 
 
 def adopt(node: Node, tensor: Any) -> bool:
@@ -208,7 +209,7 @@ def adopt(node: Node, tensor: Any) -> bool:
         if node.inputs:
             LIVE.waiting.pop(key, None)  # of a node that is gone
             LIVE.waiting[key] = table[key]
-            carried.NEW[key] = None
+            carried.add_new(node)
     return True
 
 

@@ -838,7 +838,7 @@ class Follower:
             ):  # one graph with what was computed
                 kept[at] = weakref.ref(standing[at])
                 pending.LIVE.follow(id(standing[at]), id(standing[at]), tensor)
-                carried.NEW[id(standing[at])] = None
+                carried.add_new(standing[at])
                 continue
             self.make_free(steps, made)
             pending.adopt(standing[at] if at in standing else found[at], tensor)

@@ -248,6 +248,7 @@ def enter_waiting(node: Node, reference, key):
         need(referred(found) == None)
         PyDict_DelItem(live.data, key)
     drop(live.waiting, key)
+    drop(world.new, key)
     PyDict_SetItem(live.data, key, reference)
     PyDict_SetItem(live.waiting, key, reference)
     PyDict_SetItem(world.new, key, None)

@@ -42,7 +42,8 @@ IN_FLOAT32 = {name for name, row in OPS.items() if row.operand == "wide"}
 CODE = {name for name, row in OPS.items() if row.operand == "code"}
 # The number is a value of the result: one that does not fit is an error.
 FILLS = {name for name, row in OPS.items() if row.operand == "value"}
-INTS, LISTS = frozenset((int,)), (tuple, list, Size)
+INTS = frozenset((int,))
+LISTS = (tuple, list, Size)
 LARGEST = 1 << 60  # elements of a tensor, so that byte offsets fit 64 bits
 
 
@@ -107,7 +108,8 @@ def is_small(sizes: Sequence[int]) -> bool:
 def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     """Read `f(2, 3)` and `f((2, 3))` alike."""
     listed = sizes[0] if len(sizes) == 1 and type(sizes[0]) in LISTS else sizes
-    if type(listed) in LISTS and INTS.issuperset(map(type, listed)) and is_small(listed):
+    is_plain = type(listed) in LISTS and INTS.issuperset(map(type, listed))
+    if is_plain and is_small(listed):
         return tuple(listed)
     if len(sizes) == 1:
         (only,) = sizes
@@ -119,7 +121,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
         read = tuple(map(size_of, sizes if is_ordered else [sizes]))
     except TypeError:
         raise DTypeError(op, f"sizes must be ints, not {sizes!r}", "pass ints") from None
-    if not is_small(read):
+    if any(not -(1 << 63) <= size < 1 << 63 for size in read):  # each alone: some may be traced
         raise DTypeError(op, f"sizes {described(read)} do not fit int64", "use smaller sizes")
     return read
 
@@ -127,7 +129,7 @@ def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
 def as_shape(sizes: Sequence[Any], op: str) -> Shape:
     """Read a shape: like `as_sizes`, and no size may be negative."""
     shape = as_sizes(sizes, op)
-    if shape and min(shape) < 0:
+    if any(size < 0 for size in shape):
         raise ShapeError(op, f"negative size in {shape}", "sizes count elements")
     if product(shape) > LARGEST:
         text = f"{described(shape)} has more than 2**60 elements"

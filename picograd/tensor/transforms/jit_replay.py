@@ -505,12 +505,13 @@ def show_again(base: Any, views: Sequence[Any], numbers: Sequence[Any] = ()) -> 
     """
     for view in views:
         if slots_of(view.operands):
-            view = dataclasses.replace(view, operands=at_numbers(view.operands, numbers), moves={})
+            operands = at_numbers(view.operands, numbers)
+            view = dataclasses.replace(view, operands=operands, moves=None)
         is_cut = base._tracks and not view.passes
         node = view.on(build.detach(base._node) if is_cut else base._node)
         made: Any = wrap(node, base._tracks and view.passes and node.dtype.is_differentiable)
         note_view(made, base, view.function, *view.operands)
-        made._view = dataclasses.replace(view, base=base, known=[])
+        made._view = dataclasses.replace(view, base=base, known=None)
         base = made
     return base
 

@@ -237,7 +237,7 @@ def views_of(tensor: Any) -> list[Any] | None:
     while is_view(tensor):
         if not is_spelt(tensor._view.operands):
             return None
-        found.append(replace(tensor._view, base=None, known=[]))
+        found.append(replace(tensor._view, base=None, known=None))
         tensor = tensor._view.base
     return found[::-1]
 

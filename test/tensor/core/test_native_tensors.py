@@ -18,7 +18,7 @@ from picograd.runtime.memory import Allocation
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.native_tensors import NODE, TENSOR, VIEW
-from picograd.tensor.core.recording import Recorded, begun
+from picograd.tensor.core.recording import Recorded, begun, wrap_own
 
 pytestmark = [
     pytest.mark.usefixtures("cpu_by_default"),
@@ -162,3 +162,17 @@ def test_stamping_holds_nothing():
     for wrong in [(), ([],), ([], ()), ((), [])]:
         with pytest.raises(TypeError, match="stamp takes"):
             native_calls.CODED.stamp(*wrong)
+
+
+@pytest.mark.parametrize("is_coded", [True, False])
+def test_a_node_in_the_place_of_one_that_is_gone_is_the_last(monkeypatch, is_coded):
+    made_both_ways()
+    if not is_coded:
+        monkeypatch.setattr(native_calls.CODED, "wrap", None)
+    a = Tensor(np.ones(3, np.float32)).realize()
+    carried.NEW.clear()
+    first, node = a.sin(), a._node.unary("cos")
+    carried.NEW.clear()
+    carried.NEW.update({id(node): None, id(first._node): None})  # as one before had its address
+    tensor = wrap_own(node, False)
+    assert [*carried.NEW] == [id(first._node), id(tensor._node)]
