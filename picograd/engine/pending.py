@@ -126,8 +126,7 @@ def before_writes(nodes: Sequence[Node], is_left: Any = lambda node: False) -> N
     Nodes of which `is_left` is true are to see what they write.
     """
     leave()
-    found = readers_of(nodes, waiting_nodes(), Walk())
-    readers = [node for node in found if not is_left(node)]
+    readers = [node for node in readers_of(nodes, waiting_nodes(), Walk()) if not is_left(node)]
     if readers:
         compute(readers)
 
