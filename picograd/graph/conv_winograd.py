@@ -162,12 +162,13 @@ def expand_winograd(node: Node, target: Target) -> Node | None:
 def is_faster(sides: Shape, places: Shape, more: int, target: Target) -> bool:
     """Estimate products of so many channels, on both sides, at places of (images, H, W).
 
-    Results are moved some times `more` than patches are.
+    Results are moved some times `more` than patches are, and what becomes of a weight once.
     """
     images, *sizes = places
     count, patches = prod(places), images * prod(ceil_div(n, STEP) for n in sizes)
     channels, outputs = sides
     moved = (count + PATCH**2 * patches) * (channels + outputs) + more * count * outputs
+    moved += PATCH**2 * channels * outputs
     taken = PATCH**2 * patches * channels * outputs + MOVED * moved
     is_small = 4 * PATCH**2 * patches * (channels + outputs) <= MOST_BYTES
     is_whole = not patches * channels % JOINED and not patches * outputs % JOINED
@@ -179,13 +180,16 @@ def is_faster(sides: Shape, places: Shape, more: int, target: Target) -> bool:
 
 
 def by_patches(x: Node, weight: Node, low: tuple[int, int], shape: Shape) -> Node:
-    """Convolve (N, 1, C, H, W) by (1, O, C, 3, 3)."""
+    """Convolve (N, 1, C, H, W) by (1, O, C, 3, 3).
+
+    Taps wait for the image: those of all layers, made at once, would take four times the weights.
+    """
     images, _, outputs, *sizes = shape
     channels = x.shape[2]
     counts = tuple([ceil_div(n, STEP) for n in sizes])
     image = x.after(weight, True).reshape((images, channels, *x.shape[3:])).permute((1, 0, 2, 3))
     seen = patches_of(image, low, counts)
-    taps = weight.reshape((outputs, channels, 3, 3))
+    taps = weight.after(x).reshape((outputs, channels, 3, 3))
     taps = behind(along_both(cut(taps.permute((1, 0, 2, 3))), factor_terms))
     made = multiplied(taps, seen, ((0, 2, 1), (0, 2, 3), (0, 1, 3)))
     made = made.permute((2, 3, 0, 1)).reshape((outputs, images, *counts, PATCH, PATCH))

@@ -159,9 +159,12 @@ def with_numbers(
 
     def read(name: str, value: Any) -> Any:
         nonlocal is_changed
-        if not takes_number(words.get(name)):
-            return value
+        word = words.get(name)
         is_numpy = isinstance(value, np.generic)
+        if not takes_number(word):
+            return value
+        if Tensor in get_args(word) and not is_numpy:
+            return value
         number = value.item() if is_numpy else read_number(value)
         is_changed |= number is not value
         return number

@@ -271,7 +271,10 @@ class FamilyMethods(Recorded):
         return self
 
     def record_stream(self: Any, s: Any) -> None:
-        """Do nothing: memory is given to what is launched after all that reads it."""
+        """Do nothing: memory is given to what is launched after all that reads it.
+
+        >>> Tensor([1.0]).record_stream(None)
+        """
 
     def share_memory_(self: Any) -> Any:
         """Give the tensor: threads share it as it is.
