@@ -21,7 +21,7 @@ from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
-from picograd.schedule.in_place import is_zero, lives_of, renumbered
+from picograd.schedule.in_place import is_zero, launch_of, lives_of, renumbered, slots_touched
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
@@ -129,17 +129,6 @@ def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
     return launch_of(second, own), launch_of(second, rest)
 
 
-def launch_of(launch: KernelLaunch, parts: Sequence[Part]) -> KernelLaunch:
-    """Launch some parts of a kernel."""
-    places = sorted(slots_touched(parts))
-    numbers = {old: new for new, old in enumerate(places)}
-    renamed = [renumbered(part, numbers) for part in parts]
-    own = [launch.kernel.slots[place] for place in places]
-    slots = [launch.slots[place] for place in places]
-    kernel = replace(launch.kernel, slots=tuple(own), parts=tuple(renamed))
-    return replace(launch, kernel=kernel, slots=tuple(slots))
-
-
 def slots_in(launch: KernelLaunch, role: str) -> set[int]:
     """List the slots of a plan that a launch has in a role."""
     both = zip(launch.slots, launch.kernel.slots)
@@ -240,15 +229,6 @@ def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
         groups = [each for each in groups if each not in shared]
         groups.append([*chain(*shared), part])
     return groups
-
-
-def slots_touched(parts: Sequence[Part]) -> set[int]:
-    """List the slots that parts read or write."""
-    computes = [compute for part in parts for compute in part.computes]
-    exprs = [expr for each in computes for expr in walk(each.body)]
-    read = {expr.arg[0] for expr in exprs if expr.op == "load"}
-    stored = {each.store[0] for each in computes if each.store}
-    return read | stored
 
 
 def sizes_of(part: Part) -> tuple[int, ...]:

@@ -245,12 +245,16 @@ def join_in(step: KernelLaunch, number: int, at: int) -> Join | None:
 
 def touched_by(step: KernelLaunch, part: Part) -> set[int]:
     """List the slots of a plan that a part of a launch touches."""
-    touched = {each.store[0] for each in part.computes if each.store}
-    for each in part.computes:
-        for expr in walk(each.body):
-            if expr.op == "load":
-                touched.add(expr.arg[0])
-    return {step.slots[n] for n in touched}
+    return {step.slots[place] for place in slots_touched([part])}
+
+
+def slots_touched(parts: Sequence[Part]) -> set[int]:
+    """List the slots of a kernel that parts read or write."""
+    computes = [compute for part in parts for compute in part.computes]
+    exprs = [expr for each in computes for expr in walk(each.body)]
+    read = {expr.arg[0] for expr in exprs if expr.op == "load"}
+    stored = {each.store[0] for each in computes if each.store}
+    return read | stored
 
 
 def without(steps: Sequence[Step], joins: Sequence[Join]) -> list[Step]:
@@ -268,15 +272,15 @@ def without(steps: Sequence[Step], joins: Sequence[Join]) -> list[Step]:
     return found
 
 
-def launch_of(step: KernelLaunch, kept: Sequence[Part]) -> KernelLaunch:
+def launch_of(launch: KernelLaunch, parts: Sequence[Part]) -> KernelLaunch:
     """Launch some of the parts of a kernel."""
-    touched = set().union(*(touched_by(step, part) for part in kept))
-    left = [n for n, slot in enumerate(step.slots) if slot in touched]
-    numbers = {old: new for new, old in enumerate(left)}
-    parts = tuple([renumbered(part, numbers) for part in kept])
-    own = tuple([step.kernel.slots[n] for n in left])
-    kernel = replace(step.kernel, slots=own, parts=parts)
-    return replace(step, kernel=kernel, slots=tuple([step.slots[n] for n in left]))
+    places = sorted(slots_touched(parts))
+    numbers = {old: new for new, old in enumerate(places)}
+    renamed = [renumbered(part, numbers) for part in parts]
+    own = [launch.kernel.slots[place] for place in places]
+    slots = [launch.slots[place] for place in places]
+    kernel = replace(launch.kernel, slots=tuple(own), parts=tuple(renamed))
+    return replace(launch, kernel=kernel, slots=tuple(slots))
 
 
 def places_of(slots: Sequence[PlanSlot], join: Join) -> Iterator[tuple[PlanSlot, int]]:
