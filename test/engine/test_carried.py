@@ -443,3 +443,11 @@ def test_leaves_that_nobody_computes_are_let_go() -> None:
     for _ in range(2 * carried.CLEARED):
         picograd.ones(2).requires_grad_()
     assert len(carried.STARTS) < carried.CLEARED
+
+
+def test_a_node_that_comes_again_is_the_last() -> None:
+    """A node that is gone may have had its place."""
+    one, other = (Tensor([number]) * 2.0 for number in (1.0, 2.0))
+    assert [*carried.NEW][-1] == id(other._node)
+    carried.add_new(one._node)
+    assert [*carried.NEW][-2:] == [id(other._node), id(one._node)]

@@ -8,11 +8,12 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import backends
+from picograd.engine import backends, carried
 from picograd.engine import realize as engine
 from picograd.engine.cache import remember
 from picograd.engine.executable import CompiledPlan
 from picograd.errors import DeviceError
+from picograd.graph import build
 from picograd.graph.node import Node, toposort
 from picograd.runtime.cpu import CpuDevice
 
@@ -237,3 +238,16 @@ def test_what_is_stored_ahead_leaves_writes_to_their_readers(
     wanted = losses("cpu")
     for _ in range(3):  # what was missed once is stored ahead from then on
         assert losses(far) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_what_another_device_computes_is_not_stored_ahead(far: str) -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    waits = (x * 2.0)._node
+    beyond = build.copy(waits, far) * 3.0
+    assert carried.complete([waits, beyond], set(), {}) == [waits]
+
+
+def test_a_write_that_waits_is_copied(far: str) -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    x.detach().fill_(5.0)
+    assert x.to(far).tolist() == [5.0, 5.0]

@@ -474,6 +474,7 @@ def test_what_is_gone_harms_nobody_else() -> None:
     x, y = Tensor([1.0, 2.0]), Tensor([5.0])
     leaf, reader = x.node, x * 2
     x += 1
+    written = x._node
     leaf.arg = Overwritten(leaf.arg, 0)  # as an interrupt behind the run of a plan leaves it
     leaf.arg.storage.count_writes()
     y += 1
@@ -483,3 +484,4 @@ def test_what_is_gone_harms_nobody_else() -> None:
             lost.tolist()
     y += 1
     assert y.tolist() == [7.0]
+    assert written not in pending.WRITES

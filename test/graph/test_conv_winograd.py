@@ -80,3 +80,20 @@ def test_no_patches_are_kept_from_the_way_forth():
     steps = schedule([made, gradient], H100).steps
     made_of = [len(step.slots) for step in steps if "64x2x2x2" in step.kernel.name]
     assert made_of == [1 + 36, 2 * (1 + 36)], "of the image, and of both again"
+
+
+@pytest.mark.parametrize(
+    ("images", "channels", "size", "is_direct"),
+    [
+        (8, 512, 4, True), (32, 512, 4, False), (8, 512, 7, False), (8, 256, 7, True),
+        (4, 256, 14, False), (8, 128, 14, True), (32, 128, 28, False), (32, 64, 56, False),
+    ],
+)  # fmt: skip
+def test_the_estimate_takes_what_was_faster(
+    images: int, channels: int, size: int, is_direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an H200 (docs/records/0014)."""
+    monkeypatch.undo()
+    places = images, size, size
+    for more in (2, 0):
+        assert conv_winograd.is_faster((channels, channels), places, more, H100) != is_direct

@@ -40,6 +40,8 @@ def test_places_in_a_block() -> None:
     assert place_in_block(here + axis_index(i) + 1, (block, column), slot) is None  # the next one's
     assert place_in_block(here + axis_index(i) * 2, (block, column), slot) is None
     assert place_in_block(axis_index(column) + axis_index(i) * 8, (block, column), slot) is None
+    turned = (axis_index(row) + axis_index(block)) % 6 * 128 + axis_index(block) * 768
+    assert place_in_block(turned, (block, Axis("column", 1)), slot) is None  # another in each
 
 
 def test_steps_along_an_axis() -> None:

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 from plan_support import check_plan, leaf
 
+from picograd.graph.conv_winograd import multiplied, patches_of
 from picograd.graph.node import Node
+from picograd.schedule.chaining import GOOD, is_crowded
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -56,3 +58,31 @@ def test_what_others_read_is_in_memory() -> None:
 
 def test_a_cpu_has_maps() -> None:
     check_plan(turned(leaf(ROWS, COUNT), 1), 2)
+
+
+def test_what_is_read_later_is_in_memory() -> None:
+    """By the third of the maps, which makes a chain with the second alone."""
+    (first,) = turned(leaf(ROWS, COUNT), 1, 1)
+    (second,) = turned(first, 1, 1)
+    last = (first + second.flip((0,)) * 0.25).stored()
+    assert heroes(last) == ["map", "chain"]
+
+
+def test_what_joins_arrays_is_no_part_of_a_chain() -> None:
+    """What it puts one behind another is computed there."""
+    patches = patches_of(leaf(64, 2, 8, 8), (1, 1), (2, 2))
+    made = multiplied(leaf(36, 16, 64), patches, ((0, 1, 2), (0, 2, 3), (0, 1, 3)))
+    plan = schedule([made], GPU)
+    assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]
+    assert len(plan.joined) == 36
+
+
+def test_a_longer_chain_shares_no_more_than_is_good() -> None:
+    plan = check_plan(turned(leaf(ROWS, COUNT), 1), 1, target=GPU)
+    (launch,) = plan.steps
+    assert not is_crowded(launch, launch.kernel)
+    slots = [replace(slot, size=32 * slot.size) for slot in launch.kernel.slots]
+    longer = replace(launch.kernel, slots=tuple(slots))
+    assert 32 * COUNT * 4 > GOOD and is_crowded(launch, longer)
+    assert not is_crowded(replace(launch, kernel=longer), longer)  # it did before
+    assert not is_crowded(replace(launch, kernel=replace(longer, hero="map")), longer)

@@ -6,9 +6,11 @@ from attention_forms import is_seen, product, weigh
 from plan_support import leaf
 
 from picograd.codegen.boxes import Pipeline
-from picograd.codegen.templates import attention_cuda
-from picograd.dtype import bfloat16, int64
+from picograd.codegen.templates import attention_cuda, attention_vectors
+from picograd.dtype import bfloat16, bool_, int64
 from picograd.graph import build
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Expr, const
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -56,3 +58,17 @@ def test_scores_of_one_row_are_no_vector():
     (loop,) = attention_cuda.build(kernel, HOPPER).parts[0].steps
     (pipeline,) = (step for step in loop.body if isinstance(step, Pipeline))
     assert [step.tile for step in pipeline.produce] == ["boxes1", "boxes2"]
+
+
+def test_what_reads_is_not_drawn():
+    """It is known where its tile is filled; places alone are known in each round."""
+
+    def compared(first):
+        for number in range(attention_vectors.DEAR):
+            first = Expr("add", (first, const(number, int64)), None, int64)
+        return Expr("less", (first, const(3, int64)), None, bool_)
+
+    place = axis_index(Axis("place", 8))
+    drawn = compared(Expr("index", (), place, int64))
+    read = compared(Expr("load", (), (0, place), int64))
+    assert attention_vectors.drawn_in([read, drawn]) == [drawn]
