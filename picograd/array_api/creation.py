@@ -29,8 +29,8 @@ def arange(
     """Count from start, or 0, up to but not including stop; empty if step leads away from it."""
     first, last = (0, start) if stop is None else (start, stop)
     if (last - first) * step <= 0:
-        kind = float if float in map(type, (first, last, step)) else int
-        return Tensor.zeros(0, dtype=dtype or kind, device=device)
+        whole = float not in map(type, (first, last, step))
+        return Tensor.zeros(0, dtype=dtype or ("int64" if whole else None), device=device)
     return Tensor.arange(first, last, step, dtype=dtype, device=device)
 
 
