@@ -29,7 +29,7 @@ from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
-from picograd.schedule.moved_factors import move_factors, widen_scores
+from picograd.schedule.moved_factors import move_factors, scale_results, widen_scores
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -151,6 +151,7 @@ REWRITES = (
     edit_weights,
     fit_scores,
     widen_scores,
+    scale_results,
     repack,
     uncross,
     lay_out,
