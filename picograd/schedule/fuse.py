@@ -383,7 +383,7 @@ class Fuser:
             return False
         level, facts.over = placed
         over = {facts.over[d] for d in axes if facts.over[d] != FREE}
-        is_ready = home.is_row or (home.is_streamed and not waits_for_rows(source))
+        is_ready = joining.is_ready(facts, home, self.target)
         if level == "elem" and over == set(home.inner) and is_ready:
             self.join(facts, home, "reduce", views.kept_labels(facts.over, axes))
             return True

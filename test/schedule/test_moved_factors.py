@@ -104,7 +104,8 @@ def test_products_are_scaled_on_a_gpu_and_not_what_they_read():
 def test_operands_stay_scaled_where_that_is_needed_or_free():
     a, b = leaf(40, 24), leaf(24, 32)
     product, scaled = lambda x: x.contract(b, PLAIN_PRODUCT), a * 0.5
-    check_plan([product(scaled), scaled], 2, target=GPU)  # the user wants it
+    roots = [product(scaled), scaled]  # the user wants it
+    assert scale_results(roots, toposort(roots), GPU) == roots
     check_plan([product(scaled), scaled.reduce("sum", (0,))], 2, target=GPU)
     check_plan([product(a * 1e30 * 1e-30)], 2, tolerance=1e-3, target=GPU)
     check_plan([product(a * number(1e-30, a))], 2, target=GPU)
