@@ -230,9 +230,15 @@ def scaled_weights(node: Node, made: set[int], readers: dict[int, int]) -> tuple
     return product, result
 
 
+def fit_numbers(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Scale products afterwards on a GPU, and widen scores on a CPU."""
+    fitted = widen_scores if target.packs_operands else scale_results
+    return fitted(roots, order, target)
+
+
 def scale_results(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Scale products instead of operands that only products read; `order` lists inputs first."""
-    if target.packs_operands or not any(map(is_scalable, order)):
+    if not any(map(is_scalable, order)):
         return list(roots)
     others = read_by_others(roots, order)
     new: dict[int, Node] = {}
@@ -281,7 +287,7 @@ MADE = (Role.ELEMENTWISE, Role.VIEW)
 def widen_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Multiply few rows to float32 where that is read; `order` lists inputs first."""
     has_any = any(node.op in EXPONENTIALS for node in order)
-    if not target.packs_operands or not has_any:
+    if not has_any:
         return list(roots)
     few = {id(node) for node in order if is_few(node)}
     if not few:

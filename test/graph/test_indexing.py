@@ -130,3 +130,9 @@ def test_gradients_of_what_is_read_once_are_elementwise(number: int) -> None:
     output = build.gather(x, indices, axes)
     (found,) = gradient([(output, leaf(np.ones(output.shape, X.dtype)))], [x])
     assert (found.op == "where") == is_once
+
+
+def test_a_diagonal_has_the_same_position_twice() -> None:
+    square = X[:3]
+    place, index = leaf(np.zeros(3)).iota(0), leaf(np.array([4, 0, 2]))
+    check_both_orders(lambda n: build.gather(n * n, [place, place, index], (0, 1, 2)), square)

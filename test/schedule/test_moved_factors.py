@@ -13,7 +13,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.number import Given
-from picograd.schedule.moved_factors import move_factors, scale_results
+from picograd.schedule.moved_factors import fit_numbers, move_factors, scale_results
 from picograd.target import cuda_target
 
 GPU = cuda_target("sm_90a")
@@ -115,4 +115,4 @@ def test_operands_stay_scaled_where_that_is_needed_or_free():
     made = (half[0] * 64.0).contract(half[1], PLAIN_PRODUCT)
     assert scale_results([made], toposort([made]), GPU) == [made]
     made = product(scaled)
-    assert scale_results([made], toposort([made]), CPU) == [made]  # computed while it is packed
+    assert fit_numbers([made], toposort([made]), CPU) == [made]  # computed while it is packed
