@@ -117,7 +117,7 @@ class Fuser:
         node, source = facts.node, facts.inputs[0]
         row = node.row
         is_expanding = row.is_repeating and facts.size > source.size
-        if is_expanding and not source.is_loaded:
+        if is_expanding or views.is_beside(facts):
             self.share_expanded(source)
         if facts.is_multiplied and self.target.has_blocks and views.is_window(node):
             self.share_windows(source, rows_of_taps(facts))
