@@ -4,8 +4,8 @@
 
     a = assign(m, m * 0.9);  b = assign(a, a + g * 0.1)  ->  b = assign(m, m * 0.9 + g * 0.1)
 
-Nothing but elementwise work may read what the first one wrote: that is computed where it is read,
-as any other value is. What reads an array as it was runs before the write, or has a copy.
+Nothing but one elementwise operation may read what the first one wrote: that is computed where it
+is read, as any other value is. What reads an array as it was runs before the write, or has a copy.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,9 @@ def is_whole_write(node: Node) -> bool:
 
 
 def needed_writes(order: Sequence[Node]) -> set[int]:
-    """Find the writes whose contents more than elementwise work reads, or two writes."""
+    """Find the writes whose contents more is made of than one value, element by element."""
     found: set[int] = set()
+    readers: dict[int, Node] = {}
     written: set[int] = set()  # by one write already: the contents that two branches go on from
     for node in order:
         if node.realized is not None:
@@ -63,6 +64,8 @@ def needed_writes(order: Sequence[Node]) -> set[int]:
             written.add(id(inputs[0]))
             inputs = inputs[1:]
         elif node.row.role is Role.ELEMENTWISE:
+            others = [id(x) for x in inputs if readers.setdefault(id(x), node) is not node]
+            found.update(others)
             continue
         found.update(map(id, inputs))
     return found

@@ -464,10 +464,8 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
     draft.slots.append(slot)
     step = CopyStep(source, len(draft.slots) - 1)
-    if is_leaf:
-        draft.steps.insert(0, step)
-    else:
-        draft.copies.insert(0, step)
+    steps = draft.steps if is_leaf else draft.copies
+    steps.insert(0, step)
     return step.target
 
 
