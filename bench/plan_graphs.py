@@ -125,6 +125,7 @@ add("softmax_middle", lambda x: x.softmax(1), (16, 4096, 64))
 add("softmax_two_axes", lambda x: x.flatten(1).softmax(1).reshape(x.shape), (64, 128, 128))
 add("softmax_long", lambda x: x.softmax(1), (8, 1_000_000))
 add("softmax_vocabulary", lambda x: x.softmax(1), (TOKENS, CLASSES))
+add("logsumexp_long", lambda x: x.logsumexp(1), (8, 1_000_000))
 add("log_softmax", lambda x: x.log_softmax(1), (ROWS, COLUMNS))
 add_gradient("softmax_backward", lambda x: x.softmax(1), (ROWS, COLUMNS))
 add("sort", lambda x: x.sort(1), (64, 1000))
@@ -183,6 +184,49 @@ def cross_entropy_forward_backward(device: str) -> Step:
         loss = F.cross_entropy(x, y)
         loss.backward()
         return [loss, x.grad]
+
+    return step
+
+
+@graph
+def focal_forward_backward(device: str) -> Step:
+    """A loss of the probability of each row's class, and the gradient of the scores."""
+    x, y = leaf(device, TOKENS, 1000, grad=True), labels(device, TOKENS, 1)
+
+    def step() -> list[Any]:
+        x.grad = None
+        given = F.log_softmax(x, 1).gather(1, y)
+        loss = (-((1 - given.exp()) ** 2) * given).mean()
+        loss.backward()
+        return [loss, x.grad]
+
+    return step
+
+
+# Optimizers over many tensors.
+@graph
+def momentum_update(device: str) -> Step:
+    """SGD with momentum and weight decay."""
+    parameters = [nn.Parameter(leaf(device, 64, 32 + n)) for n in range(30)]
+    optimizer = nn.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=1e-4)
+    for p in parameters:
+        p.grad = leaf(device, *p.shape)
+
+    def step() -> list[Tensor]:
+        optimizer.step()
+        return list(parameters)
+
+    return step
+
+
+@graph
+def moving_averages(device: str) -> Step:
+    """Averages of weights, in two writes each."""
+    pairs = [[leaf(device, 64, 32 + n) for _ in range(2)] for n in range(40)]
+
+    def step() -> list[Tensor]:
+        with no_grad():
+            return [mean.mul_(0.99).add_(x, alpha=0.01) for mean, x in pairs]
 
     return step
 

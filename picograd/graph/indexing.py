@@ -23,6 +23,7 @@ bits that the CPU gives, except in 16-bit floats, which a run adds up in float32
 in an order of their own, the same in every run.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -293,8 +294,34 @@ def scatter(node: Node, base: Array, values: Array, *rest: Array) -> Array:
 
 def gather_vjp(gradient: Node, output: Node, x: Node, *indices: Node) -> Gradients:
     """Add the gradients up where the elements came from."""
-    zeros = x.const_like(0)
-    return (zeros.scatter(gradient, indices, output.arg, "sum"), *(None for _ in indices))
+    found = one_of_each(gradient, output, x, indices)
+    if found is None:
+        found = x.const_like(0).scatter(gradient, indices, output.arg, "sum")
+    return (found, *(None for _ in indices))
+
+
+def one_of_each(gradient: Node, output: Node, x: Node, indices: Sequence[Node]) -> Node | None:
+    """Put each gradient where its element came from, if no two came from one place.
+
+    x[i, index[i]]: all indices but one are positions, each along an axis of its own, and no axis is
+    left over. So all others are zero: elementwise work, which fuses.
+    """
+    shape, count = indices[0].shape, len(indices)
+    along = [n for n, index in enumerate(indices) if index.op not in POSITIONS]
+    places = [index.arg for index in indices if index.op in POSITIONS]
+    left = [axis for axis in range(len(shape)) if axis not in places]
+    is_whole = all(x.shape[n] == shape[i.arg] for n, i in enumerate(indices) if n not in along)
+    is_once = len(set(places)) == len(places) and all(shape[axis] == 1 for axis in left)
+    if output.arg != tuple(range(count)) or len(along) != 1 or not (is_whole and is_once):
+        return None
+    (axis,) = along
+    order = (*places, *left)
+    few = (*x.shape[:axis], 1, *x.shape[axis + 1 : count])
+    rest = range(len(shape), gradient.rank)
+    values = gradient.permute((*order, *rest)).reshape((*few, *x.shape[count:]))
+    index = indices[axis].permute(order).reshape((*few, *(1 for _ in rest)))
+    is_here = x.iota(axis, index.dtype).binary("equal", index.expand(x.shape))
+    return is_here.where(values.expand(x.shape), 0)
 
 
 def scatter_vjp(gradient: Node, output: Node, base: Node, values: Node, *rest: Node) -> Gradients:

@@ -255,14 +255,24 @@ def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> Non
 
 
 def readers_first(part: list[Group]) -> list[Group]:
-    """Order the maps of a part so that what one overwrites has been read by the others."""
+    """Order the maps of a part so that what one overwrites has been read by the others.
+
+    Of two that read what both overwrite, a velocity and what moves by it, that comes first whose
+    value the other's is made of: it is computed once.
+    """
     if part[0].kind != "map":
         return part
     readers: dict[int, int] = {}
     for group in part:
         for leaf in group.leaves:
             readers[leaf] = readers.get(leaf, 0) + 1
-    return sorted(part, key=lambda g: max((readers.get(x, 0) for x in overwritten(g)), default=0))
+
+    def place(group: Group) -> tuple[int, int]:
+        most = max((readers.get(leaf, 0) for leaf in overwritten(group)), default=0)
+        values = [each.inputs[0].number for each in group.members if each.overwrites >= 0]
+        return most, max(values, default=0)
+
+    return sorted(part, key=place)
 
 
 def sink(groups: list[Group]) -> None:

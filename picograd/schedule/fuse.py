@@ -117,7 +117,7 @@ class Fuser:
         node, source = facts.node, facts.inputs[0]
         row = node.row
         is_expanding = row.is_repeating and facts.size > source.size
-        if is_expanding and not source.is_loaded:
+        if is_expanding or views.is_beside(facts):
             self.share_expanded(source)
         if facts.is_multiplied and self.target.has_blocks and views.is_window(node):
             self.share_windows(source, rows_of_taps(facts))
@@ -383,7 +383,7 @@ class Fuser:
             return False
         level, facts.over = placed
         over = {facts.over[d] for d in axes if facts.over[d] != FREE}
-        is_ready = home.is_row or (home.is_streamed and not waits_for_rows(source))
+        is_ready = joining.is_ready(facts, home, self.target)
         if level == "elem" and over == set(home.inner) and is_ready:
             self.join(facts, home, "reduce", views.kept_labels(facts.over, axes))
             return True

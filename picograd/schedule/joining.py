@@ -22,6 +22,7 @@ from picograd.schedule.group import (
     waits_for_rows,
 )
 from picograd.schedule.heroes import has_every_axis, is_product, product_sides, times_packed
+from picograd.schedule.rescaled_sums import is_rescaled
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
@@ -194,3 +195,10 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     if not is_wanted or not is_product(hero) or not has_every_axis(hero.inputs[1]):
         return None
     return tuple(sorted(over)), places
+
+
+def is_ready(facts: Facts, home: Group, target: Target) -> bool:
+    """Tell whether a group may reduce what it computes of its rows: now, or below a maximum."""
+    if home.is_row or (target.has_blocks and is_rescaled(facts, home)):
+        return True
+    return home.is_streamed and not waits_for_rows(facts.inputs[0])

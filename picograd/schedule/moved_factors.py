@@ -8,6 +8,13 @@ A kernel that streams over scores scales them for nothing; an operand that was s
 be stored once more, and a result afterwards, too. Only products that stream are written anew, none
 of float16: its scores may be out of range.
 
+scale_results: the same of all products, on a GPU, whose kernels read operands as memory has them.
+
+    (q * c) @ k.T  ->  (q @ k.T) * c        a kernel for two: q is in memory, q * c is not
+
+Only where products alone read what is scaled. Numbers far from 1 stay where they are: they may
+have been meant to keep a product in range.
+
 wide_scores: scores of few rows, of 16-bit floats, are not rounded on the way to the exponential.
 
     float32((q @ k.T) * scale)    ->    (float32(q) @ float32(k).T) * scale
@@ -17,20 +24,22 @@ rounded they cost a digit: an error of 1 of 100 in a weight. Nothing else may re
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from picograd.dtype import float16, float32
+from picograd.dtype import float16, float32, float64
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
-from picograd.graph.row import EXPONENTIALS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, SCALARS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
+from picograd.number import Given
 from picograd.schedule.score_boxes import has_scores, streamed_nodes
 from picograd.schedule.scores import LEAST_SIDE
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_product, number_of, replaced
 from picograd.target import Target
 
+FAR = 1 << 16  # a number so far from 1 may be meant to keep a product in range
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 
 
@@ -108,60 +117,98 @@ def inputs_of(node: Node) -> Sequence[Node]:
     return node.inputs if node.realized is None else ()
 
 
-def factor_of(node: Node) -> tuple[Node, Any] | None:
-    """Find what a node scales, and the number; None if it does not."""
-    is_scaling = node.realized is None and node.row.linear == (0, 1)
+class Scale(NamedTuple):
+    """A product with a number or a quotient by it; a number that is given each time is a node."""
+
+    op: str
+    number: Any
+
+    def of(self, node: Node) -> Node:
+        """Scale a node."""
+        number = self.number
+        if isinstance(number, Node):
+            number = number.cast(node.dtype).broadcast_to(node.shape)
+        return node.binary(self.op, number)
+
+    @property
+    def is_near_one(self) -> bool:
+        """Tell whether it keeps no product in range; of a node, by what it was given first."""
+        number = self.number.arg if isinstance(self.number, Node) else self.number
+        return 1 / FAR <= abs(number) <= FAR
+
+
+def factor_of(node: Node) -> tuple[Node, Scale] | None:
+    """Find what a node scales, and how; None if it does not."""
+    linear = node.row.linear
+    is_scaling = node.realized is None and len(node.inputs) == 2 and 0 in linear
     if not is_scaling or not node.dtype.is_float:
         return None
     for place in (1, 0):
-        number = number_of(node.inputs[place])
-        if not isinstance(number, Node):
-            return node.inputs[1 - place], number
+        number = given_number(node.inputs[place])
+        if number is not None and 1 - place in linear:
+            return node.inputs[1 - place], Scale(node.op, number)
     return None
+
+
+def given_number(node: Node) -> Any:
+    """Find the number that a node is everywhere, or the scalar that will be; None if it is none."""
+    number = number_of(node)
+    if not isinstance(number, Node):
+        return number
+    *_, base = views_above(number)
+    is_given = base.realized is None and base.op in SCALARS
+    return base if is_given and type(base.arg) is Given else None
 
 
 def views_above(node: Node) -> Iterator[Node]:
     """Yield a node, and what its views show, down to what is no view."""
-    while True:
-        yield node
-        row = node.row
-        is_view = node.realized is None and row.view is not None and row.is_showing
-        if not is_view or starts_of(node):
-            return
+    yield node
+    while is_plain_view(node):
         node = node.inputs[0]
+        yield node
 
 
-def without_factor(operand: Node) -> tuple[Node, Any] | None:
+def is_plain_view(node: Node) -> bool:
+    """Tell whether a node is a view that is to be shown, at places known before."""
+    row = node.row
+    is_view = node.realized is None and row.view is not None and row.is_showing
+    return is_view and not starts_of(node)
+
+
+def without_factor(operand: Node) -> tuple[Node, Scale] | None:
     """Take a number off what an operand shows."""
     *views, base = views_above(operand)
     found = factor_of(base)
     if found is None:
         return None
-    node, number = found
+    node, scale = found
     for view in reversed(views):
         node = view.with_inputs((node,))
-    return node, number
+    return node, scale
 
 
 def unscaled(product: Node, weight: int | None) -> Node | None:
     """Multiply operands as they were before they were scaled, and scale weights or scores."""
     operands = list(product.inputs)
-    factors = []
+    scales = []
     for number in range(2):
         found = None if number == weight else without_factor(operands[number])
         if found is not None:
-            operands[number], factor = found
-            factors.append(factor)
-    if not factors:
+            operands[number], scale = found
+            scales.append(scale)
+    if not scales:
         return None
     if weight is not None:
-        for factor in factors:
-            operands[weight] = operands[weight] * factor
-        factors = []
-    made = operands[0].contract(operands[1], product.arg)
-    for factor in factors:
-        made = made * factor
-    return made
+        operands[weight] = scaled(operands[weight], scales)
+        scales = []
+    return scaled(operands[0].contract(operands[1], product.arg), scales)
+
+
+def scaled(node: Node, scales: Sequence[Scale]) -> Node:
+    """Scale a node."""
+    for scale in scales:
+        node = scale.of(node)
+    return node
 
 
 def scaled_weights(node: Node, made: set[int], readers: dict[int, int]) -> tuple[Node, Node | None]:
@@ -169,18 +216,68 @@ def scaled_weights(node: Node, made: set[int], readers: dict[int, int]) -> tuple
     found = factor_of(node)
     if found is None:
         return node, None
-    scaled, factor = found
-    *views, product = views_above(scaled)
+    whole, scale = found
+    *views, product = views_above(whole)
     is_alone = all(readers[id(each)] == 1 for each in (*views, product))
     weight = weights_of(product, made) if is_movable(product) else None
     if not is_alone or weight is None:
         return node, None
     operands = list(product.inputs)
-    operands[weight] = operands[weight] * factor
+    operands[weight] = scale.of(operands[weight])
     result = operands[0].contract(operands[1], product.arg)
     for view in reversed(views):
         result = view.with_inputs((result,))
     return product, result
+
+
+def fit_numbers(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Scale products afterwards on a GPU, and widen scores on a CPU."""
+    fitted = widen_scores if target.packs_operands else scale_results
+    return fitted(roots, order, target)
+
+
+def scale_results(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Scale products instead of operands that only products read; `order` lists inputs first."""
+    if not any(map(is_scalable, order)):
+        return list(roots)
+    others = read_by_others(roots, order)
+    new: dict[int, Node] = {}
+    for node in filter(is_scalable, order):
+        operands, scales = list(node.inputs), []
+        for number, operand in enumerate(operands):
+            found = scaled_leaf(operand, others)
+            if found is not None:
+                operands[number], scale = found
+                scales.append(scale)
+        if scales:
+            new[id(node)] = scaled(operands[0].contract(operands[1], node.arg), scales)
+    return replaced(roots, order, new) if new else list(roots)
+
+
+def scaled_leaf(operand: Node, others: set[int]) -> tuple[Node, Scale] | None:
+    """Take a number off an array in memory; what a kernel makes is scaled there for nothing."""
+    *_, base = views_above(operand)
+    found = None if id(base) in others else without_factor(operand)
+    if found is None or not found[1].is_near_one:
+        return None
+    *_, value = views_above(found[0])
+    return found if is_leaf(value) else None
+
+
+def is_scalable(node: Node) -> bool:
+    """Tell whether scaling a product afterwards has no greater an error than before."""
+    is_plain = is_product(node) and type(node) is not EndedNode
+    return is_plain and node.dtype in (float32, float64)
+
+
+def read_by_others(roots: Sequence[Node], order: Sequence[Node]) -> set[int]:
+    """Find what something else than products that may be scaled reads, through views too."""
+    found = set(map(id, roots))
+    for node in reversed(order):
+        is_passed = is_scalable(node) or (is_plain_view(node) and id(node) not in found)
+        if not is_passed:
+            found.update(map(id, inputs_of(node)))
+    return found
 
 
 CONTRACTIONS = ops_of(Role.CONTRACT)
@@ -190,7 +287,7 @@ MADE = (Role.ELEMENTWISE, Role.VIEW)
 def widen_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Multiply few rows to float32 where that is read; `order` lists inputs first."""
     has_any = any(node.op in EXPONENTIALS for node in order)
-    if not target.packs_operands or not has_any:
+    if not has_any:
         return list(roots)
     few = {id(node) for node in order if is_few(node)}
     if not few:

@@ -48,7 +48,7 @@ from picograd.schedule.recompute import (
 )
 from picograd.target import Target
 
-ENOUGH = 16 << 20  # bytes at the peak: where less is taken, memory is not what is short
+ENOUGH = 24 << 20  # bytes at the peak: where less is taken, memory is not what is short
 ENOUGH_BESIDE = 64 << 20  # the same, on a GPU
 HELD = 4 << 20  # bytes of a value that a GPU's cache still has when others read it
 AHEAD = 4  # steps that a value is made before it is read there, at most

@@ -24,12 +24,13 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
+from picograd.schedule.joined_writes import join_writes
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
-from picograd.schedule.moved_factors import move_factors, widen_scores
+from picograd.schedule.moved_factors import fit_numbers, move_factors
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -123,9 +124,8 @@ def number_input(draft: Draft, node: Node) -> None:
         if key not in draft.input_numbers:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
-            strides = row_major(node.shape)
-            slot = PlanSlot("input", node.dtype, node.size, node.device, node.shape, strides)
-            draft.slots.append(slot)
+            lies = node.shape, row_major(node.shape)
+            draft.slots.append(PlanSlot("input", node.dtype, node.size, node.device, *lies))
     elif node.op in SCALARS:
         number_scalar(draft, node)
     elif node.op in MOVING:
@@ -144,13 +144,14 @@ def number_scalar(draft: Draft, node: Node) -> None:
 
 # Then: groups.
 REWRITES = (
+    join_writes,
     take_updates,
     sum_products,
     expanded,
     move_factors,
     edit_weights,
     fit_scores,
-    widen_scores,
+    fit_numbers,
     repack,
     uncross,
     lay_out,
@@ -463,10 +464,8 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
     draft.slots.append(slot)
     step = CopyStep(source, len(draft.slots) - 1)
-    if is_leaf:
-        draft.steps.insert(0, step)
-    else:
-        draft.copies.insert(0, step)
+    steps = draft.steps if is_leaf else draft.copies
+    steps.insert(0, step)
     return step.target
 
 

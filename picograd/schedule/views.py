@@ -324,3 +324,8 @@ def settle(source: Facts, base: Facts) -> None:
     if base.is_loaded and source is not base:
         source.cost, source.length, source.loads = base.cost, 1, base.loads
         source.is_moved, source.has_window, source.mixings = False, False, 0
+
+
+def is_beside(facts: Facts) -> bool:
+    """Tell whether a pad puts a single element beside others: the norm of one of many arrays."""
+    return not facts.node.row.is_showing and facts.inputs[0].size == 1 < facts.size

@@ -1,5 +1,6 @@
 """Gather and scatter against NumPy and finite differences."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from graph_support import check_both_orders, check_gradients, gradients_of, leaf
 
 from picograd.graph import build
 from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
 
 torch = pytest.importorskip("torch")
 
@@ -91,3 +93,46 @@ def test_derivatives_of_products_with_zeros(zeros: int) -> None:
         return (for_x * leaf(np.array([2.0, 3.0]))).reduce("sum", (0,)) + along.reduce("sum", (0,))
 
     check_gradients(slope, base, values)
+
+
+def forms_of_one_each() -> list[tuple[Callable[[Node], list[Node]], bool]]:
+    """Indices of X, (4, 3, 5) say, and whether each element is read at most once."""
+    rows, columns, depth = X.shape
+
+    def positions(shape: tuple[int, ...], axis: int) -> Node:
+        return leaf(np.zeros(shape)).iota(axis)
+
+    def at(shape: tuple[int, ...], below: int) -> Node:
+        return leaf(np.random.default_rng(0).integers(0, below, shape))
+
+    whole, wide = (rows, 1, depth), (rows, 2, depth)
+    return [
+        (lambda: [positions((rows, 1), 0), at((rows, 1), columns)], True),
+        (lambda: [positions((rows,), 0), at((rows,), columns)], True),
+        (lambda: [at((1, columns), rows), positions((1, columns), 1)], True),
+        (lambda: [positions(whole, 0), at(whole, columns), positions(whole, 2)], True),
+        (lambda: [positions((columns, rows), 1), at((columns, rows), columns)], False),
+        (lambda: [positions((1, rows), 1), at((1, rows), columns)], True),
+        (lambda: [positions(wide, 0), at(wide, columns), positions(wide, 2)], False),
+        (lambda: [positions((rows - 1, 1), 0), at((rows - 1, 1), columns)], False),
+        (lambda: [at((rows,), rows), at((rows,), columns)], False),
+        (lambda: [positions((columns,), 0), positions((columns,), 0)], False),
+    ]
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_gradients_of_what_is_read_once_are_elementwise(number: int) -> None:
+    make, is_once = forms_of_one_each()[number]
+    indices = make()
+    axes = tuple(range(len(indices)))
+    check_both_orders(lambda n: build.gather(n * n, indices, axes), X)
+    x = leaf(X)
+    output = build.gather(x, indices, axes)
+    (found,) = gradient([(output, leaf(np.ones(output.shape, X.dtype)))], [x])
+    assert (found.op == "where") == is_once
+
+
+def test_a_diagonal_has_the_same_position_twice() -> None:
+    square = X[:3]
+    place, index = leaf(np.zeros(3)).iota(0), leaf(np.array([4, 0, 2]))
+    check_both_orders(lambda n: build.gather(n * n, [place, place, index], (0, 1, 2)), square)

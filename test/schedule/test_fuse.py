@@ -9,6 +9,7 @@ from plan_support import TARGET, VALUES, check_plan, cnn_step, leaf, linear, run
 from picograd import Tensor
 from picograd.dtype import float16, float32, int64
 from picograd.graph import build
+from picograd.graph.composites import join
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
@@ -322,3 +323,13 @@ def test_a_loop_over_time_that_is_read_at_each_step_grows_with_its_steps() -> No
         return sum(len(walk(compute.body)) for part in parts for compute in part.computes)
 
     assert expressions(32) < 3 * expressions(16)
+
+
+def test_single_values_are_finished_by_their_kernels_before_they_stand_beside_others() -> None:
+    norms = [leaf(8, 5 + n) for n in range(20)]
+    norms = [(x * x).reduce("sum", (0, 1)).unary("sqrt").reshape((1,)) for x in norms]
+    beside = join(norms, 0)
+    plan = check_plan([(beside * beside).reduce("sum", (0,)).unary("sqrt")])
+    first = plan.kernels[0]
+    assert len(first.parts) == 20
+    assert all(part.computes[-1].body.op == "sqrt" for part in first.parts)

@@ -215,10 +215,13 @@ def test_16_bit_floats_accumulate_in_float32(dtype: object) -> None:
 
 @pytest.mark.parametrize("name, wanted", [
     ("self", 0), ("transposed", 1), ("swap", 2), ("read", 0), ("product", 0), ("twice", 0),
+    ("velocity", 0), ("position", 0),
 ])  # fmt: skip
 def test_assignments_see_old_values(name: str, wanted: int) -> None:
     a, b = leaf(4, 4), leaf(4, 4)
     first = build.assign(a, a + 1.0)
+    velocity = b * 0.9 + (a * 0.1 + leaf(4, 4))  # each is made of both: what both read comes first
+    moved = [build.assign(b, velocity), build.assign(a, a - velocity * 0.01)]
     roots = {
         "self": [build.assign(a, a * 2.0)],
         "transposed": [build.assign(a, a.permute((1, 0)))],
@@ -226,6 +229,8 @@ def test_assignments_see_old_values(name: str, wanted: int) -> None:
         "read": [build.assign(a, a * 2.0), a.reduce("sum", (0, 1))],
         "product": [build.assign(a, build.matmul(a, a)), a + b],
         "twice": [build.assign(first, first * 3.0)],
+        "velocity": moved,
+        "position": moved[::-1],
     }[name]
     assert copies(check_plan(roots)) == wanted
 

@@ -27,6 +27,7 @@ from picograd.codegen.templates.column_blocks import (
 from picograd.codegen.templates.column_sums import block_threads, build_column_sums, sums_of
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, in_pieces, merge_part
 from picograd.codegen.templates.members import build_parts
+from picograd.codegen.templates.rescaled_sums import rescaled_axes
 from picograd.codegen.templates.rows import GRAND_PIECE, KEPT_REGISTERS, Rows
 from picograd.codegen.templates.sharing import HELD_BYTES, is_held, share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
@@ -193,11 +194,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         windows = sliding_columns.build_columns(part, lanes, threads_of(kernel, target))
         if windows is not None:
             return windows
-    if not is_column:
+    rescaled = rescaled_axes(part) if target.has_blocks else None
+    if not is_column and rescaled is None:
         is_chain = target.has_blocks and split_axes(part) is None
         least = 1 if keeps_shared(kernel, target) else HELD_BYTES
         part = share_elements(part, least if is_chain else 0)
-    over = split_axes(part)
+    over = rescaled or split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
         splits = min(splits, most_splits(over, target))

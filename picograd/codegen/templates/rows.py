@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import balanced, guard, in_piece, loads_apart, rebind
+from picograd.codegen.templates.rescaled_sums import below_piece, rescaled, sums_of
 from picograd.codegen.templates.threads import Threads, is_expensive, loads_free_of
 from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
@@ -442,11 +443,12 @@ class Rows:
         reductions: list[tuple[int, Compute]] = []
         exprs: list[Expr] = []
         after: list[tuple[int, Compute]] = []
+        sums = sums_of(self.part)
         for number, compute in enumerate(self.part.computes):
-            if self.level(compute) == "row" and compute.reduce:
-                fill = identity(compute.monoid or "sum", compute.body.dtype)
-                value = self.with_fixed(self.body(compute), over)
-                exprs.append(self.guarded_elements(value, fill, ragged))
+            if number in sums:
+                self.values[number] = self.tile(f"r{number}", (), compute.dtype)
+            elif self.level(compute) == "row" and compute.reduce:
+                exprs.append(self.piece(compute, over, ragged))
                 reductions.append((number, compute))
                 self.values[number] = self.tile(f"r{number}", (), compute.dtype)
             elif self.level(compute) == "row":
@@ -456,6 +458,10 @@ class Rows:
                 self.element_store(number, compute, over, ragged)
         early, self.stores = self.stores, []
         steps = self.accumulate(reductions, over, exprs, early)
+        for number, below in sums.items():
+            reductions.append((number, self.part.computes[number]))
+            piece = below_piece(self.part.computes[number], below, self.values[below.peak])
+            steps += self.accumulate(reductions[-1:], over, [self.piece(piece, over, ragged)])
         partials, final = self.combine(split, reductions, point, points)
         self.workspaces.append((4 * points, True))
         counter = len(self.workspaces) - 1
@@ -467,6 +473,12 @@ class Rows:
             self.store(compute, self.values[number], ())
         body = (*final, *self.stores)
         return [*steps, *partials, LastBlock(counter, point, split.size, body)]
+
+    def piece(self, compute: Compute, over: Axes, ragged: Conditions) -> Expr:
+        """Write what is reduced of a piece of a row."""
+        fill = identity(compute.monoid or "sum", compute.body.dtype)
+        value = self.with_fixed(self.body(compute), over)
+        return self.guarded_elements(value, fill, ragged)
 
     def element_store(self, number: int, compute: Compute, over: Axes, ragged: Conditions) -> None:
         """Note a per-element value of the split scheme, and queue its store."""
@@ -483,6 +495,7 @@ class Rows:
         """Write the partial results to workspaces, and their combination in order."""
         partials: list[Step] = []
         final: list[Step] = []
+        sums = sums_of(self.part)
         number_of = Axis("part", split.size)
         columns = flatten(self.here, [axis.size for axis in self.dims])
         width = product(axis.size for axis in self.dims)
@@ -494,6 +507,10 @@ class Rows:
             partials.append(Assign(name, self.dims, self.values[number], place, self.layout()))
             read = (point * split.size + axis_index(number_of), columns)
             partial = Expr("tile", (), (name, read), dtype)
+            if number in sums:
+                peak = sums[number].peak
+                own = Expr("tile", (), (f"q{peak}", read), dtype)
+                partial = rescaled(compute, sums[number], partial, own, self.values[peak])
             wide = self.layout((number_of,))
             monoid, over = compute.monoid or "sum", (number_of,)
             final.append(Accumulate(f"r{number}", self.dims, over, monoid, partial, True, wide))

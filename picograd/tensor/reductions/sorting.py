@@ -44,6 +44,7 @@ from picograd.tensor.shaping import movement
 SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 11), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
 SELECT_FROM = 65  # elements of a row: a CPU sorts shorter ones by counting
+SELECT_SHORT = 16, 1 << 15  # of shorter rows, and of all: so many are counted more slowly
 SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -201,7 +202,9 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
         raise ValueRangeError("topk", f"k={k} does not fit size {size}", f"use 0 to {size}")
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
-    is_fit = SELECT_FROM <= size < 1 << 32
+    is_many = size >= SELECT_SHORT[0] and node.size >= SELECT_SHORT[1]
+    is_fit = size >= SELECT_FROM or (is_many and not target.has_blocks)
+    is_fit &= size < 1 << 32
     if node.dtype.bits > 32:  # two reductions each, and none on a GPU
         limit = 0 if target.has_blocks else limit // 3
     is_short = target.has_blocks or (k - 2) * size < COMPARED

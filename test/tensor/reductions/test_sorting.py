@@ -199,3 +199,16 @@ def test_one_of_a_long_row_is_found_without_a_sort(dtype: str) -> None:
 def test_quantiles_between_an_infinity_and_a_number() -> None:
     x = Tensor([-np.inf, 0.0, 1.0])
     assert [x.quantile(q).item() for q in (0.25, 0.4, 0.75)] == [-np.inf, -np.inf, 0.5]
+
+
+@pytest.mark.parametrize("axis, is_largest", [(1, True), (1, False), (0, True)])
+def test_topk_of_many_short_rows_selects(axis: int, is_largest: bool) -> None:
+    """As sorting does: of equal elements the first comes first, and NaN is the greatest."""
+    shape = (2048, 20) if axis else (20, 2048)
+    values = np.random.default_rng(0).integers(-5, 5, shape).astype(np.float32)
+    values[3, 7] = values[5, 0] = np.nan
+    for k in (1, 3, 8):
+        found, places = Tensor(values).topk(k, axis, largest=is_largest)
+        wanted, order = Tensor(values).sort(axis, descending=is_largest)
+        np.testing.assert_array_equal(found.numpy(), wanted.narrow(axis, 0, k).numpy())
+        np.testing.assert_array_equal(places.numpy(), order.narrow(axis, 0, k).numpy())
