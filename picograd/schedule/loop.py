@@ -52,7 +52,7 @@ axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter,
 and runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_not
 from typing import Any
 
