@@ -3,7 +3,7 @@
     for rows, elements in blocks of 16 x 16 (less, if a vector of the target holds fewer):
       16 vectors of elements -> 4 rounds of interleaving pairs -> 16 vectors of rows
 
-What rows and columns have beyond their last whole vector is masked. Copies that do nothing else go
+Rows and columns of less than a vector are masked. Copies that do nothing else go
 from memory to memory. Panels of products are packed so, where memory runs along the depth.
 
 Packing on a CPU: fill a panel from an operand with explicit vectors.
@@ -24,7 +24,7 @@ from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign, Step, Store, Tile
 from picograd.dtype import bool_, int32
-from picograd.helpers import row_major
+from picograd.helpers import round_up, row_major
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, const, dynamics_of, walk
 
@@ -87,15 +87,22 @@ def linearize_turn(builder: Builder, step: Assign | Store) -> None:
 
 
 def strips(builder: Builder, size: int, lanes: int) -> Iterator[tuple[int, int]]:
-    """Yield where whole vectors begin, inside a loop over them, and where the last one does."""
+    """Yield where vectors begin, inside a loop over them, and how many elements of each exist.
+
+    The last vector ends where the elements do, and copies some that the one before it copied: to
+    write out what is beyond whole vectors takes the compiler three times as long, in both
+    directions, as the whole ones.
+    """
     emitter = builder.emitter
-    left = size % lanes
-    whole = emitter.integer(size - left)
-    if size >= lanes:
-        with emitter.loop(emitter.integer(0), whole, lanes, None) as first:
-            yield first, lanes
-    if left:
-        yield whole, left
+    if size < lanes:
+        yield emitter.integer(0), size
+        return
+    stop = emitter.integer(round_up(size, lanes))
+    with emitter.loop(emitter.integer(0), stop, lanes, None) as first:
+        if size % lanes:
+            last = emitter.integer(size - lanes)
+            first = emitter.raw("minimum", emitter.index_dtype, first, last)
+        yield first, lanes
 
 
 def first_lanes(emitter: Emitter, count: int, lanes: int) -> tuple[int, ...]:
