@@ -400,10 +400,13 @@ def rewrite(
             found = places[index] = substitute(index, axes, inner, places)
         return found
 
+    is_plain = not any(map(dynamics_of, axes.values()))
     for expr in walk(root) if order is None else order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
+            if is_plain and expr.below is not None and len(expr.below) == len(args):
+                new.below = args  # as before, nothing is inside its indices
         elif any(map(is_not, args, expr.args)):
             new = Expr(expr.op, args, expr.arg, expr.dtype)
         else:
