@@ -268,8 +268,10 @@ def assign(block: Block, *every: Assign) -> None:
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
         for each in every:
-            expr = quick_enough(each, block.seen, block.greatest)
-            expr = relaxed(each.expr, EDITS) if each.is_relaxed else expr
+            if each.is_relaxed:
+                expr = relaxed(each.expr, EDITS)
+            else:
+                expr = quick_enough(each, block.seen, block.greatest)
             value = emitter.value(in_parts(rewrite(expr, values), found.loops))
             if is_register:
                 set_registers(block, found, block.tiles[each.tile], value)
@@ -288,11 +290,15 @@ def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
     """
     unrolled = {axis for axis, _ in loops}
 
-    def split(expr: Expr) -> Expr | None:
+    def is_position(expr: Expr) -> bool:
         row = OPS.get(expr.op)
-        if row is None or not row.keeps_value or expr.dtype is not float32:
+        is_kept = row is not None and row.keeps_value and expr.dtype is float32
+        return is_kept and expr.args[0].dtype.is_integer
+
+    def split(expr: Expr) -> Expr | None:
+        if not is_position(expr):
             return None
-        index = affine(expr.args[0]) if expr.args[0].dtype.is_integer else None
+        index = affine(expr.args[0])
         if index is None or max(-index.lo, index.hi) > EXACT:
             return None
         terms = [(atom, step) for atom, step in index.terms if atom in unrolled]
@@ -305,7 +311,8 @@ def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
         )
         return Expr("add", tuple(wide), None, float32)
 
-    return rewrite(root, {}, split)
+    order = walk_expr(root)
+    return rewrite(root, {}, split, order=order) if any(map(is_position, order)) else root
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:

@@ -9,7 +9,9 @@ that take long, the passes and the emission of code, take no lock.
 """
 
 import ctypes
+import platform
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
@@ -40,6 +42,11 @@ LIBRARY_NUMBERS = count()
 # (measured): one that has linked this many is left to its libraries and goes with the last.
 LIBRARIES_A_JIT = 64
 SPARE: "defaultdict[tuple[Host, int], list[Any]]" = defaultdict(list)  # see `spare_machine`
+# LLVM rewrites the addresses of loops for half of the time that emission takes. x86 adds a base, a
+# scaled index and a constant in every access anyway: kernels run as fast without (measured).
+HAS_ADDRESSES = platform.machine() in ("x86_64", "AMD64") and llvm.llvm_version_info[0] <= 22
+OPEN: set[int] = set()  # jobs of ours that LLVM works on
+OPEN_LOCK = threading.Lock()
 # AMD's processors take longer to read or write elements that lie apart by one instruction than one
 # by one, 2 to 10 times (measured); LLVM's estimate is the other way round.
 ONE_BY_ONE = "+prefer-no-gather,+prefer-no-scatter"
@@ -59,7 +66,7 @@ def host_of(cpu: str, features: str) -> Host:
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
     limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK, MANY_KERNELS, MANY_WORK
-    levels = f"O{LEVEL}, O0 to {limits}"
+    levels = f"O{LEVEL}, O0 to {limits}, addresses {'kept' if HAS_ADDRESSES else 'rewritten'}"
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 
 
@@ -96,6 +103,18 @@ def without_lock(name: str) -> Callable[..., Any]:
     """Find a function of LLVM's that may run beside others, on contexts of their own."""
     function = getattr(ffi.lib, name)
     return getattr(function, "_cfn", function)  # an llvmlite that wraps it otherwise: with the lock
+
+
+def keep_addresses(job: int, is_open: bool) -> None:
+    """Have LLVM leave the addresses of loops as they are while any job of ours is open.
+
+    Only then: this is a setting of the process, in which another library may compile with LLVM.
+    """
+    with OPEN_LOCK:
+        had_any = bool(OPEN)
+        (OPEN.add if is_open else OPEN.discard)(job)
+        if HAS_ADDRESSES and bool(OPEN) != had_any:
+            llvm.set_option("picograd", f"-disable-lsr={str(not had_any).lower()}")
 
 
 def few_passes() -> Any:
@@ -139,6 +158,7 @@ class Job:
             last = llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()
             self.managers.append(last)
+        keep_addresses(id(self), True)
 
     def optimize(self) -> None:
         """Run the passes over the module."""
@@ -185,6 +205,7 @@ class Job:
             else:
                 passes.close()
         self.managers = []
+        keep_addresses(id(self), False)
         self.module.close()
         self.context._owned = False
         if self.machine is not None:

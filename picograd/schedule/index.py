@@ -123,8 +123,9 @@ class Index:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        same = isinstance(other, Index) and self.hash == other.hash and self.const == other.const
-        return same and dict(self.terms) == dict(other.terms)  # type: ignore[attr-defined]
+        if not isinstance(other, Index) or self.hash != other.hash or self.const != other.const:
+            return False
+        return self.terms == other.terms or dict(self.terms) == dict(other.terms)
 
     def __add__(self, other: Union["Index", int]) -> "Index":
         if isinstance(other, int):
@@ -271,14 +272,22 @@ def remainder(x: Index, n: int) -> Index:
 
 
 def substitute(
-    x: Index, axes: Mapping[Axis, Index], rewrite_expr: Callable[[Any], Any] = lambda expr: expr
+    x: Index,
+    axes: Mapping[Axis, Index],
+    rewrite_expr: Callable[[Any], Any] = lambda expr: expr,
+    known: dict[Any, Index] | None = None,
 ) -> Index:
-    """Replace axes by indices; `rewrite_expr` does the same inside Dynamic atoms."""
+    """Replace axes by indices; `rewrite_expr` does the same inside Dynamic atoms.
+
+    An index in which nothing is replaced stays itself. `known` keeps what quotients and remainders
+    became, for other indices over the same axes.
+    """
     for atom, _ in x.terms:
         if atom in axes or type(atom) is not Axis:
             break
     else:
         return x
+    known = {} if known is None else known
     moved: list[tuple[Atom, int]] = []
     plain: list[tuple[Atom, int]] = []
     const = x.const
@@ -289,14 +298,32 @@ def substitute(
                 continue
             new = axes[atom]
         elif isinstance(atom, Dynamic):
-            plain.append((Dynamic(rewrite_expr(atom.expr), *atom.bounds), c))
+            expr = rewrite_expr(atom.expr)
+            plain.append((atom if expr is atom.expr else Dynamic(expr, *atom.bounds), c))
             continue
         else:
-            inner = substitute(atom.index, axes, rewrite_expr)
-            new = inner // atom.n if isinstance(atom, Div) else inner % atom.n
+            found = known.get(atom)
+            if found is None:
+                found = known[atom] = substitute_inside(atom, axes, rewrite_expr, known)
+            new = found
         moved += [(each, factor * c) for each, factor in new.terms]
         const += new.const * c
+    if const == x.const and moved + plain == list(x.terms):
+        return x
     return build(moved + plain, const)
+
+
+def substitute_inside(
+    atom: Div | Mod,
+    axes: Mapping[Axis, Index],
+    rewrite_expr: Callable[[Any], Any],
+    known: dict[Any, Index],
+) -> Index:
+    """Replace axes in what is divided."""
+    inner = substitute(atom.index, axes, rewrite_expr, known)
+    if inner is atom.index:
+        return atom_index(atom)
+    return inner // atom.n if isinstance(atom, Div) else inner % atom.n
 
 
 def flatten(indices: Iterable[Index], shape: Iterable[int]) -> Index:

@@ -52,7 +52,7 @@ axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter,
 and runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_not
 from typing import Any
 
@@ -75,9 +75,11 @@ NEXT_LINE = ";\n" + 6 * " "  # of an expression whose parts have names
 class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
-    __slots__ = ("arg", "args", "dtype", "equal", "hash", "op")
+    __slots__ = ("arg", "args", "below", "dtype", "equal", "hash", "op")
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
+        # Arguments and what is inside its indices, once a walk has asked for them.
+        self.below: tuple[Expr, ...] | None = None if op in INDEXED else args
         self.op: str = op
         self.args: tuple[Expr, ...] = args
         self.arg: Any = arg
@@ -319,9 +321,9 @@ def list_below(root: Expr, order: list[Expr]) -> None:
         if number in seen:
             continue
         seen.add(number)
-        below = expr.args
-        if expr.op in INDEXED:
-            below = (*below, *dynamic_children(expr))
+        below = expr.below
+        if below is None:
+            below = expr.below = (*expr.args, *dynamic_children(expr))
         if below:
             stack += (expr, None)
             stack += reversed(below)
@@ -349,23 +351,22 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
     return ()
 
 
-def dynamics_of(index: Index) -> Iterator[Dynamic]:
-    """Yield the Dynamic atoms of an index, inside div and mod too."""
+def dynamics_of(index: Index) -> list[Dynamic]:
+    """List the Dynamic atoms of an index, inside div and mod too."""
+    found: list[Dynamic] = []
     for atom, _ in index.terms:
+        if type(atom) is Axis:
+            continue
         if isinstance(atom, Dynamic):
-            yield atom
+            found.append(atom)
         elif not isinstance(atom, Axis):
-            yield from dynamics_of(atom.index)
+            found += dynamics_of(atom.index)
+    return found
 
 
 def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
     """Expressions inside the indices of one node."""
-    indices = indices_of(expr)
-    for index in indices:
-        for atom, _ in index.terms:
-            if type(atom) is not Axis:
-                return tuple(d.expr for index in indices for d in dynamics_of(index))
-    return ()
+    return tuple([each.expr for index in indices_of(expr) for each in dynamics_of(index)])
 
 
 def needed(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
@@ -377,7 +378,7 @@ def rewrite(
     root: Expr,
     axes: Mapping[Axis, Index],
     replace: Callable[[Expr], Expr | None] | None = None,
-    moved: dict[Index, Index] | None = None,
+    moved: dict[Any, Index] | None = None,
     order: Sequence[Expr] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
@@ -390,18 +391,22 @@ def rewrite(
     def inner(expr: Expr) -> Expr:
         return done[id(expr)]
 
-    places = {} if moved is None else moved  # most loads of an expression are at the same place
+    # Most loads of an expression are at the same place, and others divide the same.
+    places: dict[Any, Index] = {} if moved is None else moved
 
     def move(index: Index) -> Index:
         found = places.get(index)
         if found is None:
-            found = places[index] = substitute(index, axes, inner)
+            found = places[index] = substitute(index, axes, inner, places)
         return found
 
+    is_plain = not any(map(dynamics_of, axes.values()))
     for expr in walk(root) if order is None else order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
+            if is_plain and expr.below is not None and len(expr.below) == len(args):
+                new.below = args  # as before, nothing is inside its indices
         elif any(map(is_not, args, expr.args)):
             new = Expr(expr.op, args, expr.arg, expr.dtype)
         else:

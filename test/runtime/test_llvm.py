@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from picograd import errors
 from picograd.code import Code
 from picograd.runtime import llvm
 from picograd.runtime.compiler import Compiler
@@ -108,6 +109,7 @@ def test_elements_that_lie_apart_are_read_one_by_one_where_that_is_faster() -> N
 
 ABANDONED = """
 import gc
+from picograd import errors
 from picograd.code import Code
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.llvm import host
@@ -135,3 +137,48 @@ def test_a_finished_job_frees_its_context(compiler):
     job.run()
     job.result()
     assert job.module.closed and not context._owned
+
+
+LOOP = """define void @f(ptr noalias %s, ptr noalias %t, i64 %n) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %exit
+body:
+  %far = mul nsw i64 %i, 24
+  %p = getelementptr inbounds i64, ptr %s, i64 %far
+  %v = load i64, ptr %p
+  %q = getelementptr inbounds i64, ptr %t, i64 %i
+  store volatile i64 %v, ptr %q
+  %next = add nsw i64 %i, 1
+  br label %head
+exit:
+  ret void
+}
+"""
+
+
+def text_of_another_library():
+    """Compile the loop as a library does that shares LLVM with us."""
+    machine = llvm.target_machine(host())
+    module = llvm.llvm.parse_assembly(LOOP)
+    return machine.emit_assembly(module)
+
+
+@pytest.mark.skipif(not llvm.HAS_ADDRESSES, reason="addresses are rewritten here")
+def test_addresses_are_kept_for_kernels_alone(compiler):
+    before = text_of_another_library()
+    code = Code("f", "llvm", "f", LOOP, 1)
+    jobs = [compiler.start(code), compiler.start(code)]
+    kept = text_of_another_library()
+    assert kept != before
+    jobs[0].run()
+    jobs[0].result()
+    assert text_of_another_library() == kept  # the other job is still open
+    jobs[1].close()
+    assert text_of_another_library() == before and not llvm.OPEN
+    with pytest.raises(errors.CompileError):
+        compiler.start(Code("f", "llvm", "f", "no text", 1))
+    assert not llvm.OPEN
