@@ -52,7 +52,7 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
-from picograd.number import LARGEST, given
+from picograd.number import LARGEST, computed, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
@@ -60,8 +60,8 @@ from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
 from picograd.tensor.core.ways import (
-    FACTOR,
     IS,
     LISTS,
     MADE,
@@ -69,7 +69,6 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
-    NUMBER,
     PLAIN,
     Event,
     Facts,
@@ -78,7 +77,6 @@ from picograd.tensor.core.ways import (
     Read,
     Told,
     Way,
-    is_factor,
     may_cut,
     piece,
     shown_by,
@@ -272,12 +270,14 @@ class Follower:
             event = self.way.events[at] if at < self.due else None
             if event is None or not (is_known or self.is_due(event, function, args, options)):
                 return self.miss()
-            if event.advance:
-                self.draw(event)
-            WALKS.count += event.walks
             for place, number in event.numbers:
                 value = args[place] if isinstance(place, int) else options[place]
                 record.drawn[number] = given(value)
+            if event.derived and not self.derive(event):
+                return self.miss()
+            if event.advance:
+                self.draw(event)
+            WALKS.count += event.walks
             result = self.build(event.result)
             changes = self.changes(event) if event.is_change else None
         except BaseException:
@@ -498,6 +498,16 @@ class Follower:
         first = generator.advance(event.advance)
         for scalar, at in event.draws:
             drawn[id(scalar)] = RuntimeScalar(first + at, scalar.renew)
+
+    def derive(self, event: Event) -> bool:
+        """Compute numbers of others as the event does; False where one is no argument of a plan."""
+        drawn = self.record.drawn
+        for number, function, operands in event.derived:
+            value = computed(function, [drawn.get(id(each), each) for each in operands])
+            if value is None:
+                return False
+            drawn[id(number)] = value
+        return True
 
     def build(self, told: Told) -> Any:
         """Make what a call gives."""
