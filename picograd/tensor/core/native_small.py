@@ -292,16 +292,40 @@ def is_view(node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
+def base_of(graph: graph, node: Node):
+    "where the value is of which a node is a view, or that it is; MOST_NODES if not among all"
+    for hop in range(HOPS):
+        if type_of(node) != world.Node or node.realized != None:
+            return MOST_NODES
+        if not PyDict_GetItemWithError(world.views, node.op):
+            place = place_in(graph.nodes, graph.count, node)
+            if place == graph.count or is_alike(node.op, world.result):
+                return MOST_NODES
+            return place
+        if is_alike(node.op, world.detach) or type_of(node.inputs) != world.tuple:
+            return MOST_NODES
+        node = PyTuple_GetItem(node.inputs, 0)
+    return MOST_NODES
+
 def is_plain(node: Node, reference):
-    "whether `carried.shown` gives a value that lives on as it is"
+    "whether a value that lives on has nothing but its node"
     tensor: Tensor = referred(reference)
     need(tensor and type_of(tensor) == world.Tensor and tensor._node == node)
-    need(tensor._tracks == False and tensor._view == None and tensor._history == None)
-    need(not PyDict_GetItemWithError(world.views, node.op))
-    return is_alike(node.op, world.result) == 0
+    return (tensor._tracks == False) & (tensor._view == None) & (tensor._history == None)
+
+def add_living(living, count, place):
+    "puts a place where it belongs, the last first: how many there are"
+    if place_in(living, count, place) != count:
+        return count
+    at = count
+    while at > 0 and living[at - 1] < place:
+        living[at] = living[at - 1]
+        at = at - 1
+    living[at] = place
+    return count + 1
 
 def find_living(graph: graph, living):
-    "notes where values on the way are that live on, the last first: how many, or MOST_NODES"
+    "notes where values on the way are that live on, or views of them: how many, or MOST_NODES"
     nodes = graph.nodes
     computed = graph.computed
     count = 0
@@ -310,10 +334,11 @@ def find_living(graph: graph, living):
         if computed[place] and not is_view(nodes[place]):
             reference = owner_of(nodes[place])
             if is_alive(reference):
-                if not is_plain(nodes[place], reference):
+                base = base_of(graph, nodes[place])
+                if base == MOST_NODES or not is_plain(nodes[place], reference):
                     return MOST_NODES
-                living[count] = place
-                count = count + 1
+                if computed[base] and base >= graph.asked:
+                    count = add_living(living, count, base)
     return count
 
 def is_past(graph: graph):
@@ -399,6 +424,15 @@ def is_apart(graph: graph, reference):
                 top = top + 1
     return 0
 
+def is_made_here(graph: graph, reference):
+    "whether a new value is a view of what is computed, which carried.py lets go"
+    tensor: Tensor = referred(reference)
+    need(tensor._view == None)
+    place = base_of(graph, tensor._node)
+    need(place < MOST_NODES)
+    computed = graph.computed
+    return computed[place]
+
 def is_kept(graph: graph, key, reference):
     "whether a new value may wait on, as one of few"
     need(graph.kept_count < MOST_KEPT and is_apart(graph, reference))
@@ -450,7 +484,8 @@ def is_all_stored(graph: graph):
         reference = PyDict_GetItemWithError(live.data, entry[0])
         place = place_in(graph.nodes, graph.count, PyLong_AsUnsignedLongLong(entry[0]))
         if reference and place == graph.count:
-            need(is_gone_or_view(reference) or is_kept(graph, entry[0], reference))
+            if not is_gone_or_view(reference) and not is_made_here(graph, reference):
+                need(is_kept(graph, entry[0], reference))
     return 1
 
 def find_roots(graph: graph, roots):
