@@ -122,6 +122,8 @@ def begin(owner: Any, count: int = 0) -> None:
             known.waits -= 1
         elif is_watched():
             return
+        elif type(owner) is CompiledPlan and known.may_rest():
+            EVENTS.after = None
         elif known.ways:
             EVENTS.take = Start(known).take
         else:
@@ -646,6 +648,7 @@ class Follower:
                     return True
             elif self.finish(optimizer, asked):
                 known.missed, known.pays = 0, True
+                EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
                 return True
         if self.way is not None:
             if not config.verify and self.at == self.count:

@@ -29,7 +29,9 @@ from picograd.engine.followed import (
     CUTTING,
     EVENTS,
     MISS,
+    MOST_QUICK,
     SCALING,
+    SHORT,
     STEADY,
     BlockAt,
     Copied,
@@ -190,6 +192,17 @@ class Way:
     reads: list[Read]
     is_ahead: bool
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is of few operations, and what is asked for.
+
+        Those that machine code records take no longer so: of these there may be more.
+        """
+        others = [each for each in self.events if not is_quick(each)]
+        if self.asked is None or self.reads or len(others) > SHORT or len(self.events) > MOST_QUICK:
+            return False
+        return not any(each.is_change or each.walks or each.looks for each in self.events)
 
 
 def modes() -> tuple[Any, ...]:
@@ -958,6 +971,11 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     if None in found or not foreign.SHARED.keys().isdisjoint(wanted):
         raise Unlike
     return found  # type: ignore[return-value]
+
+
+def is_quick(event: Event) -> bool:
+    """Tell whether an event is one function on nodes, which takes little to record."""
+    return bool(event.args) and type(event.args[0][1]) is FunctionType
 
 
 def is_private(node: Node) -> bool:

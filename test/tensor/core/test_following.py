@@ -18,9 +18,11 @@ from picograd import Tensor, nn
 from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError, PicogradError
 from picograd.nn import functional as F
+from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import demands, following, known_values, ways
 
 STEPS = 14
@@ -1627,3 +1629,45 @@ def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:
         value = 0.5**step
         assert weight.grad is not None
         assert weight.grad.tolist() == [2 * value + 1, 12 * value + 3]
+
+
+def short_loop(hits: list[bool], count: int, lives: bool = False) -> int:
+    """How many of the last ten runs of a short loop were followed; its values are compared."""
+    rate, state, older = Tensor([0.5, 2.0]).realize(), Tensor([1.0, 1.0]).realize(), None
+    for number in range(count):
+        if number == count - 10:
+            hits.clear()
+        value = state * rate
+        older = (value + 1.0).exp() if lives else None
+        assert value.sum().item() == 2.5
+    assert older is None or older.tolist() == np.exp(np.float32([1.5, 3.0])).tolist()
+    return hits.count(True)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_short_ways_are_left_to_machine_code(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    assert short_loop(hits, 80) == 0
+    program = Program()  # steps are followed, and short ways among them
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    for number in range(12):
+        plain(program, number)
+        assert EVENTS.shorts < 8
+    assert hits.count(True) >= 6
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_short_ways_are_followed_where_machine_code_computes_none(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value waits that reads what is computed: Python would compute, and does for some tries."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    monkeypatch.setattr(CODED, "compute", lambda nodes, place: None)
+    assert short_loop(hits, 80, lives=True) == 10
