@@ -454,6 +454,17 @@ def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
     WAITING.pop(node, None)
 
 
+def note_asked(nodes: Sequence[Node], live: Any) -> None:
+    """Remember what was asked for, and tracks no gradients: others may wait that read it.
+
+    The next value of a loop does, and what that is made of would stay in memory (`cut_past`).
+    """
+    for node in nodes:
+        tensor = live.get(id(node))
+        if tensor is not None and not tensor._tracks:
+            PASSED.setdefault(node, 1)
+
+
 def note_living(nodes: Sequence[Node]) -> None:
     """Remember plain values that live on, and that machine code computed on the way."""
     spot = user_spot()
