@@ -200,7 +200,7 @@ class Way:
         Those that machine code records take no longer so: of these there may be more.
         """
         others = [each for each in self.events if not is_quick(each)]
-        if self.asked is None or self.reads or len(others) > SHORT or len(self.events) > MOST_QUICK:
+        if self.asked is None or len(others) > SHORT or len(self.events) > MOST_QUICK:
             return False
         return not any(each.is_change or each.walks or each.looks for each in self.events)
 

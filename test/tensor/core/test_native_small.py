@@ -263,6 +263,83 @@ def test_a_value_that_waits_and_reads_what_is_computed_is_left_to_python(counted
         np.testing.assert_allclose(waits.numpy(), np.exp(a.numpy() * 2 + 1), rtol=1e-5)
 
 
+def test_values_that_wait_are_stored_beside_once_they_were_missed(counted):
+    """Those that read what is computed, in the order of their making; not what is apart."""
+    for number in range(RUNS):
+        a = leaf(number)
+        middle = a * 2.0
+        first, second = (middle + 1.0).exp(), middle.sum(1)
+        third, apart = second - a[0], a + 4.0
+        end = middle.exp().sum()
+        wanted = np.exp(a.numpy() * 2).sum()
+        assert end.item() == pytest.approx(wanted, rel=1e-5)
+        is_native, together = counted[-1], (middle, first, second, third)
+        assert all(each._node.op == "buffer" for each in together) == bool(number)
+        assert apart._node.realized is None
+        assert not is_native or id(apart._node) in carried.NEW
+        np.testing.assert_allclose(first.numpy(), np.exp(a.numpy() * 2 + 1), rtol=1e-5)
+        rows = (a.numpy() * 2).sum(1)
+        np.testing.assert_allclose(second.numpy(), rows, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(third.numpy(), rows - a.numpy()[0], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(apart.numpy(), a.numpy() + 4)
+        assert [pending.owner(each._node) for each in together] == [*together]
+    assert is_native
+
+
+def test_what_reads_what_was_asked_for_alone_waits_on(counted):
+    for number in range(RUNS):
+        a = leaf(number)
+        mean = a.mean()
+        spread = ((a - mean) ** 2).mean()
+        assert mean.item() == pytest.approx(a.numpy().mean(), abs=1e-6)
+        is_native = counted[-1]
+        assert spread._node.realized is None and spread._node not in carried.PASSED
+        assert spread.item() == pytest.approx(a.numpy().var(), rel=1e-5)
+    assert is_native and not carried.SPOTS
+
+
+def test_the_past_of_what_waits_on_is_let_go(counted):
+    """A loop whose next value reads the one that is asked for: nodes of long ago are gone."""
+    x, nodes = leaf(1), []
+    for _ in range(4 * RUNS):
+        y = x * 0.5
+        x = y + 1.0
+        nodes.append(weakref.ref(y._node))
+        y.realize()
+    del y
+    gc.collect()
+    assert sum(each() is not None for each in nodes) < RUNS
+    np.testing.assert_allclose(x.numpy(), 2.0, rtol=1e-5)
+
+
+def waiting_otherwise(kind, middle, below, w):
+    if kind == "tracks":
+        return [middle * w]
+    if kind == "view":
+        return [(middle + 1.0).T]
+    return [below * 2.0, below] if kind == "below" else [middle + float(n) for n in range(12)]
+
+
+@pytest.mark.parametrize("kind", ["tracks", "view", "below", "many"])
+def test_values_that_wait_otherwise_are_left_to_python(kind, counted):
+    for number in range(RUNS):
+        a, w = leaf(number), leaf(1, requires_grad=True)
+        middle = a * 2.0
+        kept = waiting_otherwise(kind, middle, (middle + 3.0).tanh(), w)
+        assert middle.exp().sum().item() == pytest.approx(np.exp(a.numpy() * 2).sum(), rel=1e-5)
+        is_native, doubled = counted[-1], a.numpy() * 2
+        wanted = {
+            "tracks": doubled * w.detach().numpy(),
+            "view": doubled.T + 1,
+            "below": np.tanh(doubled + 3) * 2,
+            "many": doubled,
+        }[kind]
+        np.testing.assert_allclose(kept[0].detach().numpy(), wanted, rtol=1e-5, atol=1e-6)
+        assert middle.numpy().tolist() == doubled.tolist()
+    assert carried.SPOTS
+    assert not is_native or kind == "below"  # what is below is new, too, and stored
+
+
 def test_views_of_memory_that_are_alive(counted):
     """They cost nothing to make again; a cut of the graph is looked at by Python."""
     a, b = leaf(1, (5, 3)), leaf(2)
