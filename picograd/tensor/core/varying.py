@@ -12,6 +12,7 @@ from picograd.tensor.core.repeated import parts_of
 VARYING = NUMBER, FACTOR = 6, 7  # kinds of what an event is given
 
 NAMED = (0.0, 1.0, -1.0)
+LARGEST_INT = 1 << 53  # ints up to this are floats, too
 
 
 class Varying:
@@ -32,14 +33,17 @@ class Varying:
         """
         given: dict[Any, Any] = dict(enumerate(event.args))
         given.update(event.options)
-        floats = {}
+        floats, fixed = {}, set()
         for at, (_, told) in given.items():
             if type(told) is float:
                 floats[at] = repr(told)
+            elif type(told) is int and abs(told) <= LARGEST_INT:
+                fixed.add(repr(float(told)))
         varying = {at for at in floats if given[at][0] in VARYING}
-        if varying and len({*floats.values()}) < len(floats):
+        names = {*floats.values()}
+        if varying and (len(names) < len(floats) or names & fixed):
             self.may_vary = False  # which is which?
-        places, fixed = {}, set()
+        places = {}
         for at, name in floats.items():
             if type(at) is int or at in varying:
                 places[name] = at

@@ -38,6 +38,15 @@ def test_so_may_one_that_is_made_of_it_later() -> None:
     assert second.derived[-1][0] is rest.arg
 
 
+def test_a_whole_number_beside_is_no_reason() -> None:
+    """It is the same each time; but a float like it could be either."""
+    for share, may_vary in ((0.25, True), (10.0, False)):
+        event = told((varying.NUMBER, share), (IS, 10))
+        found = varying.Varying({})
+        found.add(event, [number(given(share)), number(Given(10.0))])
+        assert found.may_vary is may_vary
+
+
 @pytest.mark.parametrize("origin", ["unknown", "twice", "unused", "lost"])
 def test_none_may_where_it_is_not_known_of_which_it_was_made(origin: str) -> None:
     event, nodes = told((varying.NUMBER, 0.25)), [number(given(0.25))]
