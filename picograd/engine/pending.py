@@ -482,8 +482,7 @@ def compute_all(
             plan = realize_roots(roots, found)
             if isinstance(graph, SmallGraph):
                 small.note(graph, roots, found, plan)
-        carried.note_asked(nodes, LIVE)
-        carried.cut_past(found, [*again, *nodes])
+        carried.cut_past(found, again, carried.asked_plainly(nodes, LIVE))
         carried.note(found, LIVE)
     settle(wanted)
 
