@@ -7,11 +7,13 @@ value at run time: another number of the same structure needs no other plan
 """
 
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from picograd.late_methods import dataclass
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = bool | int | float
@@ -54,13 +56,122 @@ GIVEN = (Given, GivenInt, TracedNumber)
 Given.__name__, GivenInt.__name__ = "float", "int"  # as errors of Python call them
 
 
+Note = tuple[Given, Callable[..., Any], tuple[Any, ...]]  # a number, what made it, and of what
+
+
+class Notes:
+    """This class is where it is noted how given numbers are computed of others, if somebody asks.
+
+    By identity; a table holds what it tells of.
+    """
+
+    __slots__ = ("table",)
+    table: dict[int, Note] | None
+
+
+LOST = -1  # no identity
+NOTES = Notes()
+NOTES.table = None
+
+
+@contextmanager
+def noting(table: dict[int, Note]) -> Iterator[dict[int, Note]]:
+    """Note how given numbers are computed of others, in the table that is asked for already."""
+    outer = NOTES.table
+    NOTES.table = table if outer is None else outer
+    try:
+        yield NOTES.table
+    finally:
+        NOTES.table = outer
+
+
+def note(number: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    """Note how a number was computed, and return it.
+
+    One that is none of the given ones is code; it is `LOST` where it was made of those.
+    """
+    table = NOTES.table
+    if table is not None:
+        if type(number) is Given:
+            table[id(number)] = number, function, operands
+        elif any(type(each) in GIVEN for each in operands):
+            table[LOST] = Given(0.0), function, operands
+    return number
+
+
+def computed(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Compute a given number of others once more; None where that gives none."""
+    try:
+        number = given(function(*values))
+    except ArithmeticError:
+        return None
+    return number if type(number) is Given else None
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How numbers are computed of `count` given ones: each of those, of earlier ones, of others.
+
+    An operand is a place among the numbers so far, or -1 and a value.
+    """
+
+    count: int
+    steps: tuple[tuple[Callable[..., Any], tuple[tuple[int, Any], ...]], ...]
+
+    def numbers(self, given_numbers: Sequence[Any]) -> list[Any] | None:
+        """Compute all of other given numbers; None where one is none that an argument can be."""
+        found = [*given_numbers]
+        for function, operands in self.steps:
+            values = [value if place < 0 else found[place] for place, value in operands]
+            number = computed(function, values)
+            if number is None:
+                return None
+            found.append(note(number, function, *values))
+        return found
+
+
+def made_of(wanted: Sequence[Any], known: Container[int], table: dict[int, Note]) -> list[Note]:
+    """List how numbers, and those between, were made of known ones, if all of it was noted.
+
+    Those are known by identity. Of what has another origin nothing is listed.
+    """
+    found: dict[int, Note | None] = {}
+    stack = [*reversed(wanted)]
+    while stack:
+        number = stack[-1]
+        noted = table.get(id(number))
+        if id(number) in known or id(number) in found:
+            stack.pop()
+            continue
+        operands = [] if noted is None else [x for x in noted[2] if type(x) in GIVEN]
+        unknown = [x for x in operands if id(x) not in known]
+        if later := [x for x in unknown if id(x) not in found]:
+            stack += later
+            continue
+        stack.pop()
+        is_told = all(found[id(each)] is not None for each in unknown)
+        found[id(number)] = noted if is_told else None
+    return [each for each in found.values() if each is not None]
+
+
+def derivation(notes: Sequence[Note], known: Sequence[Any]) -> tuple[Derivation, dict[int, int]]:
+    """Write what `made_of` found as a derivation, and give the places of all numbers in it."""
+    places = {id(number): place for place, number in enumerate(known)}
+    steps: list[tuple[Callable[..., Any], tuple[tuple[int, Any], ...]]] = []
+    for number, function, operands in notes:
+        told = tuple([(places[id(x)], 0) if type(x) in GIVEN else (-1, x) for x in operands])
+        places[id(number)] = len(known) + len(steps)
+        steps.append((function, told))
+    return Derivation(len(known), tuple(steps)), places
+
+
 def keeping(name: str) -> Callable[[Any, Any], Any]:
     """Make an arithmetic method whose result is a given number too."""
     plain = getattr(float, name)
 
     def method(self: float, other: Any) -> Any:
         result = plain(self, other)
-        return given(result) if type(result) is float else result
+        return note(given(result), plain, self, other) if type(result) is float else result
 
     return method
 
@@ -70,7 +181,12 @@ for operation in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         setattr(Given, kind.format(operation), keeping(kind.format(operation)))
 for operation in ("neg", "abs", "pos"):
     unary = getattr(operator, operation)
-    setattr(Given, f"__{operation}__", lambda self, unary=unary: Given(unary(float(self))))
+
+    setattr(
+        Given,
+        f"__{operation}__",
+        lambda self, unary=unary: note(Given(unary(float(self))), unary, self),
+    )
 
 
 def as_source(name: str) -> Callable[..., Any]:
@@ -178,4 +294,4 @@ def converted(function: Callable[[Any], Any], value: Any) -> Any:
     """Convert a number that may be traced; the mark of one that was given stays."""
     if type(value) is TracedNumber:
         return derived(function, value)
-    return like(function(value), value)
+    return note(like(function(value), value), function, value)

@@ -4,7 +4,18 @@ import math
 
 import pytest
 
-from picograd.number import Given, GivenInt, given, is_given, like
+from picograd.number import (
+    Given,
+    GivenInt,
+    converted,
+    derivation,
+    given,
+    is_given,
+    like,
+    made_of,
+    note,
+    noting,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +47,37 @@ def test_named_ints_and_what_no_float32_holds_stay_plain() -> None:
 
 def test_like_marks_what_another_function_computed() -> None:
     assert is_given(like(0.5, given(0.25))) and not is_given(like(0.5, 0.25))
+
+
+def test_numbers_are_computed_of_others_as_they_were() -> None:
+    share, rate = given(0.25), given(2.0)
+    with noting({}) as table:
+        wanted = [converted(float, (1 - share) * rate), -share, share / rate * share]
+    made, places = derivation(made_of(wanted, {id(share), id(rate)}, table), [share, rate])
+    found = made.numbers([given(0.5), given(8.0)])
+    assert found is not None and all(type(each) is Given for each in found)
+    assert [found[places[id(each)]] for each in wanted] == [4.0, -0.5, 0.03125]
+    assert made.numbers([given(0.5), given(0.0)]) is None  # as Python would, recording raises
+    assert made.numbers([given(1e300), given(8.0)]) is None  # no argument of a plan
+
+
+def test_numbers_of_another_origin_are_not_computed() -> None:
+    share, other, plain = given(0.25), given(3.0), 0.5
+    unnoted = share * plain
+    with noting({}) as table:
+        wanted = [share * other, unnoted + share, note(given(2.0), float, 2.0)]
+    told = [number for number, _, _ in made_of(wanted, {id(share)}, table)]
+    assert told == [2.0]
+    with noting({}) as outer, noting({}) as inner:
+        assert inner is outer  # who asked first hears of all
+    assert (share * plain) == 0.125 and not outer
+
+
+def test_a_long_chain_of_numbers_is_walked_without_recursion() -> None:
+    first = number = given(1.0)
+    with noting({}) as table:
+        for _ in range(5000):
+            number = number * 1.0001
+    made, places = derivation(made_of([number], {id(first)}, table), [first])
+    found = made.numbers([given(1.0)])
+    assert found is not None and found[places[id(number)]] == number

@@ -454,6 +454,18 @@ def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
     WAITING.pop(node, None)
 
 
+def asked_plainly(nodes: Sequence[Node], live: Any) -> list[Node]:
+    """List what was asked for of nodes, and tracks no gradients: others may wait that read it.
+
+    The next value of a loop does, and what that is made of would stay in memory (`cut_past`).
+    """
+    tensors = [(node, live.get(id(node))) for node in nodes]
+    found = [node for node, tensor in tensors if tensor is not None and not tensor._tracks]
+    for node in found:
+        PASSED.setdefault(node, 1)
+    return found
+
+
 def note_living(nodes: Sequence[Node]) -> None:
     """Remember plain values that live on, and that machine code computed on the way."""
     spot = user_spot()
@@ -585,13 +597,13 @@ def become_leaf(node: Node, storage: Storage) -> None:
     node.realized = None
 
 
-def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
+def cut_past(found: GraphKey, beside: Sequence[Node], asked: Sequence[Node]) -> None:
     """Let go what carried values were computed from, or a loop's past would stay in memory.
 
     No gradient passes a `detach`. A value that tracks none, and that no tensor has any more, keeps
     its past for `HOPS` values: `backward` of a small script serves leaves that did not ask.
     """
-    past = [leaf for leaf in found.leaves if leaf.op != "buffer"]
+    past, stored = [leaf for leaf in found.leaves if leaf.op != "buffer"], [*beside, *asked]
     if not past and not stored:
         return
     for node in found.order if past else ():

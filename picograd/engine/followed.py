@@ -44,9 +44,10 @@ class Events:
 
     __slots__ = (
         "after", "anchor", "computed", "expected", "is_early", "is_place", "learning", "lock",
-        "record", "take",
+        "record", "shorts", "take",
     )  # fmt: skip
     is_early: bool
+    shorts: int
     is_place: Callable[[Any], bool]
     anchor: Callable[[], None]
     computed: Any
@@ -62,6 +63,7 @@ class Events:
         self.after = self.expected = self.computed = None
         self.anchor = lambda: None
         self.is_early, self.is_place = False, lambda plan: False
+        self.shorts = 0  # ways that were followed one after the other, all of them short
 
     @property
     def is_watched(self) -> bool:
@@ -75,6 +77,9 @@ FIRST = 4  # steps of an optimizer before its way is learnt
 SKETCHES = 16  # that are remembered of what followed one place
 PATIENCE = 3  # times that a way is missed before it is learnt anew
 BRANCHES = 4  # ways that are learnt beside the first, behind one place
+SHORT, MOST_QUICK = 8, 40  # events of a way that machine code computes as fast: see ways.py
+SHORTS = 64  # of those in turn, until it is let
+TRIES = 24  # of a plan by Python, which takes 16 until there is machine code
 LONGEST = 12  # powers of two of steps that nothing is tried for
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
@@ -243,6 +248,8 @@ class Known:
     sketches: dict[Hashable, None] = field(default_factory=dict)  # of what came, by `Log`
     unseen: int = 0  # times that something new came
     pays: bool = True  # ways were followed to their ends, or none is known yet
+    is_short: bool = False  # all ways are
+    tries: int = TRIES  # that are left to machine code
 
     def is_usual(self, sketch: Hashable) -> bool:
         """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
@@ -270,6 +277,17 @@ class Known:
             self.ways.append(way)
             self.unseen, self.pays = 0, False
         self.waits = 0 if self.ways or way is not None else self.waits
+        self.is_short = all(each.is_short for each in self.ways)
+
+    def may_rest(self) -> bool:
+        """Tell whether nothing is followed for once: short ways alone came for a while.
+
+        What machine code computes then begins none. So this is asked again where it does not.
+        """
+        if not self.ways or not self.is_short or EVENTS.shorts < SHORTS or not self.tries:
+            return False
+        self.tries -= 1
+        return True
 
     def miss(self, way: Any = None) -> None:
         """Wait twice as long as the last time, and not at all for one that comes alone."""

@@ -44,8 +44,7 @@ class LiveTable:
         """Enter the tensor of a node, as the last one."""
         key = id(node)
         for table in self.data, self.waiting:
-            if key in table:
-                del table[key]  # of a node that is gone: another one has its identity
+            table.pop(key, None)  # of a node that is gone: another one has its identity
         self.data[key] = weakref.ref(tensor)
         if node.inputs and node.realized is None:
             self.waiting[key] = self.data[key]
@@ -55,7 +54,7 @@ class LiveTable:
         data = self.data
         found = data.get(key)
         if found is not None and found() is tensor:
-            del data[key]
+            data.pop(key, None)
         data.pop(to, None)
         data[to] = weakref.ref(tensor)
         self.waiting.pop(key, None)
@@ -65,7 +64,7 @@ class LiveTable:
         data, waiting = self.data, self.waiting
         found = data.get(key)
         if found is not None and found() is tensor:
-            del data[key]
+            data.pop(key, None)
             waiting.pop(key, None)
         data.pop(to, None)
         waiting.pop(to, None)

@@ -201,7 +201,7 @@ def adopt(node: Node, tensor: Any) -> bool:
         if found is not None:
             if found() is not None:
                 return False
-            del table[key]
+            table.pop(key, None)  # the handler of a signal may have swept it
         if node.op in MEMORY and is_overwritten(node):
             return False
         table[key] = weakref.ref(tensor)
@@ -482,7 +482,7 @@ def compute_all(
             plan = realize_roots(roots, found)
             if isinstance(graph, SmallGraph):
                 small.note(graph, roots, found, plan)
-        carried.cut_past(found, again)
+        carried.cut_past(found, again, carried.asked_plainly(nodes, LIVE))
         carried.note(found, LIVE)
     settle(wanted)
 

@@ -230,7 +230,8 @@ def note_beside(graph: SmallGraph, live: Any) -> None:
     computed = set(order)
     leaves = [node for node in graph.nodes if node not in computed]
     found = GraphKey(NO_KEY, order, leaves, [], [], {id(node): 0 for node in order})
-    carried.cut_past(found, graph.roots[: -graph.asked])
+    asked = carried.asked_plainly(graph.roots[-graph.asked :], live)
+    carried.cut_past(found, graph.roots[: -graph.asked], asked)
     carried.note(found, live)
 
 

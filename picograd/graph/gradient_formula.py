@@ -8,9 +8,9 @@ walk.
     key      for each node op, inputs by number, argument, shape, dtype, device, whether it is
              computed, and what its leaf asks for; numbers and positions that a user gave are left
              out, as they are in the key of a plan
-    numbers  where a gradient has a number in it that was computed of given ones, the formula is for
-             these: others are differentiated anew. The number is an input of the formula, so that
-             it stays an argument of the plan
+    numbers  a number of a gradient that was computed of given ones is computed of others as it was
+             of those, and is an input of the formula, so that it stays an argument of the plan;
+             where that was not noted, the formula is for these numbers
 
 What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for the
 plan of a step takes it as one thing that the key tells (engine/foreseen.py).
@@ -36,7 +36,7 @@ from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
-from picograd.number import GIVEN, Given
+from picograd.number import GIVEN, LOST, Derivation, Given, Note, derivation, made_of
 
 LIMIT = 256  # graphs whose gradients are known
 FEW = 4  # sizes of a graph whose gradients are kept the first time
@@ -54,6 +54,7 @@ class Walked:
     order: list[Node] = field(default_factory=list)
     key: Any = None
     given: list[Any] = field(default_factory=list)
+    numbers: list[Any] = field(default_factory=list)  # those, and what `find` computed of them
     positions: set[int] = field(default_factory=set)  # which of those are positions
     ends: set[int] = field(default_factory=set)  # nodes below which it did not go
 
@@ -62,13 +63,13 @@ class Walked:
 class GivenNumber:
     """A constant among the inputs: one of the numbers left out, or one computed of them."""
 
-    place: int  # among the numbers, -1 for one that was computed
+    place: int  # among the numbers, -1 for one of which it is not known how it was computed
     value: Any
     kind: tuple[Shape, DType, str]
 
-    def node(self, given: Sequence[Any]) -> Node:
+    def node(self, numbers: Sequence[Any]) -> Node:
         """Make the constant."""
-        value = self.value if self.place < 0 else given[self.place]
+        value = self.value if self.place < 0 else numbers[self.place]
         return Node("const", (), value, *self.kind)
 
 
@@ -104,6 +105,7 @@ class Known:
     inputs: tuple[int | GivenNumber, ...] = ()
     targets: tuple[int, ...] = ()  # where the leaves are in the walk
     given: tuple[str, ...] | None = None  # the numbers it is for; None for any
+    derivation: Derivation | None = None  # of numbers that are computed of others
     is_placed: bool = False  # positions count among them
     positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
     block: Block | None = None
@@ -212,11 +214,21 @@ def is_likely(walked: Walked) -> bool:
     return is_known
 
 
-def keep(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node | None]) -> Known:
-    """Keep the gradients of a graph, None for some targets, for the next one with its key."""
+def keep(
+    walked: Walked,
+    targets: Sequence[Node],
+    gradients: Sequence[Node | None],
+    table: dict[int, Note],
+) -> Known:
+    """Keep the gradients of a graph, None for some targets, for the next one with its key.
+
+    The table says how numbers were computed.
+    """
     there = [(target, made) for target, made in zip(targets, gradients) if made is not None]
-    known = known_of(walked, [target for target, _ in there], [made for _, made in there])
+    made = [node for _, node in there]
+    known = known_of(walked, [target for target, _ in there], made, table)
     known = replace(known, block=block_of(walked, known), key=walked.key)
+    walked.numbers = numbers_of(walked, known) or walked.given
     KNOWN[walked.key] = known
     KNOWN.move_to_end(walked.key)
     while len(KNOWN) > LIMIT:
@@ -224,16 +236,22 @@ def keep(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node | Non
     return known
 
 
-def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node]) -> Known:
+def known_of(
+    walked: Walked, targets: Sequence[Node], gradients: Sequence[Node], table: dict[int, Note]
+) -> Known:
     """Find the formula of recorded gradients."""
     places = {id(node): number for number, node in enumerate(walked.order)}
-    numbers = {id(value): place for place, value in enumerate(walked.given)}
     inputs: list[Node] = []
     sources: list[int | GivenNumber] = []
-    is_for_these = is_placed = False
+    is_for_these, is_placed, is_computed_of = LOST in table, False, False
     positions: dict[int, int] = {}
     before = {id(node) for node in toposort(walked.order[-1:], is_computed)}
-    for node in toposort(gradients, lambda node: id(node) in places):
+    order = toposort(gradients, lambda node: id(node) in places)
+    wanted = [node.arg for node in order if node.op in NUMBERS and id(node) not in places]
+    known = {*map(id, walked.given)}
+    is_apart = len(known) == len(walked.given)  # no two places have one position
+    derived, numbers = derivation(made_of(wanted, known, table), walked.given)
+    for node in order:
         if id(node) in places:
             source: int | GivenNumber = places[id(node)]
         elif id(node) in before:
@@ -243,10 +261,11 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
             source = GivenNumber(place, node.arg, (node.shape, node.dtype, node.device))
             is_for_these |= place < 0
             is_placed |= place < 0 and type(node.arg) is not Given
+            is_computed_of |= place >= derived.count
         else:
             starts = [id(start) for start in starts_of(node)] if node.op in MOVING else []
             positions |= {start: numbers[start] for start in starts if start in numbers}
-            is_placed |= bool(starts)
+            is_placed |= not (is_apart and positions.keys() >= {*starts})
             continue
         inputs.append(node)
         sources.append(source)
@@ -255,7 +274,8 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
         return Known(None)
     given = texts(walked, is_placed) if is_for_these or is_placed else None
     found = tuple([places[id(target)] for target in targets])
-    return Known(formula, tuple(sources), found, given, is_placed, positions)
+    of_others = derived if is_computed_of else None
+    return Known(formula, tuple(sources), found, given, of_others, is_placed, positions)
 
 
 def is_computed(node: Node) -> bool:
@@ -276,8 +296,17 @@ def find(walked: Walked) -> Known | None:
         return None
     if known.given is not None and known.given != texts(walked, known.is_placed):
         return None
+    numbers = numbers_of(walked, known)
+    if numbers is None:
+        return None
+    walked.numbers = numbers
     KNOWN.move_to_end(known.key)  # the same object: nothing is compared
     return known
+
+
+def numbers_of(walked: Walked, known: Known) -> list[Any] | None:
+    """List the numbers of a graph, and those that its gradients compute of them, None for none."""
+    return walked.given if known.derivation is None else known.derivation.numbers(walked.given)
 
 
 def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
@@ -287,7 +316,7 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
     nodes: list[Node] = []
     for source in known.inputs:
         if isinstance(source, GivenNumber):
-            nodes.append(source.node(given))
+            nodes.append(source.node(walked.numbers))
         else:
             nodes.append(order[source])
     is_one = is_folded and formula.is_plain

@@ -18,7 +18,7 @@ VJP rows and composites can be written as arithmetic. What a user wrote goes thr
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Union
 
 import numpy as np
@@ -45,7 +45,7 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
-from picograd.number import converted, for_graph, is_given, like
+from picograd.number import converted, for_graph, is_given, like, note
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
@@ -505,24 +505,24 @@ def fold_constant(node: Node) -> Node:
     A question about a number that a user gave stays one: with the next number the answer may be
     another, and gradients are recorded once for all of them.
     """
-    is_traced = any(type(source.arg) is TracedNumber for source in node.inputs)
-    if node.dtype.kind == "bool" and not is_traced:
-        if any(is_given(source.arg) for source in node.inputs):
-            return node
+    numbers = [source.arg for source in node.inputs]
+    dtypes = tuple([source.dtype for source in node.inputs])
+    is_traced = TracedNumber in map(type, numbers)
+    if node.dtype.kind == "bool" and not is_traced and any(map(is_given, numbers)):
+        return node
     if is_traced:
-        numbers = [source.arg for source in node.inputs]
-        dtypes = tuple([source.dtype for source in node.inputs])
         made = derived(folding(node.op, dtypes, node.dtype), *numbers)
         return constant(made, node.shape, node.dtype, node.device)
-    arrays = [convert(source.arg, source.dtype) for source in node.inputs]
+    arrays = [*map(convert, numbers, dtypes)]
     with np.errstate(all="ignore"):
         value = OPS[node.op].numpy(*arrays)  # type: ignore[misc]
         if node.dtype.kind in ("int", "uint"):  # wrap as the dtype does
             value = np.asarray(value).astype(node.dtype.numpy)
     number = np.asarray(value).item()
-    for source in node.inputs:
-        number = like(number, source.arg)
-    return constant(number, node.shape, node.dtype, node.device)
+    number = reduce(like, numbers, number)
+    folded = constant(number, node.shape, node.dtype, node.device)
+    note(folded.arg, folding(node.op, dtypes, node.dtype), *numbers)
+    return folded
 
 
 def unfold_disjoint(node: Node, windows: Window, sizes: Shape) -> Node:

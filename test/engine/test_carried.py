@@ -1,5 +1,6 @@
 """Values that are carried: a loop that reads some of its state now and then stays flat."""
 
+import gc
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -451,3 +452,20 @@ def test_a_node_that_comes_again_is_the_last() -> None:
     assert [*carried.NEW][-1] == id(other._node)
     carried.add_new(one._node)
     assert [*carried.NEW][-2:] == [id(other._node), id(one._node)]
+
+
+@pytest.mark.parametrize("many", [1, 80])
+def test_what_a_loop_asks_for_before_its_next_value_is_let_go(many: int) -> None:
+    """The next value reads it, and would keep all that it was made of."""
+    x, nodes = Tensor(np.ones(3, np.float32)), []
+    for _ in range(60):
+        y = x
+        for _ in range(many):
+            y = y * 0.99 + 0.01
+        x = y + 0.0
+        nodes.append(weakref.ref(y._node))
+        y.realize()
+    del y
+    gc.collect()
+    assert sum(each() is not None for each in nodes) <= carried.HOPS + 3
+    np.testing.assert_allclose(x.numpy(), 1.0, rtol=1e-4)

@@ -13,6 +13,7 @@ from picograd.errors import GradientError
 from picograd.graph import gradient_formula
 from picograd.graph.formula import FOLDED
 from picograd.graph.node import RESULT, toposort
+from picograd.number import GivenInt
 from picograd.tensor.core import autograd
 
 
@@ -304,3 +305,62 @@ def test_how_a_weight_is_drawn_is_not_walked() -> None:
         assert found is not None
         wanted = (x.numpy() @ weight.detach().numpy() > 0) * x.numpy().T
         np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def test_a_number_of_a_gradient_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares and what is left of them are factors of a mean: others need no rules."""
+    w, x = trained([2.0, 0.5]), Tensor([[1.0, 3.0], [-2.0, 4.0]])
+
+    def step(share: float) -> list[Any]:
+        loss = share * (x @ w).mean() + (1 - share) * (w * w).sum() / (share * 4.0)
+        return gradients(loss, w)[0]
+
+    def wanted(share: float) -> Any:
+        return share * np.array([-0.5, 3.5]) + (1 - share) / (share * 4) * 2 * w.numpy()
+
+    np.testing.assert_allclose(step(0.3), wanted(0.3), rtol=1e-6)
+    refuse(monkeypatch)
+    for share in (0.7, 1e-3, 1.0, 0.5, -2.0):
+        np.testing.assert_allclose(step(share), wanted(share), rtol=1e-5)
+
+
+def test_what_no_plan_takes_is_recorded_by_the_rules() -> None:
+    """A number that a gradient computes may be beyond float32, or none at all."""
+    w = trained([1.0])
+    for share in (2.0, 3.0, 1e-39, 2.5, 3e38, 2.0, 1e-30, 0.0, 0.5):
+        found = gradients((w * share * share).sum(), w)[0]
+        with np.errstate(all="ignore"):
+            assert found == [float(np.float32(share) * np.float32(share))]
+
+
+def test_positions_of_a_gradient_are_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a weight by numbers: others need no rules, equal ones are two all the same."""
+    w = trained(np.arange(12.0).reshape(4, 3))
+
+    def step(*rows: int) -> Any:
+        loss: Any = 0.0
+        for at, row in enumerate(rows):
+            loss = loss + (w[row] * w[row] * (at + 1.0)).sum()
+        return gradients(loss, w)[0]
+
+    def wanted(*rows: int) -> Any:
+        found = np.zeros((4, 3))
+        for at, row in enumerate(rows):
+            found[row] += 2 * (at + 1) * w.numpy()[row]
+        return found
+
+    np.testing.assert_allclose(step(2, 1, 3), wanted(2, 1, 3))
+    refuse(monkeypatch)
+    for rows in ((0, 1, 2), (2, 2, 3), (0, 0, 0), (3, 0, 3)):
+        np.testing.assert_allclose(step(*rows), wanted(*rows))
+
+
+def test_one_position_in_two_places_is_no_answer_for_two() -> None:
+    """A graph that has one object twice says nothing of where two would be."""
+    w, one = trained(np.arange(5.0)), GivenInt(3)
+    for first, second in ((one, one), (GivenInt(1), GivenInt(2)), (one, GivenInt(4))):
+        found = gradients((w[first : first + 2].sum() + w[second] * 2.0), w)[0]
+        wanted = np.zeros(5)
+        wanted[first : first + 2] += 1
+        wanted[second] += 2
+        np.testing.assert_allclose(found, wanted)

@@ -31,6 +31,7 @@ from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.helpers import on_demand, reached
 from picograd.late_methods import dataclass
+from picograd.number import noting
 from picograd.tensor.core.alone import change_gradient
 
 add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook")
@@ -380,9 +381,10 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     known = gradient_formula.find(walked)
     if known is None:
         targets = targets_of(root, True)
-        made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
+        with noting({}) as table:
+            made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
         if gradient_formula.is_likely(walked):
-            known = gradient_formula.keep(walked, targets, made)
+            known = gradient_formula.keep(walked, targets, made, table)
         if known is None or known.formula is None:
             pairs = zip(map(leaf_of, targets), made)
             return [(leaf, each) for leaf, each in pairs if each is not None]

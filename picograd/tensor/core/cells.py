@@ -32,6 +32,7 @@ from picograd.helpers import product
 from picograd.number import WHOLE, GivenInt
 from picograd.target import is_host
 from picograd.tensor.core.aliasing import is_part, show_items
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.known_values import shown_values
 
 FEW = 16  # operations of a value that is computed for this alone
@@ -51,7 +52,7 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
 
     `renew` gives the live views of a tensor their new nodes.
     """
-    if RUNNING.active or RUNNING.traces or table._tracks or table._view is not None:
+    if RUNNING.active or RUNNING.traces or is_followed(table) or table._view is not None:
         return False
     if type(items) is not tuple:
         items = (items,)
@@ -84,7 +85,7 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
     if shows.function is not show_items or is_watched():
         return None
     table = shows.base
-    if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
+    if table._view is not None or is_followed(table) or leaf_buffer(table._node) is None:
         return None
     chosen, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
     readers = few_readers(table, views)
@@ -132,6 +133,11 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     move_on(table, views, renew)
     cells[:] = values
     return True
+
+
+def is_followed(table: Any) -> bool:
+    """Tell whether gradients pass a table, or may not be left out: not a leaf in `no_grad`."""
+    return table._tracks and (MODE.enabled or not table.is_leaf)
 
 
 def views_of(table: Any) -> list[Any]:

@@ -52,7 +52,7 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
-from picograd.number import LARGEST, given
+from picograd.number import LARGEST, computed, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
@@ -60,8 +60,8 @@ from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
 from picograd.tensor.core.ways import (
-    FACTOR,
     IS,
     LISTS,
     MADE,
@@ -69,7 +69,6 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
-    NUMBER,
     PLAIN,
     Event,
     Facts,
@@ -78,7 +77,6 @@ from picograd.tensor.core.ways import (
     Read,
     Told,
     Way,
-    is_factor,
     may_cut,
     piece,
     shown_by,
@@ -124,6 +122,8 @@ def begin(owner: Any, count: int = 0) -> None:
             known.waits -= 1
         elif is_watched():
             return
+        elif type(owner) is CompiledPlan and known.may_rest():
+            EVENTS.after = None
         elif known.ways:
             EVENTS.take = Start(known).take
         else:
@@ -272,12 +272,14 @@ class Follower:
             event = self.way.events[at] if at < self.due else None
             if event is None or not (is_known or self.is_due(event, function, args, options)):
                 return self.miss()
-            if event.advance:
-                self.draw(event)
-            WALKS.count += event.walks
             for place, number in event.numbers:
                 value = args[place] if isinstance(place, int) else options[place]
                 record.drawn[number] = given(value)
+            if event.derived and not self.derive(event):
+                return self.miss()
+            if event.advance:
+                self.draw(event)
+            WALKS.count += event.walks
             result = self.build(event.result)
             changes = self.changes(event) if event.is_change else None
         except BaseException:
@@ -499,6 +501,16 @@ class Follower:
         for scalar, at in event.draws:
             drawn[id(scalar)] = RuntimeScalar(first + at, scalar.renew)
 
+    def derive(self, event: Event) -> bool:
+        """Compute numbers of others as the event does; False where one is no argument of a plan."""
+        drawn = self.record.drawn
+        for number, function, operands in event.derived:
+            value = computed(function, [drawn.get(id(each), each) for each in operands])
+            if value is None:
+                return False
+            drawn[id(number)] = value
+        return True
+
     def build(self, told: Told) -> Any:
         """Make what a call gives."""
         kind, wanted = told
@@ -636,6 +648,7 @@ class Follower:
                     return True
             elif self.finish(optimizer, asked):
                 known.missed, known.pays = 0, True
+                EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
                 return True
         if self.way is not None:
             if not config.verify and self.at == self.count:

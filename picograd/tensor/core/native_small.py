@@ -18,11 +18,12 @@ from picograd.runtime.python_calls import places
 from picograd.tensor.core.recording import VERSIONS
 
 # How many nodes, buffers and scalars were met, and where they are; the words of the key, and how
-# many; which nodes are computed, and whether some are on the way.
+# many; which nodes are computed, and whether some are on the way. The first are what is asked for,
+# and what that is made of, `own` in all; the others are of values that wait and are stored beside.
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
     "length", "computed", "has_inner", "living", "living_count", "is_ahead", "kept",
-    "kept_count",
+    "kept_count", "own", "waiting", "waiting_count",
 )  # fmt: skip
 ROW = 6  # words of the key for a node, at most
 
@@ -204,9 +205,10 @@ def key_of(graph: graph):
     for number in range(graph.length):
         PyTuple_SetItem(key, number, words[number])
     graph.length = 0
-    if graph.is_ahead == 0 or graph.living_count == 0:
+    beside = graph.living_count + graph.waiting_count
+    if graph.is_ahead == 0 or beside == 0:
         return key
-    places = PyTuple_New(graph.living_count)
+    places = PyTuple_New(beside)
     pair = PyTuple_New(2)
     if places == 0 or pair == 0:
         Py_DecRef(key)
@@ -216,6 +218,9 @@ def key_of(graph: graph):
     living = graph.living
     for number in range(graph.living_count):
         PyTuple_SetItem(places, number, PyLong_FromLongLong(living[number]))
+    for number in range(graph.waiting_count):
+        place = PyLong_FromLongLong(graph.own + number)
+        PyTuple_SetItem(places, graph.living_count + number, place)
     PyTuple_SetItem(pair, 0, key)
     PyTuple_SetItem(pair, 1, places)
     return pair
@@ -292,28 +297,53 @@ def is_view(node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
+def base_of(graph: graph, node: Node):
+    "where the value is of which a node is a view, or that it is; MOST_NODES if not among all"
+    for hop in range(HOPS):
+        if type_of(node) != world.Node or node.realized != None:
+            return MOST_NODES
+        if not PyDict_GetItemWithError(world.views, node.op):
+            place = place_in(graph.nodes, graph.count, node)
+            if place == graph.count or is_alike(node.op, world.result):
+                return MOST_NODES
+            return place
+        if is_alike(node.op, world.detach) or type_of(node.inputs) != world.tuple:
+            return MOST_NODES
+        node = PyTuple_GetItem(node.inputs, 0)
+    return MOST_NODES
+
 def is_plain(node: Node, reference):
-    "whether `carried.shown` gives a value that lives on as it is"
+    "whether a value that lives on has nothing but its node"
     tensor: Tensor = referred(reference)
     need(tensor and type_of(tensor) == world.Tensor and tensor._node == node)
-    need(tensor._tracks == False and tensor._view == None and tensor._history == None)
-    need(not PyDict_GetItemWithError(world.views, node.op))
-    return is_alike(node.op, world.result) == 0
+    return (tensor._tracks == False) & (tensor._view == None) & (tensor._history == None)
+
+def add_living(living, count, place):
+    "puts a place where it belongs, the last first: how many there are"
+    if place_in(living, count, place) != count:
+        return count
+    at = count
+    while at > 0 and living[at - 1] < place:
+        living[at] = living[at - 1]
+        at = at - 1
+    living[at] = place
+    return count + 1
 
 def find_living(graph: graph, living):
-    "notes where values on the way are that live on, the last first: how many, or MOST_NODES"
+    "notes where values on the way are that live on, or views of them: how many, or MOST_NODES"
     nodes = graph.nodes
     computed = graph.computed
     count = 0
-    for number in range(graph.has_inner * (graph.count - graph.asked)):
-        place = graph.count - 1 - number
+    for number in range(graph.has_inner * (graph.own - graph.asked)):
+        place = graph.own - 1 - number
         if computed[place] and not is_view(nodes[place]):
             reference = owner_of(nodes[place])
             if is_alive(reference):
-                if not is_plain(nodes[place], reference):
+                base = base_of(graph, nodes[place])
+                if base == MOST_NODES or not is_plain(nodes[place], reference):
                     return MOST_NODES
-                living[count] = place
-                count = count + 1
+                if computed[base] and base >= graph.asked:
+                    count = add_living(living, count, base)
     return count
 
 def is_past(graph: graph):
@@ -337,6 +367,8 @@ def is_ahead(origin):
 
 def look_around(graph: graph, origin):
     "finds what lives on; 0 where Python has to look"
+    graph.own = graph.count
+    graph.waiting_count = 0
     graph.living_count = find_living(graph, graph.living)
     graph.is_ahead = is_ahead(origin)
     need(graph.living_count < MOST_NODES)
@@ -377,35 +409,117 @@ def is_gone_or_view(reference):
     node: Node = tensor._node
     return is_view(node)
 
-def is_apart(graph: graph, reference):
-    "whether a value that waits is seen to be made of nothing that is computed"
+def is_walked(node: Node):
+    need(type_of(node) == world.Node)
+    return type_of(node.inputs) == world.tuple
+
+def reach(graph: graph, reference):
+    "what a value that waits is made of: nothing that is computed, what is asked for, or more"
     tensor: Tensor = referred(reference)
     stack = room(MOST_NODES)
     stack[0] = tensor._node
     top = 1
+    found = APART
     for step in range(LIMIT):
         if top == 0:
-            return 1
+            return found
         top = top - 1
         node: Node = stack[top]
-        need(type_of(node) == world.Node and type_of(node.inputs) == world.tuple)
+        if not is_walked(node):
+            return UNKNOWN
         for number in range(PyTuple_Size(node.inputs)):
             child: Node = PyTuple_GetItem(node.inputs, number)
-            need(type_of(child) == world.Node and type_of(child.inputs) == world.tuple)
+            if not is_walked(child):
+                return UNKNOWN
             if child.realized == None and PyTuple_Size(child.inputs):
-                need(place_in(graph.nodes, graph.count, child) == graph.count)
-                need(top < LIMIT)
-                stack[top] = child
-                top = top + 1
-    return 0
+                place = place_in(graph.nodes, graph.count, child)
+                if place == graph.count:
+                    if top == LIMIT:
+                        return UNKNOWN
+                    stack[top] = child
+                    top = top + 1
+                elif place >= graph.asked:
+                    found = INSIDE
+                elif found == APART:
+                    found = BEHIND
+    return UNKNOWN
+
+def is_made_here(graph: graph, reference):
+    "whether a new value is a view of what is computed, which carried.py lets go"
+    tensor: Tensor = referred(reference)
+    need(tensor._view == None)
+    place = base_of(graph, tensor._node)
+    need(place < MOST_NODES)
+    computed = graph.computed
+    return computed[place]
 
 def is_kept(graph: graph, key, reference):
     "whether a new value may wait on, as one of few"
-    need(graph.kept_count < MOST_KEPT and is_apart(graph, reference))
+    found = reach(graph, reference)
+    if found == BEHIND:
+        need(graph.is_ahead == 0 and not is_past(graph))
+    else:
+        need(found == APART)
+    need(graph.kept_count < MOST_KEPT)
     kept = graph.kept
     kept[graph.kept_count] = key
     graph.kept_count = graph.kept_count + 1
     return 1
+
+def is_simple(node: Node, reference, root: Node):
+    "whether a value that waits may be stored: it is no view, and on the device of what is computed"
+    need(is_plain(node, reference) and is_alike(node.device, root.device))
+    need(not PyDict_GetItemWithError(world.views, node.op))
+    return is_alike(node.op, world.result) == 0
+
+def find_waiting(graph: graph):
+    "notes the new values that are made of what is computed; 0 where Python has to look"
+    live: LiveTable = world.live
+    waiting = graph.waiting
+    nodes = graph.nodes
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.new)):
+        PyDict_Next(world.new, at, entry, entry + 8)
+        reference = PyDict_GetItemWithError(live.data, entry[0])
+        place = place_in(nodes, graph.own, PyLong_AsUnsignedLongLong(entry[0]))
+        if reference and place == graph.own:
+            if not is_gone_or_view(reference) and not is_made_here(graph, reference):
+                found = reach(graph, reference)
+                need(found != UNKNOWN)
+                if found != APART:
+                    tensor: Tensor = referred(reference)
+                    need(graph.waiting_count < MOST_KEPT)
+                    need(is_simple(tensor._node, reference, nodes[0]))
+                    waiting[graph.waiting_count] = tensor._node
+                    graph.waiting_count = graph.waiting_count + 1
+    return 1
+
+def add_waiting(graph: graph):
+    "adds values that wait to what is stored, where some were missed, as `SmallGraph.add` does"
+    if graph.is_ahead == 0 or graph.has_inner == 0:
+        return 1
+    need(find_waiting(graph))
+    if graph.waiting_count == 0:
+        return 1
+    waiting = graph.waiting
+    for number in range(graph.waiting_count):
+        need(meet_node(graph, waiting[number]) == graph.own + number)
+    add(graph, own(world.roots))
+    for number in range(graph.waiting_count):
+        add(graph, PyLong_FromLongLong(graph.own + number))
+    place = graph.own
+    while place < graph.count:
+        need(place < LIMIT and walk_node(graph, place))
+        place = place + 1
+    computed = graph.computed
+    nodes = graph.nodes
+    for number in range(graph.count - graph.own - graph.waiting_count):
+        place = graph.own + graph.waiting_count + number
+        if computed[place] and not is_view(nodes[place]):
+            need(not is_alive(owner_of(nodes[place])))
+    return is_past(graph) == 0
 
 def is_waited_for(graph: graph):
     "whether values that wait, as carried.py knows, are made of what is computed"
@@ -450,7 +564,8 @@ def is_all_stored(graph: graph):
         reference = PyDict_GetItemWithError(live.data, entry[0])
         place = place_in(graph.nodes, graph.count, PyLong_AsUnsignedLongLong(entry[0]))
         if reference and place == graph.count:
-            need(is_gone_or_view(reference) or is_kept(graph, entry[0], reference))
+            if not is_gone_or_view(reference) and not is_made_here(graph, reference):
+                need(is_kept(graph, entry[0], reference))
     return 1
 
 def find_roots(graph: graph, roots):
@@ -460,6 +575,9 @@ def find_roots(graph: graph, roots):
     beside = graph.living_count * graph.is_ahead
     for number in range(beside):
         roots[number] = nodes[living[number]]
+    for number in range(graph.waiting_count):
+        roots[beside + number] = nodes[graph.own + number]
+    beside = beside + graph.waiting_count
     for number in range(graph.asked):
         roots[beside + number] = nodes[number]
     return beside + graph.asked
@@ -521,7 +639,7 @@ def note_living(graph: graph):
 
 def compute_small(graph: graph, tops, enabled, origin):
     is_done = 0
-    if walk(graph, tops) and look_around(graph, origin):
+    if walk(graph, tops) and look_around(graph, origin) and add_waiting(graph):
         known: Known = known_small(graph)
         if known:
             values = values_of(graph, known.scalars)
@@ -560,6 +678,7 @@ def picograd_small(self, arguments, count):
     graph.key = room(MOST_WORDS)
     graph.living = room(MOST_NODES)
     graph.kept = room(MOST_KEPT)
+    graph.waiting = room(MOST_KEPT)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
@@ -586,7 +705,8 @@ def declare_small() -> None:
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
-        "MOST_WORDS": (ROW + 1) * most + 2,
+        "MOST_WORDS": (ROW + 1) * most + 3,
+        "APART": 0, "BEHIND": 1, "INSIDE": 2, "UNKNOWN": 3,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
         "MOST_KEPT": 8,  # new values that wait on, and are walked each time
         "MOST_PASSED": 64,  # values that passed and are looked at one by one

@@ -29,7 +29,9 @@ from picograd.engine.followed import (
     CUTTING,
     EVENTS,
     MISS,
+    MOST_QUICK,
     SCALING,
+    SHORT,
     STEADY,
     BlockAt,
     Copied,
@@ -55,7 +57,7 @@ from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import PASSING, WRITES, Role, ops_of
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GIVEN, LARGEST, Given
+from picograd.number import GIVEN, Note, noting
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
@@ -63,10 +65,10 @@ from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded
 from picograd.tensor.core.repeated import is_kept, parts_of
 from picograd.tensor.core.sizes import Size
+from picograd.tensor.core.varying import NUMBER, VARYING, Varying, as_factor
 from picograd.tensor.making import random
 
-IS, MADE, MET, NEW, MANY, NAMED, NUMBER, FACTOR = range(8)
-VARYING = (NUMBER, FACTOR)
+IS, MADE, MET, NEW, MANY, NAMED = range(6)
 PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
@@ -136,6 +138,8 @@ class Event:
     walks: int = 0  # how often it looks for gradients
     # arguments or options, and whose place they take
     numbers: list[tuple[int | str, int]] = field(default_factory=list)
+    # those that are computed of others, what does, and of which
+    derived: list[Note] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
 
@@ -189,6 +193,17 @@ class Way:
     is_ahead: bool
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it is of few operations, and what is asked for.
+
+        Those that machine code records take no longer so: of these there may be more.
+        """
+        others = [each for each in self.events if not is_quick(each)]
+        if self.asked is None or len(others) > SHORT or len(self.events) > MOST_QUICK:
+            return False
+        return not any(each.is_change or each.walks or each.looks for each in self.events)
+
 
 def modes() -> tuple[Any, ...]:
     """List what else decides how an operation is recorded, as it is now."""
@@ -220,6 +235,7 @@ class Log:
         self.made: list[tuple[Node, weakref.ref[Any], Made]] = []
         self.moved: dict[int, Node] = {}  # the last nodes of tensors made that were changed
         self.event: Event | None = None
+        self.notes: dict[int, Note] = {}  # how numbers were computed of others
         self.reads = self.explained = 0  # looks at values in memory, and those that are told
         self.owner = threading.get_ident()
         self.optimizer: Any = None
@@ -264,7 +280,8 @@ class Log:
         reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
         event.offset, event.walks = random.default().offset, WALKS.count
         try:
-            result = function(*args, **options)
+            with noting(self.notes):
+                result = function(*args, **options)
         except BaseException:
             self.spoil()
             raise
@@ -651,9 +668,8 @@ class Closing:
         self.written = {met for event in log.events for met, _ in event.writes}
         self.drawn: dict[int, RuntimeScalar] = {}
         self.constants: dict[int, Told] = {}  # memory that events made of plain values
-        self.numbered: set[int] = set()  # numbers of users in the template
         self.parts: set[int] = set()  # of the arguments of all nodes, by identity
-        self.may_vary = True
+        self.varying = Varying(log.notes)
 
     def way(self) -> Way:
         """Make the way; raises Unlike."""
@@ -783,7 +799,7 @@ class Closing:
             self.order[start:] = [self.log.before.get(id(x), x) for x in self.order[start:]]
             event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
-            self.add_numbers(event, self.order[start:])
+            self.varying.add(event, self.order[start:])
             if not event.advance:
                 found = [node for node in self.order[start:] if is_private(node)]
                 self.constants |= {id(node.arg.buffer): (IS, Constant(node)) for node in found}
@@ -801,42 +817,14 @@ class Closing:
                 continue
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
-        if not self.may_vary:
+        if not self.varying.may_vary:
             for event in self.log.events:
                 event.args = [(IS if k in VARYING else k, told) for k, told in event.args]
                 event.options = [
                     (name, (IS if k in VARYING else k, told)) for name, (k, told) in event.options
                 ]
-                event.numbers = []
+                event.numbers, event.derived = [], []
         self.check_old_graphs()
-
-    def add_numbers(self, event: Event, nodes: Sequence[Node]) -> None:
-        """Note which numbers of the template are the floats that an event was given.
-
-        None may vary where a number was made of others.
-        """
-        kinds: dict[Any, Told] = {**dict(enumerate(event.args)), **dict(event.options)}
-        floats = {at: repr(told) for at, (_, told) in kinds.items() if type(told) is float}
-        varying = {at for at in floats if kinds[at][0] in VARYING}
-        if varying and len({*floats.values()}) < len(floats):
-            self.may_vary = False  # which is which?
-        places, fixed = {}, set()
-        for at, name in floats.items():
-            if type(at) is int or at in varying:
-                places[name] = at
-            else:
-                fixed.add(name)
-        for node in nodes:
-            for part in parts_of(node.arg):
-                if type(part) is not Given or id(part) in self.numbered:
-                    continue
-                self.numbered.add(id(part))
-                at = places.pop(repr(float(part)), None)
-                self.may_vary &= at is not None or repr(float(part)) in fixed
-                if at in varying:
-                    self.may_vary &= node.arg is part
-                    event.numbers.append((at, id(part)))
-        self.may_vary &= varying.isdisjoint(places.values())
 
     def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
@@ -985,6 +973,11 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     return found  # type: ignore[return-value]
 
 
+def is_quick(event: Event) -> bool:
+    """Tell whether an event is one function on nodes, which takes little to record."""
+    return bool(event.args) and type(event.args[0][1]) is FunctionType
+
+
 def is_private(node: Node) -> bool:
     """Tell whether a node is memory that no tensor has, and nobody wrote."""
     if type(node.arg) is not Storage or node.realized is not None or is_shared(node):
@@ -995,16 +988,6 @@ def is_private(node: Node) -> bool:
 def is_end(node: Node) -> bool:
     """Tell whether a node reads nothing, and may be told: a number, positions, or what is drawn."""
     return is_plain_leaf(node) or type(node.arg) is RuntimeScalar
-
-
-def as_factor(told: Told) -> Told:
-    """Let a number that was told be another the next time, if that may be."""
-    return (FACTOR, told[1]) if is_factor(told[1]) else told
-
-
-def is_factor(value: Any) -> bool:
-    """Tell whether a value is a float like any other for those who multiply by it."""
-    return type(value) is float and -LARGEST < value < LARGEST and value not in (0.0, 1.0, -1.0)
 
 
 def sketch_of(event: Event) -> Hashable:

@@ -281,3 +281,71 @@ def test_what_waits_and_reads_a_table_by_another_tensor_has_its_values(share: An
         table[2] = 100.0 + step
         table[5] += 1
     assert float(waits) == before
+
+
+def weight() -> Tensor:
+    return Tensor(np.arange(6, dtype=np.float32).reshape(2, 3), requires_grad=True).realize()
+
+
+def test_cells_of_a_weight_where_no_gradient_is_recorded(told: list[bool]) -> None:
+    """As a gradient is checked by differences; its node, and that it asks, stay."""
+    w, x = weight(), Tensor([[1.0, -2.0]])
+    loss = (x @ w).square().sum()
+    loss.backward()
+    assert w.grad is not None
+    found = w.grad.tolist()
+    with picograd.no_grad():
+        for i, j in ((0, 0), (1, 2)):
+            kept = w[i, j].item()
+            w[i, j] = kept + 0.5
+            above = (x @ w).square().sum().item()
+            w[i, j] = kept - 0.5
+            below = (x @ w).square().sum().item()
+            w[i, j] = kept
+            assert above - below == pytest.approx(found[i][j])
+        w[1] += 1.0
+    assert not told[0] and all(told[1:6])  # the loss had to be computed of what was there
+    assert w.requires_grad and w.is_leaf and w.grad.tolist() == found
+    w.grad = None
+    (w * w).sum().backward()
+    assert w.grad.tolist() == [[0.0, 2.0, 4.0], [8.0, 10.0, 12.0]]
+
+
+def test_cells_of_a_weight_that_others_see(told: list[bool]) -> None:
+    w = weight()
+    with pytest.raises(GradientError):
+        w[0, 0] = 1.0
+    loss = (w * w).sum()
+    loss.item()
+    with picograd.no_grad():
+        w[0, 0] = 7.0
+    with pytest.raises(GradientError):  # what it was is gone
+        loss.backward()
+    w = weight()
+    (w * w).sum().backward()
+    shown, reader = w.detach(), w * 1.0
+    with picograd.no_grad():
+        w[0, 1] = 5.0
+    assert w.grad is not None and w.grad.tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
+    assert reader.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert shown.tolist() == w.tolist() == [[0.0, 5.0, 2.0], [3.0, 4.0, 5.0]]
+    made = w * 2.0
+    with picograd.no_grad():  # no leaf: a gradient passes it
+        made[0, 0] = 3.0
+    made.sum().backward()
+    assert told == [False, True, False, False]
+
+
+def test_a_version_counts_writes_of_cells_of_a_weight() -> None:
+    w = weight()
+    before = w._version
+    with picograd.no_grad():
+        w[0, 0] = 1.0
+        w[1, 2] = 2.0
+    assert w._version == before + 2
+    calls: list[Any] = []
+    w.register_hook(lambda g: calls.append(g.tolist()))
+    with picograd.no_grad():
+        w[0, 0] = 4.0
+    (w * w).sum().backward()
+    assert calls == [[[8.0, 2.0, 4.0], [6.0, 8.0, 4.0]]]

@@ -18,9 +18,11 @@ from picograd import Tensor, nn
 from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError, PicogradError
 from picograd.nn import functional as F
+from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import demands, following, known_values, ways
 
 STEPS = 14
@@ -908,6 +910,20 @@ def varied(program: Program, number: int) -> Any:
     return loss.item() + read
 
 
+def mixed(program: Program, number: int) -> Any:
+    """Two batches and their losses, mixed by a number that is drawn each time.
+
+    Some are cases of their own, and some give numbers that no plan takes.
+    """
+    special = {6: 1.0, 8: 0.0, 10: 0.5, 11: 1e-300, 13: 3e38}
+    share = special.get(number, 0.05 + 0.06 * number)
+    (x, y), (other, labels) = program.batch(number), program.batch(number + 50)
+    answer = program.model(share * x + (1 - share) * other)
+    loss = share * F.cross_entropy(answer, y)
+    loss = loss + (1 - share) * F.cross_entropy(answer, labels) * (0.25 / (share + 0.5))
+    return program.learn(loss)
+
+
 def recurrent(program: Program, number: int, kind: str = "LSTM") -> Any:
     """Sequences by a network whose loop over time has no formula of gradients."""
     options = {"num_layers": 2, "batch_first": True} if kind == "GRU" else {"bidirectional": True}
@@ -1324,7 +1340,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
     (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4), (shown_weights, 2),
-    (unused_weights, 4), (rows_apart, 12),
+    (unused_weights, 4), (rows_apart, 12), (mixed, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -1613,3 +1629,45 @@ def test_a_leaf_that_was_written_between_has_gradients_of_both_values() -> None:
         value = 0.5**step
         assert weight.grad is not None
         assert weight.grad.tolist() == [2 * value + 1, 12 * value + 3]
+
+
+def short_loop(hits: list[bool], count: int, lives: bool = False) -> int:
+    """How many of the last ten runs of a short loop were followed; its values are compared."""
+    rate, state, older = Tensor([0.5, 2.0]).realize(), Tensor([1.0, 1.0]).realize(), None
+    for number in range(count):
+        if number == count - 10:
+            hits.clear()
+        value = state * rate
+        older = (value + 1.0).exp() if lives else None
+        assert value.sum().item() == 2.5
+    assert older is None or older.tolist() == np.exp(np.float32([1.5, 3.0])).tolist()
+    return hits.count(True)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_short_ways_are_left_to_machine_code(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    assert short_loop(hits, 80) == 0
+    program = Program()  # steps are followed, and short ways among them
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    for number in range(12):
+        plain(program, number)
+        assert EVENTS.shorts < 8
+    assert hits.count(True) >= 6
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_short_ways_are_followed_where_machine_code_computes_none(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value waits that reads what is computed: Python would compute, and does for some tries."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    monkeypatch.setattr(CODED, "compute", lambda nodes, place: None)
+    assert short_loop(hits, 80, lives=True) == 10

@@ -170,6 +170,54 @@ def test_values_that_are_of_gradients_views_or_hold_a_view_are_left_to_python(co
         assert np.array_equal(turned.numpy(), a.numpy().T * 2)
 
 
+@pytest.mark.parametrize("is_missed", [False, True])
+def test_a_view_that_lives_on_of_a_value_on_the_way(is_missed, counted):
+    """What it shows is stored, once it was missed, or noted; not the view."""
+    for number in range(RUNS):
+        a = leaf(number)
+        best, places = picograd.topk(a[1], 2)
+        shown = places._node.inputs[0]
+        row = np.sort(a.numpy()[1])[::-1]
+        assert best.tolist() == row[:2].tolist()
+        is_native = counted[-1]
+        assert (shown.realized is not None) == (is_missed and number > 0)
+        assert shown in carried.PASSED or is_missed
+        if is_missed:
+            assert a.numpy()[1][places.numpy()].tolist() == row[:2].tolist()
+        del best, shown
+    assert is_native
+    assert np.array_equal(places.numpy(), np.argsort(-a.numpy()[1], kind="stable")[:2])
+
+
+def test_several_views_of_one_value_and_of_what_is_asked_for(counted):
+    for number in range(RUNS):
+        a = leaf(number)
+        middle = a * 2.0
+        turned, row = middle.T, middle[0]
+        del middle
+        end = (turned + 1.0).sum() + row.sum()
+        flat = end.reshape(1)
+        assert end.item() == pytest.approx((a.numpy() * 2 + 1).sum() + a.numpy()[0].sum() * 2)
+        assert np.array_equal(turned.numpy(), a.numpy().T * 2)
+        assert np.array_equal(row.numpy(), a.numpy()[0] * 2)
+        assert flat.tolist() == [end.item()]
+        with picograd.no_grad():
+            row[0] = 5.0  # a view of what is in memory, or waits, all the same
+        assert turned[0, 0].item() == 5.0
+
+
+def test_a_view_of_a_value_that_tracks_is_left_to_python(counted):
+    for number in range(RUNS):
+        w = leaf(number, requires_grad=True)
+        middle = w * 2.0
+        turned, cut = middle.T, middle.detach()
+        turned.exp().realize()
+        assert not counted[-1]
+        turned.sum().backward()
+        assert np.array_equal(w.grad.numpy(), np.full(w.shape, 2.0))
+        assert np.array_equal(cut.numpy(), w.detach().numpy() * 2)
+
+
 def test_a_value_that_passed_is_in_nobodys_way_once_it_is_stored(counted):
     middle = leaf(1) * 2
     middle.exp().realize()
@@ -213,6 +261,83 @@ def test_a_value_that_waits_and_reads_what_is_computed_is_left_to_python(counted
         end.item()
         assert not counted[-1] and waits._node in carried.PASSED
         np.testing.assert_allclose(waits.numpy(), np.exp(a.numpy() * 2 + 1), rtol=1e-5)
+
+
+def test_values_that_wait_are_stored_beside_once_they_were_missed(counted):
+    """Those that read what is computed, in the order of their making; not what is apart."""
+    for number in range(RUNS):
+        a = leaf(number)
+        middle = a * 2.0
+        first, second = (middle + 1.0).exp(), middle.sum(1)
+        third, apart = second - a[0], a + 4.0
+        end = middle.exp().sum()
+        wanted = np.exp(a.numpy() * 2).sum()
+        assert end.item() == pytest.approx(wanted, rel=1e-5)
+        is_native, together = counted[-1], (middle, first, second, third)
+        assert all(each._node.op == "buffer" for each in together) == bool(number)
+        assert apart._node.realized is None
+        assert not is_native or id(apart._node) in carried.NEW
+        np.testing.assert_allclose(first.numpy(), np.exp(a.numpy() * 2 + 1), rtol=1e-5)
+        rows = (a.numpy() * 2).sum(1)
+        np.testing.assert_allclose(second.numpy(), rows, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(third.numpy(), rows - a.numpy()[0], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(apart.numpy(), a.numpy() + 4)
+        assert [pending.owner(each._node) for each in together] == [*together]
+    assert is_native
+
+
+def test_what_reads_what_was_asked_for_alone_waits_on(counted):
+    for number in range(RUNS):
+        a = leaf(number)
+        mean = a.mean()
+        spread = ((a - mean) ** 2).mean()
+        assert mean.item() == pytest.approx(a.numpy().mean(), abs=1e-6)
+        is_native = counted[-1]
+        assert spread._node.realized is None and spread._node not in carried.PASSED
+        assert spread.item() == pytest.approx(a.numpy().var(), rel=1e-5)
+    assert is_native and not carried.SPOTS
+
+
+def test_the_past_of_what_waits_on_is_let_go(counted):
+    """A loop whose next value reads the one that is asked for: nodes of long ago are gone."""
+    x, nodes = leaf(1), []
+    for _ in range(4 * RUNS):
+        y = x * 0.5
+        x = y + 1.0
+        nodes.append(weakref.ref(y._node))
+        y.realize()
+    del y
+    gc.collect()
+    assert sum(each() is not None for each in nodes) < RUNS
+    np.testing.assert_allclose(x.numpy(), 2.0, rtol=1e-5)
+
+
+def waiting_otherwise(kind, middle, below, w):
+    if kind == "tracks":
+        return [middle * w]
+    if kind == "view":
+        return [(middle + 1.0).T]
+    return [below * 2.0, below] if kind == "below" else [middle + float(n) for n in range(12)]
+
+
+@pytest.mark.parametrize("kind", ["tracks", "view", "below", "many"])
+def test_values_that_wait_otherwise_are_left_to_python(kind, counted):
+    for number in range(RUNS):
+        a, w = leaf(number), leaf(1, requires_grad=True)
+        middle = a * 2.0
+        kept = waiting_otherwise(kind, middle, (middle + 3.0).tanh(), w)
+        assert middle.exp().sum().item() == pytest.approx(np.exp(a.numpy() * 2).sum(), rel=1e-5)
+        is_native, doubled = counted[-1], a.numpy() * 2
+        wanted = {
+            "tracks": doubled * w.detach().numpy(),
+            "view": doubled.T + 1,
+            "below": np.tanh(doubled + 3) * 2,
+            "many": doubled,
+        }[kind]
+        np.testing.assert_allclose(kept[0].detach().numpy(), wanted, rtol=1e-5, atol=1e-6)
+        assert middle.numpy().tolist() == doubled.tolist()
+    assert carried.SPOTS
+    assert not is_native or kind == "below"  # what is below is new, too, and stored
 
 
 def test_views_of_memory_that_are_alive(counted):
