@@ -15,7 +15,7 @@ Objects that all functions need are in one table, the *world* (`engine/native_ca
 has a table of its own, which `PLAN` and `MADE` list. The language is that of python_code.py.
 """
 
-SLOTS = 48  # of a plan
+SLOTS = 1024  # of a plan
 PLAN = (
     "enter", "runner", "call", "addresses", "scalars", "inputs", "made", "slots", "outputs",
     "places", "numbers", "floats", "singles", "pool", "device", "arena", "arena_size", "family",

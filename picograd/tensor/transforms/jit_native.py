@@ -29,7 +29,8 @@ WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
-MOST = 32  # arguments, captured tensors, and other memory that a trace reads
+MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
+MOST_GIVEN = 32  # arguments, which are compared in pairs
 
 
 FITTING = """
@@ -205,7 +206,7 @@ def sources_of(closure: Any) -> list[int] | None:
     found |= {each.position: count + n for n, each in enumerate(capture.captured)}
     first, own = count + len(capture.captured), len(capture.inputs)
     listed = [found.get(number, first + number) for number in range(own)]
-    return listed if first + own <= MOST else None
+    return listed if first + own <= MOST and count <= MOST_GIVEN else None
 
 
 def is_native(closure: Any) -> bool:

@@ -55,6 +55,21 @@ def test_it_computes_what_the_function_does():
     assert step.traces == 1
 
 
+def test_plans_of_many_arrays():
+    """What is on the way are hundreds of slots."""
+    weight = leaf(1)
+
+    def products(x):
+        for _ in range(200):
+            x = (x @ weight).tanh()
+        return x
+
+    step = warmed(products, leaf(0))
+    for number in range(3):
+        found = step.closure.native(leaf(number))
+        np.testing.assert_allclose(found.numpy(), products(leaf(number)).numpy(), rtol=1e-5)
+
+
 OTHER = {
     "shape": (leaf(0, (2, 2)), leaf(1, (2, 2))),
     "dtype": (leaf(0).double(), leaf(1).double()),
