@@ -235,6 +235,8 @@ class Closure:
                 return False
             if tensor._is_frozen is not each.is_frozen:
                 return False
+            if tensor._views is not None:  # None where no view is left: as machine code wants it
+                tensor._views = [each for each in tensor._views if each() is not None] or None
             if tensor._views is not None or tensor._view is not None:
                 self.are_shown = True
             if each.position >= 0:

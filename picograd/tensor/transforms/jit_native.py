@@ -7,6 +7,7 @@ which comes first, may run Python; behind it nothing does (runtime/python_calls.
 """
 
 import weakref
+from types import MappingProxyType
 from typing import Any
 
 from picograd.dtype import dtype_named
@@ -34,6 +35,16 @@ MOST_GIVEN = 32  # arguments, which are compared in pairs
 
 
 FITTING = """
+def entry_of(holder, key):
+    "an entry of a dict, or of the names of a class, borrowed; 0 for none"
+    if type_of(holder) == world.dict:
+        return PyDict_GetItemWithError(holder, key)
+    found = PyObject_GetItem(holder, key)
+    if found == 0:
+        PyErr_Clear()
+    Py_DecRef(found)
+    return found
+
 def is_stated(stated: stated):
     "whether an entry of a dict, or the content of a cell, is what it was"
     if stated.is_weak == 2:
@@ -43,7 +54,7 @@ def is_stated(stated: stated):
         Py_DecRef(now)
         return now == stated.expected
     if stated.key:
-        now = PyDict_GetItemWithError(stated.holder, stated.key)
+        now = entry_of(stated.holder, stated.key)
     else:
         now = PyObject_GetAttr(stated.holder, world.cell_contents)
         Py_DecRef(now)
@@ -98,12 +109,12 @@ def memory_of(replay: replay, arguments, memory):
     return 1
 
 def memory_captured(replay: replay, memory):
-    "the buffers of captured tensors, which no views show; 0 if they are not what they were"
+    "the buffers of captured tensors, parameters among them; 0 if they are not what they were"
     captured = replay.captured
     for number in range(replay.captures):
         each: Captured = captured[number]
         tensor: Tensor = referred(each.find)
-        need(tensor and type_of(tensor) == world.Tensor and tensor._tracks == each.tracks)
+        need(tensor != None and tensor._tracks == each.tracks)
         need(tensor._views == None and tensor._view == None and tensor._is_frozen == each.is_frozen)
         node: Node = tensor._node
         need(node == each.expected or node.arg == each.expected)
@@ -114,7 +125,7 @@ def memory_captured(replay: replay, memory):
     missing = replay.missing
     for number in range(replay.losses):
         owner: Tensor = referred(missing[number])
-        need(owner and type_of(owner) == world.Tensor and owner._grad == None)
+        need(owner != None and owner._grad == None)
     return 1
 """
 
@@ -176,7 +187,7 @@ TEXT = FITTING + ARGUMENTS + REPLAYING
 
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
-    world = {"state": STATE, "cell_contents": "cell_contents"}
+    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict}
     slots = {Changes: ("token",), Captured: CAPTURED}
     tables = places("replay", REPLAY) | places("wanted", WANTED) | places("stated", STATED)
     numbers = {"MOST": MOST, "WANTED": 8 * len(WANTED), "STATED": 8 * len(STATED)}
@@ -192,8 +203,8 @@ def state_rows(guard: Any, table: Table) -> list[int]:
     for cell, was in guard.cells:
         rows += [table.name(cell), 0, table.name(was), 0]
     for holder, key, find in guard.links:
-        place = 0 if key is None else table.name(key)
-        rows += [table.name(holder), place, table.name(find), 1]
+        place, is_weak = 0 if key is None else table.name(key), type(find) is weakref.ref
+        rows += [table.name(holder), place, table.name(find if is_weak else find()), int(is_weak)]
     for find, name, was in guard.definitions:
         rows += [table.name(find), table.name(name), table.name(was), 2]
     return rows
@@ -214,9 +225,9 @@ def is_native(closure: Any) -> bool:
     capture, guard = closure.capture, closure.capture.guard
     named = [holder for holder, *_ in guard.entries]
     named += [holder for holder, key, _ in guard.links if key is not None]
-    finds = [each.find for each in capture.captured] + [find for *_, find in guard.links]
-    are_weak = all(type(find) is weakref.ref for find in (*finds, *closure.missing))
-    return are_weak and all(type(holder) is dict for holder in named)
+    finds = [each.find for each in capture.captured] + closure.missing
+    are_weak = all(type(find) is weakref.ref for find in finds)
+    return are_weak and all(type(holder) in (dict, MappingProxyType) for holder in named)
 
 
 def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
