@@ -14,6 +14,7 @@ from picograd.dtype import dtype_named
 from picograd.engine import native_calls
 from picograd.engine.native_calls import CALLS
 from picograd.engine.tracing import STATE, Changes
+from picograd.number import Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.tensor.transforms.jit_state import MISSING
@@ -22,7 +23,7 @@ from picograd.tensor.transforms.jit_trace import Captured
 REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "shape", "is_made", "result",
     "wanted", "captured", "captures", "missing", "losses", "own", "states", "state", "sources",
-    "order", "inputs", "known",
+    "order", "inputs", "known", "scalars",
 )  # fmt: skip
 # what an argument must be, and the first that is the same tensor, and the same memory
 WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
@@ -32,6 +33,7 @@ STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
 MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
 MOST_GIVEN = 32  # arguments, which are compared in pairs
+FIXED = Given, GivenInt  # numbers of a user's, which a trace has for good
 
 
 FITTING = """
@@ -164,7 +166,7 @@ def replayed(replay: replay, native: Native, memory):
     for number in range(plan.inputs):
         found[number] = memory[sources[number]]
     tensor = own(None)
-    if run(plan, 0, world.no_text, 0, found):
+    if run(plan, replay.scalars, world.no_text, 0, found):
         replace(native.is_used, own(True))
         Py_DecRef(tensor)
         tensor = computed(found[replay.result], replay.shape, replay.is_made)
@@ -237,7 +239,8 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
         return None, None
     capture, table = closure.capture, Table()
     is_single = closure.is_single and closure.changes is None
-    is_single = is_single and not (capture.scalars or capture.checks or not plan.native.address)
+    is_single = is_single and bool(plan.native.address) and not capture.checks
+    is_single = is_single and all(type(each) in FIXED for each in capture.scalars)
     head = replay_words(closure, plan, table, sources, is_single)
     table.fill([head[name] for name in REPLAY])
     replay = CALLS.find("picograd_replay", table) if is_single else None
@@ -254,6 +257,7 @@ def replay_words(
     states = [] if is_slow else state_rows(guard, table)
     return {
         "native": table.name(plan.native) if is_single else 0, "count": count,
+        "scalars": table.name([capture.scalars[number] for number in plan.scalar_numbers]),
         "holds": table.name(guard.holds) if is_slow else 0,
         "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
         "token": table.name(guard.token), "shape": table.name(shape), "is_made": int(is_made),

@@ -71,6 +71,15 @@ def test_plans_of_many_arrays():
         np.testing.assert_allclose(found.numpy(), products(leaf(number)).numpy(), rtol=1e-5)
 
 
+def test_numbers_of_the_function_are_arguments_of_its_plan():
+    step = warmed(lambda a: (a * 1.5 + 0.25).norm() + 3, leaf(0))
+    assert step.closure.capture.scalars
+    for number in range(3):
+        a = leaf(number)
+        wanted = np.linalg.norm(a.numpy() * 1.5 + 0.25) + 3
+        np.testing.assert_allclose(step.closure.native(a).numpy(), wanted, rtol=1e-6)
+
+
 OTHER = {
     "shape": (leaf(0, (2, 2)), leaf(1, (2, 2))),
     "dtype": (leaf(0).double(), leaf(1).double()),
