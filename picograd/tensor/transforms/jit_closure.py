@@ -10,7 +10,7 @@ in general; whatever differs is left to the long way.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import REPLAYS, Buffer
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.carried import entries
@@ -72,7 +72,7 @@ class Changes:
         elif capture.scalars:
             values = scalar_values(capture.scalars)
         kept = self.kept() if self.gradients else None
-        Storage.replays += 1
+        REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
         if are_shown:
             spread_writes(capture, args)
