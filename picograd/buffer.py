@@ -8,7 +8,7 @@ next version; leaves recorded before keep naming the version they saw.
 
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from picograd.dtype import DType
 from picograd.errors import GradientError, TraceError
@@ -61,16 +61,19 @@ class Buffer:
         return f"Buffer({self.device}, {self.dtype.name}[{self.count}])"
 
 
+# Replays of traces, which write without a version. No attribute of the class: whenever one is set,
+# Python forgets what it knows of the class.
+REPLAYS: list[int] = [0]
+
+
 class Storage:
     """The slot a leaf names: a buffer and the number of in-place writes it has seen.
 
     `source` is the node that was computed into it, if graphs may still read that; `answers` is what
-    was asked of its values, and when; False where others know its address. Replays of traces
-    write without a version, and are counted.
+    was asked of its values, and when; False where others know its address.
     """
 
     __slots__ = ("answers", "buffer", "source", "version", "__weakref__")
-    replays: ClassVar[int] = 0
 
     def __init__(self, buffer: Buffer | None) -> None:
         self.buffer: Buffer | None = buffer
@@ -80,7 +83,7 @@ class Storage:
 
     def moment(self) -> tuple[int, int]:
         """Tell moments apart between which the memory may have been written."""
-        return self.version, Storage.replays
+        return self.version, REPLAYS[0]
 
     def count_writes(self, count: int = 1) -> None:
         """Note that the buffer was, or will be, written: what it held is computed again if read."""

@@ -508,9 +508,10 @@ def waiting(
                     new.append(node)
                 WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
+    forget_unshown()
+    GROUPS.shrink(table)  # nodes that are gone left the table themselves
     if not table:
         return []
-    forget_unshown()
     near = [node for node in GROUPS.take_near(order, new) if ref(node) in table]
     near = [node for node in near if id(node) not in numbers and node.realized is None]
     GROUPS.add(near)  # `note` asks again, and some of them are only near
@@ -535,7 +536,6 @@ def forget_unshown() -> None:
         if owner() is None:
             table.pop(reference, None)
     MANY[0] = 2 * len(table) + NEAR
-    GROUPS.shrink(table)
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:

@@ -19,8 +19,8 @@ from picograd.runtime import cuda_calls, python_calls
 from picograd.runtime.cuda_calls import GPU, KERNEL, MAP, TAPE
 from picograd.runtime.device import Running
 from picograd.runtime.log import log_action
-from picograd.runtime.memory import WATCHERS, Allocation, Pool, size_class
-from picograd.runtime.python_calls import MADE, PLAN, places
+from picograd.runtime.memory import WATCHERS, Allocation, Pool, near_sizes, size_class
+from picograd.runtime.python_calls import ARENA, MADE, PLAN, places
 from picograd.runtime.python_code import Translator
 from picograd.runtime.python_layout import (
     FASTCALL,
@@ -121,7 +121,7 @@ class Native:
 
 SLOTS[Native] = "address", "is_used", "table"
 WORLD["Native"] = Native
-TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE)
+TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE) | places("arena", ARENA)
 TABLES |= places("gpu", GPU) | places("tape", TAPE) | places("kernel", KERNEL)
 TABLES |= places("map", MAP)
 FUNCTIONS = ["picograd_launch", "picograd_release", "picograd_begin", "picograd_kernels"]
@@ -234,7 +234,7 @@ def plan_table(plan: Any) -> Table | None:
         return None
     pool = device.pool
     made = plan.plan.slots[len(plan.input_numbers) :]
-    arena = max(map(size_class, plan.plan.arenas.values()), default=0)  # there is one, or none
+    sizes = [each for size in plan.plan.arenas.values() for each in near_sizes(size_class(size))]
     head = {
         "enter": entry.function or CALLS.kernels, "runner": table.name(entry.runner),
         "call": entry.call, "addresses": entry.addresses, "scalars": entry.scalars,
@@ -243,7 +243,8 @@ def plan_table(plan: Any) -> Table | None:
         "outputs": len(plan.plan.outputs), "places": table.part(plan.plan.outputs),
         "numbers": len(dtypes), "floats": sum(d.is_float << n for n, d in enumerate(dtypes)),
         "pool": table.name(pool), "device": table.name(device.name),
-        "arena": table.name(pool.free[arena]) if arena else 0, "arena_size": arena,
+        "arena": table.part([x for size in sizes for x in (table.name(pool.free[size]), size)]),
+        "arenas": len(sizes),
         "family": 0 if plan.family is None else table.name(plan.family),
     }  # fmt: skip
     rows = [word for slot in made for word in made_words(slot, pool, table)]

@@ -25,21 +25,26 @@ FUNCTIONS = {
 SINCE = 13000  # the version of the driver's interface; of the last there are two
 GPU = *FUNCTIONS, "context", "stream"
 TAPE = "table", "words", "held", "graph", "maps", "encoded", "count"
-KERNEL = "node", "described", "reads"
+KERNEL = "node", "described", "reads", "read"
 ADDRESSED = "slot", "offset", "function", "place", "dtype", "rank"
 MOST_ARGUMENTS = 15  # of a function that encodes maps; those behind the address have numbers
 MAP = *ADDRESSED, *(f"given_{number}" for number in range(4, MOST_ARGUMENTS))
-MOST_WORDS = 64  # of a table: one bit each of `reads`
 SIZES = {"TAPE_HEAD": TAPE, "KERNEL_ROW": KERNEL, "MAP_ROW": MAP}
 CONSTANTS = {"STATUS": 0xFFFFFFFF, **{name: 8 * len(table) for name, table in SIZES.items()}}
 
 TEXT = """
-def encode_maps(gpu: gpu, tape: tape, changed):
+def is_other(tape: tape, word):
+    "whether a word of the table is not what nodes and maps hold"
+    table = tape.table
+    held = tape.held
+    return table[word] != held[word + 1]
+
+def encode_maps(gpu: gpu, tape: tape, is_new):
     "encodes maps of arrays that moved again; an error of the driver, or 0"
     table = tape.table
     for number in range(tape.maps):
         map: map = tape.encoded + number * MAP_ROW
-        if (changed >> map.slot) & 1:
+        if is_new or is_other(tape, map.slot):
             status = enter(
                 map.function, map.place, map.dtype, map.rank, table[map.slot] + map.offset,
                 map.given_4, map.given_5, map.given_6, map.given_7, map.given_8, map.given_9,
@@ -49,26 +54,30 @@ def encode_maps(gpu: gpu, tape: tape, changed):
                 return status
     return 0
 
+def is_stale(tape: tape, kernel: kernel):
+    "whether a kernel reads a word that changed"
+    words = kernel.read
+    for number in range(kernel.reads):
+        if is_other(tape, words[number]):
+            return 1
+    return 0
+
 def update_nodes(gpu: gpu, tape: tape):
     "gives nodes that read a word that changed their parameters again; an error of the driver, or 0"
     table = tape.table
     held = tape.held
-    changed = 0
-    bit = 1
+    is_new = held[0] == 0
+    changed = is_new
     for number in range(tape.words):
-        if table[number] != held[number + 1]:
-            changed = changed | bit
-        bit = bit + bit
-    if held[0] == 0:
-        changed = 0 - 1
+        changed = changed | is_other(tape, number)
     need(changed)
     held[0] = 0
-    status = encode_maps(gpu, tape, changed)
+    status = encode_maps(gpu, tape, is_new)
     if status:
         return status
     for number in range(tape.count):
         kernel: kernel = tape + TAPE_HEAD + number * KERNEL_ROW
-        if kernel.reads & changed:
+        if is_new or is_stale(tape, kernel):
             status = enter(gpu.update, tape.graph, kernel.node, kernel.described) & STATUS
             if status:
                 return status
@@ -111,9 +120,8 @@ class Launcher(Running):
 
 
 def is_plain(tape: Tape) -> bool:
-    """Tell whether the words of a tape are few, and all that its kernels are given."""
-    is_half = any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
-    return not is_half and len(tape.state.table) <= MOST_WORDS
+    """Tell whether machine code can write all numbers that the kernels of a tape are given."""
+    return not any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
 
 
 def launch_table(state: Parameters, launcher: Launcher) -> int | None:
@@ -126,7 +134,9 @@ def launch_table(state: Parameters, launcher: Launcher) -> int | None:
     maps = len(state.maps), ctypes.addressof(encoded)
     listed = [*places, int(replay.executable), *maps, len(state.calls)]
     for node, described, launch in zip(replay.nodes, replay.params, state.launched, strict=True):
-        listed += [int(node), int(described.getPtr()), bits(state.words_of(launch))]
+        words = c_array(ctypes.c_uint64, state.words_of(launch))
+        state.keep.append(words)
+        listed += [int(node), int(described.getPtr()), len(words), ctypes.addressof(words)]
     table = c_array(ctypes.c_uint64, listed)
     state.keep += [table, encoded]
     return ctypes.addressof(table)

@@ -6,7 +6,7 @@ writes it next does so after every launch that still reads it.
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from picograd.buffer import Buffer
 from picograd.code import Code, Workspace
@@ -29,6 +29,17 @@ def size_class(nbytes: int) -> int:
     octave = (1 << (nbytes - 1).bit_length()) // 2  # the largest power of two below
     steps = STEPS_OF_LARGE if nbytes > LARGE else STEPS_AN_OCTAVE
     return round_up(nbytes, max(octave // steps, SMALLEST))
+
+
+def near_sizes(size: int) -> Iterator[int]:
+    """List the sizes of blocks that serve one, the next first.
+
+    Of large ones there are few: those that are up to an eighth larger do, too.
+    """
+    most = size + size // STEPS_AN_OCTAVE if size > LARGE else size
+    while size <= most:
+        yield size
+        size = size_class(size + 1)
 
 
 class Allocation:
@@ -67,8 +78,8 @@ class Pool:
     def allocate(self, nbytes: int) -> Allocation:
         """Hand out a block of at least `nbytes`; its content is undefined."""
         size = SMALLEST if nbytes <= SMALLEST else size_class(nbytes)
-        if size > LARGE and not self.free.get(size):
-            size = self.near(size)
+        if size > LARGE:
+            size = next((other for other in near_sizes(size) if self.free.get(other)), size)
         blocks = self.free[size]
         try:
             address = blocks.pop()
@@ -83,13 +94,6 @@ class Pool:
         if WATCHERS:
             self.tell()
         return Allocation(address, size, self)
-
-    def near(self, size: int) -> int:
-        """Find a size of which a large block is free, an eighth larger at most; else it stays."""
-        other, most = size_class(size + 1), size + size // STEPS_AN_OCTAVE
-        while other <= most and not self.free.get(other):
-            other = size_class(other + 1)
-        return other if other <= most else size
 
     def grow(self, nbytes: int, size: int) -> int:
         """Reserve a new block; when that fails, once more after giving free blocks back."""

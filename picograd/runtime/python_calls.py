@@ -15,14 +15,16 @@ Objects that all functions need are in one table, the *world* (`engine/native_ca
 has a table of its own, which `PLAN` and `MADE` list. The language is that of python_code.py.
 """
 
-SLOTS = 48  # of a plan
+SLOTS = 1024  # of a plan
 PLAN = (
     "enter", "runner", "call", "addresses", "scalars", "inputs", "made", "slots", "outputs",
-    "places", "numbers", "floats", "singles", "pool", "device", "arena", "arena_size", "family",
+    "places", "numbers", "floats", "singles", "pool", "device", "arena", "arenas", "family",
 )  # fmt: skip
 # of a result: free blocks of its size (0: it is temporary), its place in the arena, ...
 MADE = "blocks", "offset", "dtype", "count", "size", "bytes"
+ARENA = "blocks", "bytes"  # free blocks of a size that an arena may have, the least first
 CONSTANTS = {"SLOTS": SLOTS, "HEAD": 8 * len(PLAN), "ROW": 8 * len(MADE), "EQUAL": 2}
+CONSTANTS["ARENA_ROW"] = 8 * len(ARENA)
 
 
 def places(table: str, names: tuple[str, ...]) -> dict[str, int]:
@@ -186,15 +188,25 @@ def fill_and_enter(plan: plan, scalars, found, arena):
         return 0
     return enter(plan.enter, PyLong_AsUnsignedLongLong(runner.context), plan.call) == 0
 
+def free_arena(plan: plan):
+    "the first size of which a block is free, or 0"
+    for number in range(plan.arenas):
+        arena: arena = plan.arena + number * ARENA_ROW
+        if PyList_Size(arena.blocks) >= 1:
+            return arena
+    return 0
+
 def run_in_arena(plan: plan, scalars, found):
     "runs with memory for what is temporary, or gives 0"
     block = 0
-    if plan.arena:
-        block = take(plan.pool, plan.arena, plan.arena_size)
+    arena: arena = free_arena(plan)
+    if plan.arenas:
+        need(arena)
+        block = take(plan.pool, arena.blocks, arena.bytes)
         need(block)
     is_done = fill_and_enter(plan, scalars, found, block)
     if block:
-        put_back(plan.pool, plan.arena, block, plan.arena_size)
+        put_back(plan.pool, arena.blocks, block, arena.bytes)
         Py_DecRef(block)
     family: Family = plan.family
     if family and is_done:

@@ -48,7 +48,7 @@ KINDS: dict[tuple[str, ...], str] = {
         PyTuple_New PyTuple_Size""",
     ("i64", "i64", "i64"): """
         PyDict_GetItemWithError PyList_GetItem PyObject_CallObject PyObject_GetAttr
-        PyTuple_GetItem PyType_GenericAlloc PyWeakref_NewRef""",
+        PyObject_GetItem PyTuple_GetItem PyType_GenericAlloc PyWeakref_NewRef""",
     ("i64", "i64", "i64", "i64"): "memcpy",
     ("i64", *["i64"] * 7): "syscall",
     ("void",): "PyErr_Clear",

@@ -11,7 +11,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import carried, pending
+from picograd.engine import carried, pending, waiting
 from picograd.engine.carried import KNOWN, below, look_below, readers_among
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.plan_key import walk_pending
@@ -438,6 +438,22 @@ def test_what_has_no_tensor_any_more_is_not_looked_at_in_each_later_step(monkeyp
         del other
         assert y.sum() < 9
     assert len(carried.WAITING) <= 2 * before + carried.NEAR
+
+
+def test_what_waited_in_steps_that_are_past_is_let_go(monkeypatch):
+    """Steps that read a value of which others are made: nodes that are gone are in no group."""
+    monkeypatch.setattr(carried.GROUPS, "limit", waiting.FEW)
+    weight = Tensor(np.eye(4, dtype=np.float32), requires_grad=True)
+    for step in range(120):
+        state = (Tensor(np.full((4, 4), step, np.float32)) @ weight).tanh()
+        gate = state * 2
+        late = gate.exp() + gate
+        for _ in range(20):
+            late = (late + 1).sin()
+        assert gate.sum() < 40
+        late.sum().item()
+        del late, gate, state
+    assert carried.GROUPS.size() < 2 * waiting.FEW
 
 
 def test_leaves_that_nobody_computes_are_let_go() -> None:

@@ -170,11 +170,15 @@ def least_seconds(statement: str, count: int, **names: object) -> float:
 
 
 def test_switched_off_costs_nothing_measurable():
-    """The checks a launch meets with DEBUG=0, against the time of the smallest run of a plan."""
+    """The checks a launch by Python meets with DEBUG=0, against the smallest run of a plan by it.
+
+    Machine code looks at one word of a dict.
+    """
     x = Tensor(np.ones(4, np.float32), device="cpu")
     step = jit(lambda x: x + 1.0)
-    step(x), step(x)
-    run = least_seconds("step(x)", 300, step=step, x=x)
+    with config.override(native=0):
+        step(x), step(x)
+        run = least_seconds("step(x)", 300, step=step, x=x)
     passed = least_seconds("pass", 100_000)
     check = least_seconds("if config.debug: raise AssertionError", 100_000, config=config) - passed
     assert 4 * check < 0.05 * run

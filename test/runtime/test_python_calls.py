@@ -14,6 +14,7 @@ from picograd.engine import executable, native_calls
 from picograd.engine.backends import get_device
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.watch import PROFILES
+from picograd.runtime import memory
 from picograd.runtime.memory import WATCHERS, Allocation
 from picograd.runtime.python_layout import is_possible
 
@@ -102,6 +103,28 @@ def test_the_pool_counts_as_in_python():
     assert pool().stats()["in_use"] == stats["in_use"] + 512
     del found
     assert pool().stats()["in_use"] == stats["in_use"]
+
+
+def test_an_arena_takes_a_larger_block_where_blocks_are_large(monkeypatch):
+    """As in Python: another plan of about that size has left one."""
+    monkeypatch.setattr(memory, "LARGE", 1 << 16)
+    tall = np.ones((200, 2), np.float32)
+    plan, inputs = plan_of(lambda a, b: (a @ b) @ a, tall, tall.T)
+    (size,) = map(memory.size_class, plan.plan.arenas.values())
+    near = [*memory.near_sizes(size)]
+    assert near[0] == size > memory.LARGE and len(near) > 2
+    assert memory.size_class(near[-1] + 1) > size + size // 8
+    blocks = pool().free[near[2]]
+    blocks.append(pool().reserve(near[2]))
+    pool().reserved += near[2]
+    before, spared = list(blocks), {each: pool().free[each][:] for each in near[:2]}
+    for each in near[:2]:
+        pool().free[each].clear()
+    (found,) = plan.native.launch(list(inputs), (), "", None)
+    for each in near[:2]:
+        pool().free[each] += spared[each]
+    assert set(values(found)) == {400.0}
+    assert blocks == before
 
 
 @pytest.mark.parametrize("reason", ["running", "inside", "debug", "profile", "memory", "no block"])

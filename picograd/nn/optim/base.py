@@ -209,10 +209,10 @@ class Optimizer(Hooked):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or overwrite them with zeros."""
+        usual, is_unseen = Tensor.grad, set_to_none and not RUNNING.traces
         for group in self.param_groups:
             for parameter in group.parameters:
-                is_plain = type(parameter).grad is Tensor.grad  # no class of the user's is asked
-                if set_to_none and is_plain and not RUNNING.traces:
+                if is_unseen and type(parameter).grad is usual:  # no class of the user's is asked
                     parameter._grad = None
                 elif set_to_none or parameter.grad is None:
                     parameter.grad = None

@@ -695,7 +695,7 @@ class Follower:
         if plan is None or not PLANS.touch(plan):
             return None
         memory = self.memory(wanted.buffers)
-        if None in memory or len({id(each) for each in memory}) != len(memory):
+        if None in memory or len({*map(id, memory)}) != len(memory):
             return None
         drawn = self.record.drawn
         scalars = [drawn.get(id(scalar), scalar).value for scalar in wanted.scalars]
@@ -780,12 +780,12 @@ class Follower:
         tensors = (*self.met, *[each() for each in self.made]) if carried.STARTS else ()
         if not carried.are_started([each._node for each in tensors if each is not None]):
             return False
-        leaves = {tensor._node for tensor in self.way.targets}
-        found = self.record.found
-        leaves.update([self.written.get(met, found[met]) for met in self.written_here])
-        waiting = pending.LIVE.pending() if leaves else []
+        waiting = pending.LIVE.pending() if self.way.targets or self.written_here else []
         if not waiting:
             return True
+        found = self.record.found
+        leaves = {tensor._node for tensor in self.way.targets}
+        leaves.update([self.written.get(met, found[met]) for met in self.written_here])
         buffers = {id(leaf_buffer(node)) for node in leaves}
         return not readers_among(waiting, leaves, buffers, leaves)
 

@@ -29,7 +29,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import REPLAYS, Buffer
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.debug import user_line
@@ -626,7 +626,7 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
     if capture.early is not None:
         capture.early.run(found.buffers)
     given = given_of(capture, tracer.arguments, tracer.outside.values())
-    Storage.replays += 1
+    REPLAYS[0] += 1
     results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
     hang(traced, results)

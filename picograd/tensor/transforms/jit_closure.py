@@ -10,7 +10,7 @@ in general; whatever differs is left to the long way.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import REPLAYS, Buffer
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.carried import entries
@@ -72,7 +72,7 @@ class Changes:
         elif capture.scalars:
             values = scalar_values(capture.scalars)
         kept = self.kept() if self.gradients else None
-        Storage.replays += 1
+        REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
         if are_shown:
             spread_writes(capture, args)
@@ -235,6 +235,8 @@ class Closure:
                 return False
             if tensor._is_frozen is not each.is_frozen:
                 return False
+            if tensor._views is not None:  # None where no view is left: as machine code wants it
+                tensor._views = [each for each in tensor._views if each() is not None] or None
             if tensor._views is not None or tensor._view is not None:
                 self.are_shown = True
             if each.position >= 0:

@@ -7,12 +7,14 @@ which comes first, may run Python; behind it nothing does (runtime/python_calls.
 """
 
 import weakref
+from types import MappingProxyType
 from typing import Any
 
 from picograd.dtype import dtype_named
 from picograd.engine import native_calls
 from picograd.engine.native_calls import CALLS
 from picograd.engine.tracing import STATE, Changes
+from picograd.number import Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.tensor.transforms.jit_state import MISSING
@@ -21,7 +23,7 @@ from picograd.tensor.transforms.jit_trace import Captured
 REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "shape", "is_made", "result",
     "wanted", "captured", "captures", "missing", "losses", "own", "states", "state", "sources",
-    "order", "inputs", "known",
+    "order", "inputs", "known", "scalars",
 )  # fmt: skip
 # what an argument must be, and the first that is the same tensor, and the same memory
 WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
@@ -29,10 +31,22 @@ WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
-MOST = 32  # arguments, captured tensors, and other memory that a trace reads
+MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
+MOST_GIVEN = 32  # arguments, which are compared in pairs
+FIXED = Given, GivenInt  # numbers of a user's, which a trace has for good
 
 
 FITTING = """
+def entry_of(holder, key):
+    "an entry of a dict, or of the names of a class, borrowed; 0 for none"
+    if type_of(holder) == world.dict:
+        return PyDict_GetItemWithError(holder, key)
+    found = PyObject_GetItem(holder, key)
+    if found == 0:
+        PyErr_Clear()
+    Py_DecRef(found)
+    return found
+
 def is_stated(stated: stated):
     "whether an entry of a dict, or the content of a cell, is what it was"
     if stated.is_weak == 2:
@@ -42,7 +56,7 @@ def is_stated(stated: stated):
         Py_DecRef(now)
         return now == stated.expected
     if stated.key:
-        now = PyDict_GetItemWithError(stated.holder, stated.key)
+        now = entry_of(stated.holder, stated.key)
     else:
         now = PyObject_GetAttr(stated.holder, world.cell_contents)
         Py_DecRef(now)
@@ -97,12 +111,12 @@ def memory_of(replay: replay, arguments, memory):
     return 1
 
 def memory_captured(replay: replay, memory):
-    "the buffers of captured tensors, which no views show; 0 if they are not what they were"
+    "the buffers of captured tensors, parameters among them; 0 if they are not what they were"
     captured = replay.captured
     for number in range(replay.captures):
         each: Captured = captured[number]
         tensor: Tensor = referred(each.find)
-        need(tensor and type_of(tensor) == world.Tensor and tensor._tracks == each.tracks)
+        need(tensor != None and tensor._tracks == each.tracks)
         need(tensor._views == None and tensor._view == None and tensor._is_frozen == each.is_frozen)
         node: Node = tensor._node
         need(node == each.expected or node.arg == each.expected)
@@ -113,7 +127,7 @@ def memory_captured(replay: replay, memory):
     missing = replay.missing
     for number in range(replay.losses):
         owner: Tensor = referred(missing[number])
-        need(owner and type_of(owner) == world.Tensor and owner._grad == None)
+        need(owner != None and owner._grad == None)
     return 1
 """
 
@@ -152,7 +166,7 @@ def replayed(replay: replay, native: Native, memory):
     for number in range(plan.inputs):
         found[number] = memory[sources[number]]
     tensor = own(None)
-    if run(plan, 0, world.no_text, 0, found):
+    if run(plan, replay.scalars, world.no_text, 0, found):
         replace(native.is_used, own(True))
         Py_DecRef(tensor)
         tensor = computed(found[replay.result], replay.shape, replay.is_made)
@@ -175,7 +189,7 @@ TEXT = FITTING + ARGUMENTS + REPLAYING
 
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
-    world = {"state": STATE, "cell_contents": "cell_contents"}
+    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict}
     slots = {Changes: ("token",), Captured: CAPTURED}
     tables = places("replay", REPLAY) | places("wanted", WANTED) | places("stated", STATED)
     numbers = {"MOST": MOST, "WANTED": 8 * len(WANTED), "STATED": 8 * len(STATED)}
@@ -191,8 +205,8 @@ def state_rows(guard: Any, table: Table) -> list[int]:
     for cell, was in guard.cells:
         rows += [table.name(cell), 0, table.name(was), 0]
     for holder, key, find in guard.links:
-        place = 0 if key is None else table.name(key)
-        rows += [table.name(holder), place, table.name(find), 1]
+        place, is_weak = 0 if key is None else table.name(key), type(find) is weakref.ref
+        rows += [table.name(holder), place, table.name(find if is_weak else find()), int(is_weak)]
     for find, name, was in guard.definitions:
         rows += [table.name(find), table.name(name), table.name(was), 2]
     return rows
@@ -205,7 +219,7 @@ def sources_of(closure: Any) -> list[int] | None:
     found |= {each.position: count + n for n, each in enumerate(capture.captured)}
     first, own = count + len(capture.captured), len(capture.inputs)
     listed = [found.get(number, first + number) for number in range(own)]
-    return listed if first + own <= MOST else None
+    return listed if first + own <= MOST and count <= MOST_GIVEN else None
 
 
 def is_native(closure: Any) -> bool:
@@ -213,9 +227,9 @@ def is_native(closure: Any) -> bool:
     capture, guard = closure.capture, closure.capture.guard
     named = [holder for holder, *_ in guard.entries]
     named += [holder for holder, key, _ in guard.links if key is not None]
-    finds = [each.find for each in capture.captured] + [find for *_, find in guard.links]
-    are_weak = all(type(find) is weakref.ref for find in (*finds, *closure.missing))
-    return are_weak and all(type(holder) is dict for holder in named)
+    finds = [each.find for each in capture.captured] + closure.missing
+    are_weak = all(type(find) is weakref.ref for find in finds)
+    return are_weak and all(type(holder) in (dict, MappingProxyType) for holder in named)
 
 
 def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
@@ -225,7 +239,8 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
         return None, None
     capture, table = closure.capture, Table()
     is_single = closure.is_single and closure.changes is None
-    is_single = is_single and not (capture.scalars or capture.checks or not plan.native.address)
+    is_single = is_single and bool(plan.native.address) and not capture.checks
+    is_single = is_single and all(type(each) in FIXED for each in capture.scalars)
     head = replay_words(closure, plan, table, sources, is_single)
     table.fill([head[name] for name in REPLAY])
     replay = CALLS.find("picograd_replay", table) if is_single else None
@@ -242,6 +257,7 @@ def replay_words(
     states = [] if is_slow else state_rows(guard, table)
     return {
         "native": table.name(plan.native) if is_single else 0, "count": count,
+        "scalars": table.name([capture.scalars[number] for number in plan.scalar_numbers]),
         "holds": table.name(guard.holds) if is_slow else 0,
         "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
         "token": table.name(guard.token), "shape": table.name(shape), "is_made": int(is_made),

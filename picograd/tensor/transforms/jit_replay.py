@@ -13,7 +13,7 @@ from dataclasses import field
 from sys import getrefcount
 from typing import Any
 
-from picograd.buffer import Buffer, Overwritten, RuntimeScalar, Storage
+from picograd.buffer import REPLAYS, Buffer, Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
@@ -308,7 +308,7 @@ def replay(
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture, numbers)
     given = given_of(capture, arguments)
-    Storage.replays += 1
+    REPLAYS[0] += 1
     results = [] if plan is None else run(capture, plan, arguments, inputs, values)
     spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values, numbers, given)

@@ -1,5 +1,6 @@
 """Replays by machine code: those of `Closure.run`, for calls like the last one."""
 
+import copy
 import gc
 import sys
 
@@ -53,6 +54,30 @@ def test_it_computes_what_the_function_does():
         assert type(found) is Tensor
         assert np.array_equal(found.numpy(), (a @ b).relu().numpy())
     assert step.traces == 1
+
+
+def test_plans_of_many_arrays():
+    """What is on the way are hundreds of slots."""
+    weight = leaf(1)
+
+    def products(x):
+        for _ in range(200):
+            x = (x @ weight).tanh()
+        return x
+
+    step = warmed(products, leaf(0))
+    for number in range(3):
+        found = step.closure.native(leaf(number))
+        np.testing.assert_allclose(found.numpy(), products(leaf(number)).numpy(), rtol=1e-5)
+
+
+def test_numbers_of_the_function_are_arguments_of_its_plan():
+    step = warmed(lambda a: (a * 1.5 + 0.25).norm() + 3, leaf(0))
+    assert step.closure.capture.scalars
+    for number in range(3):
+        a = leaf(number)
+        wanted = np.linalg.norm(a.numpy() * 1.5 + 0.25) + 3
+        np.testing.assert_allclose(step.closure.native(a).numpy(), wanted, rtol=1e-6)
 
 
 OTHER = {
@@ -149,9 +174,26 @@ def test_memory_of_the_trace_itself():
     assert np.array_equal(step(a).numpy(), a.numpy() + np.array([1, 2, 3], np.float32))
 
 
-def test_training_steps_read_what_they_read():
-    model, x, y = nn.Linear(3, 2), leaf(1), leaf(2, (3, 2))
-    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+class Scaled(nn.Linear):
+    """Has a class method and a static one, which a trace looks up in the class."""
+
+    @staticmethod
+    def twice(x):
+        return x * 2
+
+    @classmethod
+    def half(cls, x):
+        return cls.twice(x) / 4
+
+    def forward(self, x):
+        return self.half(super().forward(x))
+
+
+@pytest.mark.parametrize("rule", [nn.optim.SGD, nn.optim.AdamW])
+def test_training_steps_read_what_they_read(rule, monkeypatch):
+    """Parameters, and what showed them and is gone, are read by machine code."""
+    model, x, y = Scaled(3, 2), leaf(1), leaf(2, (3, 2))
+    optimizer = rule(model.parameters(), lr=0.1)
 
     def learn(x, y):
         loss = nn.functional.mse_loss(model(x), y)
@@ -160,12 +202,27 @@ def test_training_steps_read_what_they_read():
         optimizer.step()
         return loss
 
-    step = picograd.jit(learn)
+    step, steps = picograd.jit(learn), 3 * NATIVE_AFTER
     start = {name: value.clone().realize() for name, value in model.state_dict().items()}
-    found = [step(x, y).item() for _ in range(3 * NATIVE_AFTER)]
-    assert step.closure.ready is not None
+    rule_start = copy.deepcopy(optimizer.state_dict())
+    for number in range(steps):
+        step(x, y)
+        assert number > 2 or model.weight.detach()[0].shape == (3,)
+    found = [step(x, y).item() for _ in range(3)]
+    assert len(step.closure.ready(x, y)) == len(step.closure.capture.inputs)
+    shown = model.weight.detach()[0]
+    assert step.closure.ready(x, y) is None
+    found.append(step(x, y).item())
+    assert np.array_equal(shown.numpy(), model.weight.numpy()[0])
+    del shown
+    found.append(step(x, y).item())
+    assert step.closure.ready(x, y) is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(Scaled, "twice", staticmethod(lambda x: x * 3))
+        assert step.closure.ready(x, y) is None
     model.load_state_dict(start)
-    wanted = [learn(x, y).item() for _ in range(3 * NATIVE_AFTER)]
+    optimizer.load_state_dict(rule_start)
+    wanted = [learn(x, y).item() for _ in range(steps + 5)][steps:]
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
