@@ -41,6 +41,7 @@ from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
 from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.quick import RELAXED, relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes, store_rows
+from picograd.codegen.templates.grid import rebind
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -274,7 +275,7 @@ def assign(block: Block, *every: Assign) -> None:
             if is_register:
                 set_registers(block, found, block.tiles[each.tile], value)
             else:
-                target = substitute(places[0], values)
+                target = rebind(places[0], values)
                 put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
@@ -356,7 +357,7 @@ def store(block: Block, *every: Store) -> None:
         inside(block, stack, found, emitter.both(once, mask))
         mask = emitter.scopes[-1].mask
         made = [emitter.value(rewrite(expr, values)) for expr in exprs]
-        place = substitute(step.index, values)
+        place = rebind(step.index, values)
         if len(made) in WIDTHS and lanes is None:
             row = [lane_of(emitter, value, 0) for value in made]
             wide = emitter.add("pack", emitter.dtype(row[0]), row, lanes=len(row))

@@ -9,7 +9,16 @@ from picograd.codegen.costs import costs, count_ended
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
-from picograd.codegen.templates import attention, chain, contract, reduce, scan, scatter, sort
+from picograd.codegen.templates import (
+    attention,
+    chain,
+    contract,
+    elimination,
+    reduce,
+    scan,
+    scatter,
+    sort,
+)
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
@@ -29,6 +38,7 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "sort": sort.build,
     "radix": sort.build_radix,
     "runs": scatter.build_runs,
+    "eliminate": elimination.build,
     "attention": attention.build,
     "contract": contract.build,
     "conv": contract.build,

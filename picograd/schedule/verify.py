@@ -20,6 +20,7 @@ from picograd.schedule.loop import (
     Along,
     Compute,
     Condition,
+    Elimination,
     Expr,
     Kernel,
     Part,
@@ -33,7 +34,7 @@ from picograd.schedule.loop import (
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
-HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "chain"}
+HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "chain"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
@@ -112,8 +113,12 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     bound = axes_along(step)
     held = step.conditions if isinstance(step, Scan) else ()
-    check(len(bound) == len(rows) + 1, "an axis bound twice", kernel)
+    own = 2 if isinstance(step, Elimination) else 1
+    check(len(bound) == len(rows) + own, "an axis bound twice", kernel)
     places = bound | ({step.digit, step.tile} if isinstance(step, Radix) else set())
+    if isinstance(step, Elimination):
+        places = {*rows, step.place}
+        check(step.body.dtype.is_float, "numbers are eliminated", kernel)
     check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
     checker, body = Checker(kernel, part, 0, bound), step.body
     if held:
@@ -122,7 +127,7 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     checker.visit(body)
     if isinstance(step, Scan):
         verify_start(kernel, part, step)
-    else:
+    elif not isinstance(step, Elimination):
         key = step.key if isinstance(step, Runs) else step.body
         checker.visit(key)
         check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
@@ -146,7 +151,8 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
 def axes_along(step: Along) -> set[Axis]:
     """List the axes of a step along one of them."""
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
-    return {*rows, step.axis}
+    own = {*rows, step.axis}
+    return own | {step.column} if isinstance(step, Elimination) else own
 
 
 def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:

@@ -1,0 +1,258 @@
+"""Elimination of small matrices by a GPU: one kernel for a stack, a block of threads for a matrix.
+
+    eliminate(x)    arg = (kind, n): of each (M, W) of a stack (B, M, W) the first n columns are
+                    eliminated; the result lies in one row of (B, ...)
+
+    "lu"        P L U of the matrix: both triangles (M, W), and the rows swapped, counted from 1
+    "solve"     x = [A, B]: A^-1 B, and 0 or the first pivot that is 0, counted from 1
+    "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive
+    "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
+
+Larger matrices fall into blocks: products do what is left of a block.
+
+A row of a host call names what computes it here (`kernels`): nothing where a matrix is too large for
+a block, or complex.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from picograd.dtype import int32
+from picograd.graph.batch_rules import same
+from picograd.graph.composites import join
+from picograd.graph.node import Node
+from picograd.graph.row import FLOAT, Op, Role, table
+from picograd.graph.shape import Shape
+from picograd.helpers import product
+from picograd.target import Target
+
+Array = Any
+Arg = tuple[str, int]
+BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
+SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
+    "lower": (False, False),
+    "upper": (True, False),
+    "unit_lower": (False, True),
+    "unit_upper": (True, True),
+}
+
+
+def shape_of(arg: Arg, x: Shape) -> Shape:
+    """Give the shape of what is left of a stack of matrices."""
+    (kind, size), (stack, rows, columns) = arg, x
+    if kind == "lu":
+        return stack, rows * columns + size
+    if kind == "cholesky":
+        return stack, rows * columns
+    return stack, rows * (columns - size) + (kind == "solve")
+
+
+# what it means
+
+
+@np.errstate(all="ignore")
+def eliminated(arg: Arg, x: Array) -> Array:
+    """Eliminate columns of matrices, all of them at once."""
+    (kind, size), stack = arg, len(x)
+    if kind == "cholesky":
+        return cholesky(x).reshape(stack, -1)
+    if kind in SUBSTITUTIONS:
+        return substituted(x, size, *SUBSTITUTIONS[kind]).reshape(stack, -1)
+    both, swaps = in_triangles(x, size)
+    if kind == "lu":
+        return np.concatenate([both.reshape(stack, -1), swaps], 1)
+    is_zero = both[:, np.arange(size), np.arange(size)] == 0
+    failure = np.where(is_zero.any(1), is_zero.argmax(1) + 1, 0)
+    found = substituted(both, size, True, False).reshape(stack, -1)
+    return np.concatenate([found, failure[:, None]], 1)
+
+
+def in_triangles(x: Array, size: int) -> tuple[Array, Array]:
+    """Eliminate by Gauss, with partial pivoting: both triangles, and the rows swapped, from 1."""
+    both, every = x.copy(), np.arange(len(x))
+    swaps = np.zeros((len(x), size), x.dtype)
+    for step in range(size):
+        best = step + np.argmax(np.abs(both[:, step:, step]), 1)
+        swaps[:, step] = best + 1
+        chosen = both[every, best]
+        both[every, best] = both[:, step]
+        both[:, step] = chosen
+        below = both[:, step + 1 :, step]
+        below /= np.where(chosen[:, step] == 0, 1, chosen[:, step])[:, None]
+        both[:, step + 1 :, step + 1 :] -= below[:, :, None] * chosen[:, None, step + 1 :]
+    return both, swaps
+
+
+def substituted(x: Array, size: int, is_upper: bool, is_unit: bool) -> Array:
+    """Solve a triangle, column by column: each is taken out of the rows that are left."""
+    triangle, found = x[..., :size], x[..., size:].copy()
+    for step in reversed(range(size)) if is_upper else range(size):
+        if not is_unit:
+            found[:, step] /= triangle[:, step, step, None]
+        rest = slice(step) if is_upper else slice(step + 1, size)
+        found[:, rest] -= triangle[:, rest, step, None] * found[:, None, step]
+    return found
+
+
+def cholesky(x: Array) -> Array:
+    """Factor column by column."""
+    both = x.copy()
+    for step in range(x.shape[-1]):
+        pivot = both[:, step, step, None]
+        pivot = np.where(pivot > 0, pivot, np.nan)
+        column = both[:, step:, step] / np.sqrt(pivot)
+        both[:, step:, step] = column
+        rest = column[:, 1:]
+        both[:, step + 1 :, step + 1 :] -= rest[:, :, None] * rest[:, None, :]
+    return np.tril(both)
+
+
+ELIMINATION_ROWS = table(
+    Op(
+        "eliminate",
+        Role.ELIMINATION,
+        1,
+        FLOAT,
+        lambda node, x: eliminated(node.arg, x),
+        hero="eliminate",
+        shape=shape_of,
+        batch_arg=same,
+    )
+)
+
+
+# host calls by kernels
+
+
+def eliminate(x: Node, kind: str, size: int) -> Node:
+    """Eliminate columns of a stack of matrices that has one leading axis."""
+    arg = kind, size
+    return Node("eliminate", (x,), arg, shape_of(arg, x.shape), x.dtype, x.device)
+
+
+def stacked(x: Node) -> Node:
+    """Give matrices one leading axis."""
+    return x.reshape((product(x.shape[:-2]), *x.shape[-2:]))
+
+
+def fits(node: Node, rows: int, columns: int) -> bool:
+    """Tell whether a block of threads has room for real matrices of so many rows and columns."""
+    size = rows * columns * node.dtype.itemsize
+    return not node.dtype.is_complex and 0 < size <= BLOCK_BYTES
+
+
+def beside(a: Node, b: Node) -> Node:
+    """Put matrices beside one another, with one leading axis."""
+    return join([stacked(a), stacked(b)], 2)
+
+
+def solved(node: Node, a: Node, b: Node) -> Node | None:
+    """Solve systems: the solutions, one a row, with what went wrong behind each."""
+    if not fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
+        return None
+    return eliminate(beside(a, b), "solve", a.shape[-1])
+
+
+def without_failure(found: Node, shape: Shape) -> Node:
+    """Leave out what went wrong."""
+    count, size = found.shape
+    return found.slice(((0, count, 1), (0, size - 1, 1))).reshape(shape)
+
+
+def solve_kernels(node: Node, target: Target) -> Node | None:
+    """Solve systems, whether or not they can be."""
+    found = solved(node, *node.inputs)
+    return None if found is None else without_failure(found, node.shape)
+
+
+def told_solve_kernels(node: Node, target: Target) -> Node | None:
+    """Solve systems, and tell which could not be."""
+    found = solved(node, *node.inputs)
+    return None if found is None else found.reshape(node.shape)
+
+
+def identity_like(x: Node) -> Node:
+    """Make identity matrices."""
+    rows, columns = x.iota(x.rank - 2), x.iota(x.rank - 1)
+    return rows.binary("equal", columns).cast(x.dtype)
+
+
+def inverse_kernels(node: Node, target: Target) -> Node | None:
+    """Invert matrices, whether or not they can be."""
+    (x,) = node.inputs
+    found = solved(node, x, identity_like(x))
+    return None if found is None else without_failure(found, node.shape)
+
+
+def told_inverse_kernels(node: Node, target: Target) -> Node | None:
+    """Invert matrices, and tell which could not be."""
+    (x,) = node.inputs
+    found = solved(node, x, identity_like(x))
+    return None if found is None else found.reshape(node.shape)
+
+
+def triangle_kernels(node: Node, target: Target) -> Node | None:
+    """Solve triangles."""
+    (a, b), options = node.inputs, node.arg.options
+    if not fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
+        return None
+    kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
+    return eliminate(beside(a, b), kind, a.shape[-1]).reshape(node.shape)
+
+
+def cholesky_kernels(node: Node, target: Target) -> Node | None:
+    """Factor positive definite matrices."""
+    (x,) = node.inputs
+    if not fits(node, *x.shape[-2:]):
+        return None
+    return eliminate(stacked(x), "cholesky", x.shape[-1]).reshape(node.shape)
+
+
+def lu_kernels(node: Node, target: Target) -> Node | None:
+    """Write matrices as P L U."""
+    (x,) = node.inputs
+    if not fits(node, *x.shape[-2:]):
+        return None
+    return eliminate(stacked(x), "lu", min(x.shape[-2:])).reshape(node.shape)
+
+
+def pivots(x: Node) -> tuple[Node, Node]:
+    """Find the pivots of square matrices (B, N), and whether rows were swapped at each step."""
+    size = x.shape[-1]
+    found = eliminate(stacked(x), "lu", size)
+    count, width = found.shape
+    cells = ((0, count, 1), (0, size * size, size + 1))
+    steps = ((0, count, 1), (size * size, width, 1))
+    swaps = found.slice(steps)
+    own = swaps.iota(1).binary("add", 1).cast(x.dtype)
+    return found.slice(cells), swaps.binary("not_equal", own)
+
+
+def sign_of(is_swapped: Node, like: Node) -> Node:
+    """Give 1 for an even number of swaps, -1 for an odd one."""
+    odd = is_swapped.cast(int32).reduce("sum", (1,)).binary("mod", 2)
+    return 1.0 - odd.cast(like.dtype) * 2.0
+
+
+def determinant_kernels(node: Node, target: Target) -> Node | None:
+    """Multiply pivots."""
+    (x,) = node.inputs
+    if not fits(node, *x.shape[-2:]):
+        return None
+    diagonal, is_swapped = pivots(x)
+    found = diagonal.reduce("prod", (1,))
+    return (found * sign_of(is_swapped, found)).reshape(node.shape)
+
+
+def log_determinant_kernels(node: Node, target: Target) -> Node | None:
+    """Multiply the signs of pivots, and add the logarithms of their sizes."""
+    (x,) = node.inputs
+    if not fits(node, *x.shape[-2:]):
+        return None
+    diagonal, is_swapped = pivots(x)
+    signs = diagonal.unary("sign").reduce("prod", (1,))
+    signs = signs * sign_of(is_swapped, signs)
+    sizes = diagonal.unary("abs").unary("log").reduce("sum", (1,))
+    parts = [each.reshape((*each.shape, 1)) for each in (signs, sizes)]
+    return join(parts, 1).reshape(node.shape)
