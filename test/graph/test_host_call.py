@@ -44,6 +44,8 @@ POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "inv": [((), [SQUARE])],
     "solve": [((), [SQUARE, TALL[:, :3]])],
+    "inv_told": [((), [SQUARE])],
+    "solve_told": [((), [SQUARE, TALL[:, :3]])],
     "solve_triangular": [
         ((upper, unit), [SQUARE, TALL[:, :3]]) for upper in (False, True) for unit in (False, True)
     ],
@@ -195,6 +197,43 @@ def check_products(node: Node, dtype: Any = "f8") -> Any:
     assert found.dtype == wanted.dtype == dtype and found.shape == wanted.shape
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
     assert error < (1e-14 if dtype == "f8" else 4e-7)
+
+
+ELIMINATED = (
+    "inv", "inv_told", "solve", "solve_told", "solve_triangular", "cholesky", "lu", "det", "slogdet",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELIMINATED)
+def test_a_gpu_eliminates_small_matrices(name: str) -> None:
+    for options, arrays in SAMPLES[name]:
+        check_products(host_call(name, *map(leaf, arrays), options=options))
+        check_products(host_call(name, *(leaf(x[:, None]) for x in arrays), options=options))
+        check_products(host_call(name, *(leaf(x[0]) for x in arrays), options=options))
+
+
+@pytest.mark.parametrize("name", ELIMINATED)
+def test_large_and_complex_matrices_stay_with_the_host(name: str) -> None:
+    (options, arrays), *_ = SAMPLES[name]
+    large = [np.ones((400, 400)) for _ in arrays]
+    numbers = [x.astype(complex) for x in arrays]
+    for given in (large, numbers):
+        node = host_call(name, *map(leaf, given), options=options)
+        assert expand_composites([node], target=CUDA) == [node]
+
+
+def test_what_went_wrong_is_told() -> None:
+    """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
+    singular = SQUARE.copy()
+    singular[1, :, 1] = 0
+    for name, right in (("inv_told", []), ("solve_told", [TALL[:, :3]])):
+        node = host_call(name, *map(leaf, [singular, *right]))
+        for each in (node, *expand_composites([node], target=CUDA)):
+            result = value(each)
+            assert result[0, -1] == 0 and result[1, -1] == 2
+            assert np.isfinite(result[0]).all() and not np.isfinite(result[1]).all()
+    (root,) = expand_composites([host_call("cholesky", leaf(-SPD))], target=CUDA)
+    assert np.isnan(value(root)[:, -1, -1]).all()
 
 
 @pytest.mark.parametrize("size", POINTS)
