@@ -8,28 +8,29 @@
     "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
 
-Larger matrices fall into blocks: products do what is left of a block.
-
-A row of a host call names what computes it here (`kernels`): nothing where a matrix is too large for
-a block, or complex.
+A row of a host call names what computes it here (`kernels`): nothing where a matrix is complex, or
+too large for a block. Triangles and positive definite matrices may be larger: they fall into blocks
+of `SIDE` rows, what is left of one is taken out of others by products, and many blocks into halves.
 """
 
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import int32
+from picograd.dtype import float64, int32
 from picograd.graph.batch_rules import same
 from picograd.graph.composites import join
 from picograd.graph.node import Node
 from picograd.graph.row import FLOAT, Op, Role, table
 from picograd.graph.shape import Shape
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
 Arg = tuple[str, int]
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
+SIDE = 64  # rows of a block of a large matrix
+ROWS = 512  # of what falls into blocks, one after the other
 SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
     "lower": (False, False),
     "upper": (True, False),
@@ -195,18 +196,106 @@ def told_inverse_kernels(node: Node, target: Target) -> Node | None:
 def triangle_kernels(node: Node, target: Target) -> Node | None:
     """Solve triangles."""
     (a, b), options = node.inputs, node.arg.options
-    if not fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
+    if node.dtype.is_complex or not a.size:
         return None
     kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
-    return eliminate(beside(a, b), kind, a.shape[-1]).reshape(node.shape)
+    if fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
+        return eliminate(beside(a, b), kind, a.shape[-1]).reshape(node.shape)
+    triangle, right = (stacked(exact(each, target)) for each in (a, b))
+    return solved_in_blocks(triangle, right, kind).reshape(node.shape)
 
 
 def cholesky_kernels(node: Node, target: Target) -> Node | None:
     """Factor positive definite matrices."""
     (x,) = node.inputs
-    if not fits(node, *x.shape[-2:]):
+    if node.dtype.is_complex:
         return None
-    return eliminate(stacked(x), "cholesky", x.shape[-1]).reshape(node.shape)
+    if fits(node, *x.shape[-2:]):
+        return eliminate(stacked(x), "cholesky", x.shape[-1]).reshape(node.shape)
+    return factored_in_blocks(stacked(exact(x, target))).reshape(node.shape)
+
+
+# large matrices
+
+
+def exact(x: Node, target: Target) -> Node:
+    """Compute in float64 where products of float32 have fewer digits."""
+    return x.cast(float64) if target.tf32 else x
+
+
+def part(x: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
+    """Take rows and columns of matrices, from the first to before the last."""
+    return x.slice(((0, x.shape[0], 1), (*rows, 1), (*columns, 1)))
+
+
+def without(x: Node, a: Node, b: Node, is_turned: bool = False) -> Node:
+    """Subtract a b from matrices, or a b^T."""
+    right = (0, 3, 2) if is_turned else (0, 2, 3)
+    return x - a.contract(b, ((0, 1, 2), right, (0, 1, 3)))
+
+
+def solved_in_blocks(triangle: Node, right: Node, kind: str) -> Node:
+    """Solve triangles: each block, or half, of unknowns is taken out of the equations of others."""
+    size, columns = right.shape[1:]
+    if size <= SIDE:
+        return solved_in_columns(triangle, right, kind)
+    step = SIDE if size <= ROWS else ceil_div(size, 2 * SIDE) * SIDE
+    is_upper, _ = SUBSTITUTIONS[kind]
+    starts = list(range(0, size, step))
+    found: dict[int, Node] = {}
+    first, rest = 0, right  # the equations that are left, and where the first of them is
+    for start in reversed(starts) if is_upper else starts:
+        stop = min(start + step, size)
+        own = part(rest, (start - first, stop - first), (0, columns))
+        corner = part(triangle, (start, stop), (start, stop))
+        found[start] = lying(solved_in_blocks(corner, own, kind))
+        first, last = (0, start) if is_upper else (stop, size)
+        if first < last:
+            others = part(triangle, (first, last), (start, stop))
+            place = (0, start) if is_upper else (stop - start, rest.shape[1])
+            rest = without(part(rest, place, (0, columns)), others, found[start])
+    return join([found[start] for start in starts], 1).stored()
+
+
+def lying(x: Node) -> Node:
+    """Let columns that several blocks of threads solved lie beside one another."""
+    return x.stored() if x.shape[1] <= SIDE < x.shape[2] else x
+
+
+def solved_in_columns(triangle: Node, right: Node, kind: str) -> Node:
+    """Solve small triangles for many columns: some of them in a block of threads."""
+    stack, size, columns = right.shape
+    count = ceil_div(columns, SIDE)
+    right = right.pad(((0, 0), (0, 0), (0, count * SIDE - columns)))
+    right = right.reshape((stack, size, count, SIDE)).permute((0, 2, 1, 3))
+    many = (stack, count, size, size)
+    triangle = triangle.reshape((stack, 1, size, size)).expand(many)
+    found = eliminate(beside(triangle, right), kind, size)
+    found = found.reshape((stack, count, size, SIDE)).permute((0, 2, 1, 3))
+    found = found.reshape((stack, size, count * SIDE))
+    return part(found, (0, size), (0, columns))
+
+
+def factored_in_blocks(x: Node) -> Node:
+    """Factor L L^T: a block on the diagonal, the rows below it, and what is left; or in halves."""
+    stack, size, _ = x.shape
+    if size <= SIDE:
+        return eliminate(x, "cholesky", size).reshape(x.shape)
+    step = SIDE if size <= ROWS else ceil_div(size, 2 * SIDE) * SIDE
+    columns = []
+    for start in range(0, size, step):
+        end, left = min(step, size - start), size - start
+        corner = factored_in_blocks(part(x, (0, end), (0, end)))
+        below = part(x, (end, left), (0, end))
+        column = corner
+        if end < left:
+            turned = solved_in_blocks(corner, below.permute((0, 2, 1)), "lower")
+            below = turned.permute((0, 2, 1))
+            below = below.stored() if end <= SIDE < left - end else below
+            column = join([corner, below], 1)
+            x = without(part(x, (end, left), (end, left)), below, below, True)
+        columns.append(column.pad(((0, 0), (start, 0), (0, 0))))
+    return join(columns, 2).stored()
 
 
 def lu_kernels(node: Node, target: Target) -> Node | None:

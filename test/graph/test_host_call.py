@@ -217,9 +217,21 @@ def test_large_and_complex_matrices_stay_with_the_host(name: str) -> None:
     (options, arrays), *_ = SAMPLES[name]
     large = [np.ones((400, 400)) for _ in arrays]
     numbers = [x.astype(complex) for x in arrays]
-    for given in (large, numbers):
+    falls_into_blocks = name in ("cholesky", "solve_triangular")
+    for given in (numbers,) if falls_into_blocks else (large, numbers):
         node = host_call(name, *map(leaf, given), options=options)
         assert expand_composites([node], target=CUDA) == [node]
+
+
+@pytest.mark.parametrize("size", [130, 200, 700])
+def test_large_triangles_fall_into_blocks(size: int) -> None:
+    x = np.random.default_rng(size).normal(size=(size, size))
+    definite = leaf(x @ x.T + size * np.eye(size))
+    check_products(host_call("cholesky", definite))
+    right = leaf(x[:, : size // 2])
+    for is_upper, is_unit in ((False, False), (True, False), (True, True), (False, True)):
+        triangle = leaf(x / size + np.eye(size))
+        check_products(host_call("solve_triangular", triangle, right, options=(is_upper, is_unit)))
 
 
 def test_what_went_wrong_is_told() -> None:
