@@ -41,7 +41,8 @@ SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
 
 def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
-    (kind, size), (stack, rows, columns) = arg, x
+    kind, size = arg
+    stack, rows, columns = x
     if kind == "lu":
         return stack, rows * columns + size
     if kind == "cholesky":
@@ -55,18 +56,23 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
 @np.errstate(all="ignore")
 def eliminated(arg: Arg, x: Array) -> Array:
     """Eliminate columns of matrices, all of them at once."""
-    (kind, size), stack = arg, len(x)
+    kind, size = arg
+    stack = len(x)
     if kind == "cholesky":
         return cholesky(x).reshape(stack, -1)
     if kind in SUBSTITUTIONS:
-        return substituted(x, size, *SUBSTITUTIONS[kind]).reshape(stack, -1)
-    both, swaps = in_triangles(x, size)
-    if kind == "lu":
-        return np.concatenate([both.reshape(stack, -1), swaps], 1)
-    is_zero = both[:, np.arange(size), np.arange(size)] == 0
-    failure = np.where(is_zero.any(1), is_zero.argmax(1) + 1, 0)
-    found = substituted(both, size, True, False).reshape(stack, -1)
-    return np.concatenate([found, failure[:, None]], 1)
+        found = substituted(x, size, *SUBSTITUTIONS[kind])
+        return found.reshape(stack, -1)
+    both, behind = in_triangles(x, size)
+    if kind == "solve":
+        steps = np.arange(size)
+        is_zero = both[:, steps, steps] == 0
+        first = is_zero.argmax(1) + 1
+        failure = np.where(is_zero.any(1), first, 0)
+        behind = failure[:, None]
+        both = substituted(both, size, True, False)
+    both = both.reshape(stack, -1)
+    return np.concatenate([both, behind], 1)
 
 
 def in_triangles(x: Array, size: int) -> tuple[Array, Array]:
@@ -74,14 +80,18 @@ def in_triangles(x: Array, size: int) -> tuple[Array, Array]:
     both, every = x.copy(), np.arange(len(x))
     swaps = np.zeros((len(x), size), x.dtype)
     for step in range(size):
-        best = step + np.argmax(np.abs(both[:, step:, step]), 1)
+        column = np.abs(both[:, step:, step])
+        best = step + np.argmax(column, 1)
         swaps[:, step] = best + 1
         chosen = both[every, best]
         both[every, best] = both[:, step]
         both[:, step] = chosen
-        below = both[:, step + 1 :, step]
-        below /= np.where(chosen[:, step] == 0, 1, chosen[:, step])[:, None]
-        both[:, step + 1 :, step + 1 :] -= below[:, :, None] * chosen[:, None, step + 1 :]
+        pivot = chosen[:, step, None]
+        rest = slice(step + 1, None)
+        below = both[:, rest, step]
+        below /= np.where(pivot == 0, 1, pivot)
+        row = chosen[:, None, rest]
+        both[:, rest, rest] -= below[:, :, None] * row
     return both, swaps
 
 
@@ -92,7 +102,9 @@ def substituted(x: Array, size: int, is_upper: bool, is_unit: bool) -> Array:
         if not is_unit:
             found[:, step] /= triangle[:, step, step, None]
         rest = slice(step) if is_upper else slice(step + 1, size)
-        found[:, rest] -= triangle[:, rest, step, None] * found[:, None, step]
+        column = triangle[:, rest, step, None]
+        row = found[:, None, step]
+        found[:, rest] -= column * row
     return found
 
 
@@ -104,8 +116,9 @@ def cholesky(x: Array) -> Array:
         pivot = np.where(pivot > 0, pivot, np.nan)
         column = both[:, step:, step] / np.sqrt(pivot)
         both[:, step:, step] = column
-        rest = column[:, 1:]
-        both[:, step + 1 :, step + 1 :] -= rest[:, :, None] * rest[:, None, :]
+        below, rest = column[:, 1:], slice(step + 1, None)
+        row = below[:, None, :]
+        both[:, rest, rest] -= below[:, :, None] * row
     return np.tril(both)
 
 
@@ -129,7 +142,8 @@ ELIMINATION_ROWS = table(
 def eliminate(x: Node, kind: str, size: int) -> Node:
     """Eliminate columns of a stack of matrices that has one leading axis."""
     arg = kind, size
-    return Node("eliminate", (x,), arg, shape_of(arg, x.shape), x.dtype, x.device)
+    shape = shape_of(arg, x.shape)
+    return Node("eliminate", (x,), arg, shape, x.dtype, x.device)
 
 
 def stacked(x: Node) -> Node:
@@ -150,15 +164,19 @@ def beside(a: Node, b: Node) -> Node:
 
 def solved(node: Node, a: Node, b: Node) -> Node | None:
     """Solve systems: the solutions, one a row, with what went wrong behind each."""
-    if not fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
+    size, columns = b.shape[-2:]
+    if not fits(node, size, size + columns):
         return None
-    return eliminate(beside(a, b), "solve", a.shape[-1])
+    both = beside(a, b)
+    return eliminate(both, "solve", size)
 
 
 def without_failure(found: Node, shape: Shape) -> Node:
     """Leave out what went wrong."""
     count, size = found.shape
-    return found.slice(((0, count, 1), (0, size - 1, 1))).reshape(shape)
+    rows = 0, count, 1
+    cells = 0, size - 1, 1
+    return found.slice((rows, cells)).reshape(shape)
 
 
 def solve_kernels(node: Node, target: Target) -> Node | None:
@@ -196,13 +214,17 @@ def told_inverse_kernels(node: Node, target: Target) -> Node | None:
 def triangle_kernels(node: Node, target: Target) -> Node | None:
     """Solve triangles."""
     (a, b), options = node.inputs, node.arg.options
+    size, columns = b.shape[-2:]
     if node.dtype.is_complex or not a.size:
         return None
     kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
-    if fits(node, a.shape[-1], a.shape[-1] + b.shape[-1]):
-        return eliminate(beside(a, b), kind, a.shape[-1]).reshape(node.shape)
-    triangle, right = (stacked(exact(each, target)) for each in (a, b))
-    return solved_in_blocks(triangle, right, kind).reshape(node.shape)
+    if fits(node, size, size + columns):
+        found = eliminate(beside(a, b), kind, size)
+    else:
+        triangle = stacked(exact(a, target))
+        right = stacked(exact(b, target))
+        found = solved_in_blocks(triangle, right, kind)
+    return found.reshape(node.shape)
 
 
 def cholesky_kernels(node: Node, target: Target) -> Node | None:
@@ -211,8 +233,10 @@ def cholesky_kernels(node: Node, target: Target) -> Node | None:
     if node.dtype.is_complex:
         return None
     if fits(node, *x.shape[-2:]):
-        return eliminate(stacked(x), "cholesky", x.shape[-1]).reshape(node.shape)
-    return factored_in_blocks(stacked(exact(x, target))).reshape(node.shape)
+        found = eliminate(stacked(x), "cholesky", x.shape[-1])
+    else:
+        found = factored_in_blocks(stacked(exact(x, target)))
+    return found.reshape(node.shape)
 
 
 # large matrices
@@ -225,13 +249,16 @@ def exact(x: Node, target: Target) -> Node:
 
 def part(x: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
     """Take rows and columns of matrices, from the first to before the last."""
-    return x.slice(((0, x.shape[0], 1), (*rows, 1), (*columns, 1)))
+    every = 0, x.shape[0], 1
+    return x.slice((every, (*rows, 1), (*columns, 1)))
 
 
 def without(x: Node, a: Node, b: Node, is_turned: bool = False) -> Node:
     """Subtract a b from matrices, or a b^T."""
+    left = 0, 1, 2
     right = (0, 3, 2) if is_turned else (0, 2, 3)
-    return x - a.contract(b, ((0, 1, 2), right, (0, 1, 3)))
+    taken = a.contract(b, (left, right, (0, 1, 3)))
+    return x - taken
 
 
 def solved_in_blocks(triangle: Node, right: Node, kind: str) -> Node:
@@ -246,15 +273,19 @@ def solved_in_blocks(triangle: Node, right: Node, kind: str) -> Node:
     first, rest = 0, right  # the equations that are left, and where the first of them is
     for start in reversed(starts) if is_upper else starts:
         stop = min(start + step, size)
+        here = start, stop
         own = part(rest, (start - first, stop - first), (0, columns))
-        corner = part(triangle, (start, stop), (start, stop))
-        found[start] = lying(solved_in_blocks(corner, own, kind))
+        corner = part(triangle, here, here)
+        solved = solved_in_blocks(corner, own, kind)
+        found[start] = lying(solved)
         first, last = (0, start) if is_upper else (stop, size)
         if first < last:
-            others = part(triangle, (first, last), (start, stop))
             place = (0, start) if is_upper else (stop - start, rest.shape[1])
-            rest = without(part(rest, place, (0, columns)), others, found[start])
-    return join([found[start] for start in starts], 1).stored()
+            rest = part(rest, place, (0, columns))
+            others = part(triangle, (first, last), here)
+            rest = without(rest, others, found[start])
+    parts = [found[start] for start in starts]
+    return join(parts, 1).stored()
 
 
 def lying(x: Node) -> Node:
@@ -266,35 +297,44 @@ def solved_in_columns(triangle: Node, right: Node, kind: str) -> Node:
     """Solve small triangles for many columns: some of them in a block of threads."""
     stack, size, columns = right.shape
     count = ceil_div(columns, SIDE)
-    right = right.pad(((0, 0), (0, 0), (0, count * SIDE - columns)))
-    right = right.reshape((stack, size, count, SIDE)).permute((0, 2, 1, 3))
-    many = (stack, count, size, size)
-    triangle = triangle.reshape((stack, 1, size, size)).expand(many)
-    found = eliminate(beside(triangle, right), kind, size)
-    found = found.reshape((stack, count, size, SIDE)).permute((0, 2, 1, 3))
+    missing = count * SIDE - columns
+    right = right.pad(((0, 0), (0, 0), (0, missing)))
+    right = right.reshape((stack, size, count, SIDE))
+    right = right.permute((0, 2, 1, 3))
+    triangle = triangle.reshape((stack, 1, size, size))
+    triangle = triangle.expand((stack, count, size, size))
+    both = beside(triangle, right)
+    found = eliminate(both, kind, size)
+    found = found.reshape((stack, count, size, SIDE))
+    found = found.permute((0, 2, 1, 3))
     found = found.reshape((stack, size, count * SIDE))
     return part(found, (0, size), (0, columns))
 
 
 def factored_in_blocks(x: Node) -> Node:
     """Factor L L^T: a block on the diagonal, the rows below it, and what is left; or in halves."""
-    stack, size, _ = x.shape
+    size = x.shape[-1]
     if size <= SIDE:
         return eliminate(x, "cholesky", size).reshape(x.shape)
     step = SIDE if size <= ROWS else ceil_div(size, 2 * SIDE) * SIDE
     columns = []
     for start in range(0, size, step):
-        end, left = min(step, size - start), size - start
-        corner = factored_in_blocks(part(x, (0, end), (0, end)))
-        below = part(x, (end, left), (0, end))
+        left = size - start
+        end = min(step, left)
+        head, tail = (0, end), (end, left)
+        corner = factored_in_blocks(part(x, head, head))
         column = corner
         if end < left:
-            turned = solved_in_blocks(corner, below.permute((0, 2, 1)), "lower")
+            right = part(x, tail, head).permute((0, 2, 1))
+            turned = solved_in_blocks(corner, right, "lower")
             below = turned.permute((0, 2, 1))
-            below = below.stored() if end <= SIDE < left - end else below
+            if end <= SIDE < left - end:
+                below = below.stored()
             column = join([corner, below], 1)
-            x = without(part(x, (end, left), (end, left)), below, below, True)
-        columns.append(column.pad(((0, 0), (start, 0), (0, 0))))
+            rest = part(x, tail, tail)
+            x = without(rest, below, below, True)
+        above = start, 0
+        columns.append(column.pad(((0, 0), above, (0, 0))))
     return join(columns, 2).stored()
 
 
@@ -311,17 +351,20 @@ def pivots(x: Node) -> tuple[Node, Node]:
     size = x.shape[-1]
     found = eliminate(stacked(x), "lu", size)
     count, width = found.shape
-    cells = ((0, count, 1), (0, size * size, size + 1))
-    steps = ((0, count, 1), (size * size, width, 1))
-    swaps = found.slice(steps)
-    own = swaps.iota(1).binary("add", 1).cast(x.dtype)
-    return found.slice(cells), swaps.binary("not_equal", own)
+    rows = 0, count, 1
+    diagonal = 0, size * size, size + 1
+    behind = size * size, width, 1
+    swaps = found.slice((rows, behind))
+    own = swaps.iota(1).binary("add", 1)
+    is_swapped = swaps.binary("not_equal", own.cast(x.dtype))
+    return found.slice((rows, diagonal)), is_swapped
 
 
 def sign_of(is_swapped: Node, like: Node) -> Node:
     """Give 1 for an even number of swaps, -1 for an odd one."""
-    odd = is_swapped.cast(int32).reduce("sum", (1,)).binary("mod", 2)
-    return 1.0 - odd.cast(like.dtype) * 2.0
+    count = is_swapped.cast(int32).reduce("sum", (1,))
+    odd = count.binary("mod", 2).cast(like.dtype)
+    return 1.0 - odd * 2.0
 
 
 def determinant_kernels(node: Node, target: Target) -> Node | None:
@@ -342,6 +385,8 @@ def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     diagonal, is_swapped = pivots(x)
     signs = diagonal.unary("sign").reduce("prod", (1,))
     signs = signs * sign_of(is_swapped, signs)
-    sizes = diagonal.unary("abs").unary("log").reduce("sum", (1,))
-    parts = [each.reshape((*each.shape, 1)) for each in (signs, sizes)]
+    sizes = diagonal.unary("abs").unary("log")
+    sizes = sizes.reduce("sum", (1,))
+    column = (*signs.shape, 1)
+    parts = [each.reshape(column) for each in (signs, sizes)]
     return join(parts, 1).reshape(node.shape)

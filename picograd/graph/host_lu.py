@@ -11,14 +11,7 @@ import numpy as np
 
 from picograd.errors import LinAlgError
 from picograd.graph import elimination
-from picograd.graph.host_call import (
-    HostCall,
-    HostFunction,
-    functions,
-    host_call,
-    results,
-    unpacked,
-)
+from picograd.graph.host_call import HostCall, HostFunction, functions, host_call, results, unpacked
 from picograd.graph.host_matrices import (
     MATRICES,
     Array,
@@ -226,7 +219,7 @@ def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
 
 
 def tried(name: str, a: Array, *others: Array) -> tuple[Array, Array]:
-    """Solve or invert matrices, NaN where that fails, and say which pivot is 0: the first, from 1."""
+    """Solve or invert matrices, NaN where that fails, and say which pivot is 0 first, from 1."""
     try:
         found = results(HostCall(name), a, *others)
         return found, np.zeros(a.shape[:-2], a.dtype)
@@ -240,7 +233,7 @@ def tried(name: str, a: Array, *others: Array) -> tuple[Array, Array]:
 
 
 def told(name: str, shape: Any, kernels: Any) -> HostFunction:
-    """Make the row of a function that says what went wrong beside its result, and raises nothing."""
+    """Make the row of a function that raises nothing, but says what went wrong."""
 
     def whole(*shapes: Shape) -> Shape:
         own = shape(*[each[-2:] for each in shapes])
@@ -265,12 +258,7 @@ ELIMINATIONS = functions(
     ),
     row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
     HostFunction(
-        "lu",
-        lu,
-        lambda x: total(lu_shapes(x), x),
-        lu_vjp,
-        True,
-        kernels=elimination.lu_kernels,
+        "lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp, True, kernels=elimination.lu_kernels
     ),
     row("lu_factor", lu_factor, lambda x: total(lu_shapes(x), x), lu_vjp, True),
     told("solve", lambda a, b: b, elimination.told_solve_kernels),

@@ -474,7 +474,14 @@ MATRICES = functions(
     quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=elimination.inverse_kernels),
     quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, None, elimination.solve_kernels),
     HostFunction(
-        "cholesky", cholesky, same, cholesky_vjp, True, True, INDEFINITE, elimination.cholesky_kernels
+        "cholesky",
+        cholesky,
+        same,
+        cholesky_vjp,
+        True,
+        True,
+        INDEFINITE,
+        elimination.cholesky_kernels,
     ),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),

@@ -199,55 +199,6 @@ def check_products(node: Node, dtype: Any = "f8") -> Any:
     assert error < (1e-14 if dtype == "f8" else 4e-7)
 
 
-ELIMINATED = (
-    "inv", "inv_told", "solve", "solve_told", "solve_triangular", "cholesky", "lu", "det", "slogdet",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ELIMINATED)
-def test_a_gpu_eliminates_small_matrices(name: str) -> None:
-    for options, arrays in SAMPLES[name]:
-        check_products(host_call(name, *map(leaf, arrays), options=options))
-        check_products(host_call(name, *(leaf(x[:, None]) for x in arrays), options=options))
-        check_products(host_call(name, *(leaf(x[0]) for x in arrays), options=options))
-
-
-@pytest.mark.parametrize("name", ELIMINATED)
-def test_large_and_complex_matrices_stay_with_the_host(name: str) -> None:
-    (options, arrays), *_ = SAMPLES[name]
-    large = [np.ones((400, 400)) for _ in arrays]
-    numbers = [x.astype(complex) for x in arrays]
-    falls_into_blocks = name in ("cholesky", "solve_triangular")
-    for given in (numbers,) if falls_into_blocks else (large, numbers):
-        node = host_call(name, *map(leaf, given), options=options)
-        assert expand_composites([node], target=CUDA) == [node]
-
-
-@pytest.mark.parametrize("size", [130, 200, 700])
-def test_large_triangles_fall_into_blocks(size: int) -> None:
-    x = np.random.default_rng(size).normal(size=(size, size))
-    definite = leaf(x @ x.T + size * np.eye(size))
-    check_products(host_call("cholesky", definite))
-    right = leaf(x[:, : size // 2])
-    for is_upper, is_unit in ((False, False), (True, False), (True, True), (False, True)):
-        triangle = leaf(x / size + np.eye(size))
-        check_products(host_call("solve_triangular", triangle, right, options=(is_upper, is_unit)))
-
-
-def test_what_went_wrong_is_told() -> None:
-    """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
-    singular = SQUARE.copy()
-    singular[1, :, 1] = 0
-    for name, right in (("inv_told", []), ("solve_told", [TALL[:, :3]])):
-        node = host_call(name, *map(leaf, [singular, *right]))
-        for each in (node, *expand_composites([node], target=CUDA)):
-            result = value(each)
-            assert result[0, -1] == 0 and result[1, -1] == 2
-            assert np.isfinite(result[0]).all() and not np.isfinite(result[1]).all()
-    (root,) = expand_composites([host_call("cholesky", leaf(-SPD))], target=CUDA)
-    assert np.isnan(value(root)[:, -1, -1]).all()
-
-
 @pytest.mark.parametrize("size", POINTS)
 def test_a_gpu_transforms_in_steps(size: int) -> None:
     random = np.random.default_rng(size)

@@ -12,8 +12,11 @@ A pivot divides once for each row: `column / pivot` times what the row of the pi
 divided at last.
 """
 
+import math
+
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates.grid import merge_part, rebind
+from picograd.codegen.templates.grid import merge_part
+from picograd.codegen.terms import Term, as_place, as_term, position, tile_at
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -25,20 +28,12 @@ from picograd.codegen.tile import (
     TileKernel,
     TilePart,
 )
-from picograd.dtype import DType, bool_, int32
+from picograd.dtype import DType, int32
 from picograd.errors import internal
 from picograd.graph.elimination import SUBSTITUTIONS
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import (
-    Axis,
-    Dynamic,
-    Index,
-    atom_index,
-    axis_index,
-    constant,
-    substitute,
-)
-from picograd.schedule.loop import Condition, Elimination, Expr, Kernel, const
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
+from picograd.schedule.loop import Condition, Elimination, Kernel
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
@@ -57,6 +52,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     if step.kind == "cholesky":
         matrix.factor()
     elif step.kind in SUBSTITUTIONS:
+        matrix.show_triangle()
         matrix.substitute(*SUBSTITUTIONS[step.kind])
     else:
         matrix.pivot()
@@ -67,44 +63,31 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     return TileKernel(kernel, (made,), matrix.threads)
 
 
-def op(name: str, *args: Expr) -> Expr:
-    """Write an operation on numbers of one dtype."""
-    return Expr(name, args, None, args[-1].dtype)
-
-
-def test(name: str, *args: Expr) -> Expr:
-    """Write a comparison, or what joins two."""
-    return Expr(name, args, None, bool_)
-
-
-def number(index: Index | Axis | int) -> Expr:
-    """Write a position as a value."""
-    if isinstance(index, int):
-        return const(index, int32)
-    place = axis_index(index) if isinstance(index, Axis) else index
-    return Expr("index", (), place, int32)
-
-
 class Matrix:
     """This class collects the tiles and steps of the elimination of one matrix.
 
-    Tiles: `a` the matrix, `place` where each row would be, `factor` what of the pivot's row is taken
-    out of each row, all in registers; shared `column` and `row`, each twice, `pivot` and `chosen`,
-    the row of each step; `turned`, in which the matrix lies as in memory, on its way in and out.
+    Tiles: `a` the matrix, `place` where each row would be, `factor` what of the pivot's row is
+    taken out of each row, all in registers; shared `column` and `row`, each twice, `pivot` and
+    `chosen`, the row of each step; `turned`, in which the matrix lies as in memory, on its way in
+    and out.
     """
 
     def __init__(self, step: Elimination, target: Target) -> None:
-        self.step, self.dtype = step, step.body.dtype
+        self.step: Elimination = step
+        self.dtype: DType = step.body.dtype
         self.i, self.j = step.axis, step.column
-        self.threads = threads_of(step, target)
-        down = min(WARP, power_of_two(self.i.size))
-        both = (self.i.size, self.j.size)
-        self.whole = Blocked(both, (down, self.threads // down), (1, 1), True)
-        self.rows = Blocked(both[:1], (down,), (1,), True)
-        across = min(self.threads, power_of_two(self.j.size))
-        self.lying = Blocked(both, (self.threads // across, across), (1, 1))
+        self.threads: int = threads_of(step, target)
+        rows, columns = self.i.size, self.j.size
+        down = min(WARP, power_of_two(rows))
+        across = min(self.threads, power_of_two(columns))
+        threads = down, self.threads // down
+        self.whole = Blocked((rows, columns), threads, (1, 1), True)
+        self.rows = Blocked((rows,), (down,), (1,), True)
+        threads = self.threads // across, across
+        self.lying = Blocked((rows, columns), threads, (1, 1))
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
+        self.result = Term(step.body)
 
     # -- tiles ------------------------------------------------------------------------------------
 
@@ -116,20 +99,38 @@ class Matrix:
         """Make a shared tile."""
         self.tiles[name] = Tile(name, shape, dtype, "shared")
 
-    def of(self, name: str, *index: Index | Axis) -> Expr:
+    def of(self, name: str, *index: Index | Axis) -> Term:
         """Read a tile."""
-        places = (axis_index(each) if isinstance(each, Axis) else each for each in index)
-        return Expr("tile", (), (name, tuple(places)), self.tiles[name].dtype)
+        places = tuple(map(as_place, index))
+        return tile_at(name, places, self.tiles[name].dtype)
 
-    def position(self, name: str, *index: Index | Axis) -> Index:
-        """Read a row's number from a tile, as an index."""
-        return atom_index(Dynamic(self.of(name, *index), 0, self.i.size - 1))
+    def row_of(self, name: str, *index: Index | Axis) -> Index:
+        """Read a row's number from a tile."""
+        return self.of(name, *index).index(self.i.size)
+
+    def set_each(self, name: str, value: Term) -> Assign:
+        """Write a tile in registers that has one element for each of the matrix."""
+        both = self.i, self.j
+        return Assign(name, both, value.expr)
+
+    def set_rows(self, name: str, value: Term) -> Assign:
+        """Write a tile in registers that has one element for each row."""
+        return Assign(name, (self.i,), value.expr)
+
+    def over_rows(self, name: str, monoid: str, value: Term) -> Accumulate:
+        """Reduce a value over rows, for all threads."""
+        return Accumulate(name, (), (self.i,), monoid, value.expr, True, self.rows)
+
+    def set_alone(self, name: str, value: Term, *index: Axis) -> Assign:
+        """Write one element."""
+        where = tuple(map(as_place, index))
+        return Assign(name, (), value.expr, where or None, ALONE)
 
     def share(self, name: str, at: Index, along: Axis, *conditions: Condition) -> Assign:
         """Let those who have a row or column of the matrix show it."""
-        where = at, axis_index(along)
         own = self.of("a", self.i, self.j)
-        return Assign(name, (self.i, self.j), own, where, self.whole, conditions)
+        where = at, axis_index(along)
+        return Assign(name, (self.i, self.j), own.expr, where, self.whole, conditions)
 
     def read(self) -> None:
         """Read the matrix, and make what steps share."""
@@ -140,15 +141,16 @@ class Matrix:
         self.shared("row", self.dtype, 2, self.j.size)
         self.shared("pivot", self.dtype, self.step.count)
         self.shared("chosen", int32, self.step.count)
-        both, size = (self.i, self.j), (self.i.size, self.j.size)
+        both = self.i, self.j
+        size = self.i.size, self.j.size
         odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
         self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=odd)
         here = tuple(map(axis_index, both))
         self.steps += [
             Assign("turned", both, self.step.body, here, self.lying),
-            Assign("place", (self.i,), number(self.i)),
+            self.set_rows("place", position(self.i)),
             Barrier(),
-            Assign("a", both, self.of("turned", *both)),
+            self.set_each("a", self.of("turned", *both)),
         ]
 
     # -- elimination ------------------------------------------------------------------------------
@@ -159,145 +161,174 @@ class Matrix:
         Of equal ones the first if rows had been swapped, as LAPACK does. A column of zeros has
         nothing to eliminate.
         """
+        self.register("best", self.dtype, ALONE)
+        self.register("key", int32, ALONE)
+        self.register("failure", int32, ALONE)
+        self.shared("swap", int32, self.step.count)
         k = Axis("k", self.step.count)
-        i, j, size = self.i, self.j, self.i.size
-        for name, dtype in (("best", self.dtype), ("key", int32), ("failure", int32)):
-            self.register(name, dtype, ALONE)
-        self.shared("swap", int32, k.size)
-        zero = constant(0)
-        place = self.of("place", i)
-        value = self.of("column", zero, i)
-        height = op("abs", value)
-        is_left = test("less_equal", number(k), place)
-        best, key = self.of("best"), self.of("key")
-        is_best = test("logical_not", test("less", height, best))
-        ranked = op("add", op("mul", place, number(size)), number(i))
-        none = const(size * size - 1, int32)
-        first = op("where", test("logical_and", is_left, is_best), ranked, none)
-        chosen = atom_index(Dynamic(op("mod", key, number(size)), 0, size - 1))
-        swap = op("floordiv", key, number(size))
-        head = self.of("column", zero, chosen)
-        is_nothing = test("equal", head, const(0.0, self.dtype))
-        factor = op("where", is_nothing, value, op("div", value, head))
-        is_row = test("equal", number(i), number(chosen))
-        moved = op("where", test("equal", place, number(k)), swap, place)
-        failure = self.of("failure")
-        is_first = test("logical_and", is_nothing, test("equal", failure, number(0)))
-        least = const(-1.0, self.dtype)
-        body: list[Step] = [
-            self.share("column", zero, i, same_place(j, k)),
+        start = as_term(0, int32)
+        show = self.share("column", constant(0), self.i, same_place(self.j, k))
+        is_below = position(k) < self.of("place", self.i)
+        row = self.of("row", constant(0), self.j)
+        take = self.take_out(k, row, self.of("factor", self.i))
+        body = (
+            show,
             Barrier(),
-            Accumulate("best", (), (i,), "max", op("where", is_left, height, least), True, self.rows),
-            Accumulate("key", (), (i,), "min", first, True, self.rows),
-            self.share("row", zero, j, (axis_index(i) - chosen, 0, 0)),
-            Assign("factor", (i,), factor),
-            Assign("place", (i,), op("where", is_row, number(k), moved)),
-            Assign("failure", (), op("where", is_first, number(axis_index(k) + 1), failure)),
-            Assign("pivot", (), head, (axis_index(k),), ALONE),
-            Assign("chosen", (), number(chosen), (axis_index(k),), ALONE),
-            Assign("swap", (), op("add", swap, number(1)), (axis_index(k),), ALONE),
+            *self.find_pivot(k),
+            *self.use_pivot(k),
             Barrier(),
-            self.take_out(k, test("less", number(k), place), zero),
-        ]
-        self.steps += [Assign("failure", (), number(0)), For(k, tuple(body)), Barrier()]
+            self.set_each("a", is_below.where(take, self.of("a", self.i, self.j))),
+        )
+        self.steps += [self.set_alone("failure", start), For(k, body), Barrier()]
 
-    def take_out(self, k: Axis, is_below: Expr, at: Index) -> Assign:
-        """Take a multiple of the pivot's row out of those below, and keep the multiple there."""
-        own, factor = self.of("a", self.i, self.j), self.of("factor", self.i)
-        rest = op("sub", own, op("mul", factor, self.of("row", at, self.j)))
-        is_here = test("equal", number(self.j), number(k))
-        is_after = test("less", number(k), number(self.j))
-        kept = op("where", is_after, rest, op("where", is_here, factor, own))
-        return Assign("a", (self.i, self.j), op("where", is_below, kept, own))
+    def find_pivot(self, k: Axis) -> list[Step]:
+        """Find the largest element of a column: where its row would be, and is, in one number."""
+        place = self.of("place", self.i)
+        height = self.of("column", constant(0), self.i).of("abs")
+        is_left = position(k) <= place
+        is_best = ~(height < self.of("best"))  # NaN is, too
+        size = self.i.size
+        ranked = place * size + position(self.i)
+        highest = is_left.where(height, -1.0)
+        first = (is_left & is_best).where(ranked, size * size - 1)
+        return [self.over_rows("best", "max", highest), self.over_rows("key", "min", first)]
+
+    def use_pivot(self, k: Axis) -> list[Step]:
+        """Show the row of the pivot, say where it goes, and divide by the pivot."""
+        size = self.i.size
+        chosen = self.of("key") % size
+        swap = self.of("key") // size
+        row = chosen.index(size)
+        own = position(self.i)
+        place = self.of("place", self.i)
+        value = self.of("column", constant(0), self.i)
+        head = self.of("column", constant(0), row)
+        is_nothing = head.is_at(0.0)
+        moved = place.is_at(position(k)).where(swap, place)
+        failure = self.of("failure")
+        is_first = is_nothing & failure.is_at(0)
+        number = position(k) + 1
+        is_row = (axis_index(self.i) - row, 0, 0)
+        factor = is_nothing.where(value, value / head)
+        place = own.is_at(chosen).where(position(k), moved)
+        return [
+            self.share("row", constant(0), self.j, is_row),
+            self.set_rows("factor", factor),
+            self.set_rows("place", place),
+            self.set_alone("failure", is_first.where(number, failure)),
+            self.set_alone("pivot", head, k),
+            self.set_alone("chosen", chosen, k),
+            self.set_alone("swap", swap + 1, k),
+        ]
+
+    def take_out(self, k: Axis, row: Term, here: Term) -> Term:
+        """Take a multiple of a row out of what lies behind a column, which becomes `here`."""
+        own = self.of("a", self.i, self.j)
+        column = position(self.j)
+        rest = own - self.of("factor", self.i) * row
+        kept = column.is_at(position(k)).where(here, own)
+        is_behind = position(k) < column
+        return is_behind.where(rest, kept)
 
     def factor(self) -> None:
         """Factor L L^T: a column divided by its pivot, times the column, leaves each step."""
-        k = Axis("k", self.step.count)
-        i, j, at = self.i, self.j, axis_index(k) % 2
         self.register("whole", self.dtype, self.rows)
-        value, head = self.of("column", at, i), self.of("column", at, k)
-        is_good = test("less", const(0.0, self.dtype), head)
-        pivot = op("where", is_good, head, const(float("nan"), self.dtype))
-        own, scaled = self.of("a", i, j), self.of("factor", i)
-        rest = op("sub", own, op("mul", scaled, self.of("column", at, j)))
-        is_here = test("equal", number(j), number(k))
-        is_after = test("less", number(k), number(j))
-        kept = op("where", is_here, self.of("whole", i), own)
-        body: list[Step] = [
-            self.share("column", at, i, same_place(j, k)),
+        k = Axis("k", self.step.count)
+        at = axis_index(k) % 2
+        value = self.of("column", at, self.i)
+        head = self.of("column", at, k)
+        none = as_term(math.nan, self.dtype)
+        pivot = (as_term(0.0, self.dtype) < head).where(head, none)
+        row = self.of("column", at, self.j)
+        here = self.of("whole", self.i)
+        body = (
+            self.share("column", at, self.i, same_place(self.j, k)),
             Barrier(),
-            Assign("factor", (i,), op("div", value, pivot)),
-            Assign("whole", (i,), op("div", value, op("sqrt", pivot))),
-            Assign("a", (i, j), op("where", is_after, rest, kept)),
-        ]
-        self.steps.append(For(k, tuple(body)))
+            self.set_rows("factor", value / pivot),
+            self.set_rows("whole", value / pivot.of("sqrt")),
+            self.set_each("a", self.take_out(k, row, here)),
+        )
+        self.steps.append(For(k, body))
+        is_lower = position(self.j) <= position(self.i)
+        self.result = is_lower.where(self.of("a", self.i, self.j), 0.0)
+
+    def show_triangle(self) -> None:
+        """Show the diagonal of a triangle, whose rows stay where they are."""
+        own = self.of("a", self.i, self.j)
+        where = (axis_index(self.i),)
+        is_own = same_place(self.i, self.j)
+        diagonal = Assign("pivot", (self.i, self.j), own.expr, where, self.whole, (is_own,))
+        number = position(self.i).expr
+        chosen = Assign("chosen", (self.i,), number, where, self.rows)
+        self.steps += [diagonal, chosen, Barrier()]
 
     def substitute(self, is_upper: bool, is_unit: bool) -> None:
         """Solve a triangle: each step takes an unknown out of the rows that are left."""
         step = Axis("t", self.step.count)
-        i, j, at, last = self.i, self.j, axis_index(step) % 2, self.step.count - 1
-        k = constant(last) - axis_index(step) if is_upper else axis_index(step)
-        if self.step.kind != "solve":
-            is_own = (axis_index(i) - axis_index(j), 0, 0)
-            self.steps += [
-                Assign("pivot", (i, j), self.of("a", i, j), (axis_index(i),), self.whole, (is_own,)),
-                Assign("chosen", (i,), number(i), (axis_index(i),), self.rows),
-                Barrier(),
-            ]
-        chosen, place = self.position("chosen", k), self.of("place", i)
-        factor = self.of("column", at, i)
+        last = self.step.count - 1
+        k = axis_index(step)
+        if is_upper:
+            k = constant(last) - k
+        at = axis_index(step) % 2
+        place, number = self.of("place", self.i), position(k)
+        factor = self.of("column", at, self.i)
         if not is_unit:
-            factor = op("div", factor, self.of("pivot", k))
-        is_left = test("less", *((place, number(k)) if is_upper else (number(k), place)))
-        is_right = test("less", number(last), number(j))
-        own = self.of("a", i, j)
-        rest = op("sub", own, op("mul", self.of("factor", i), self.of("row", at, j)))
-        wanted = test("logical_and", is_left, is_right)
-        right = (axis_index(j), self.step.count, self.j.size - 1)
-        body: list[Step] = [
-            self.share("column", at, i, (axis_index(j) - k, 0, 0)),
-            self.share("row", at, j, (axis_index(i) - chosen, 0, 0), right),
+            factor = factor / self.of("pivot", k)
+        is_left = place < number if is_upper else number < place
+        is_right = as_term(last, int32) < position(self.j)
+        is_wanted = is_left & is_right
+        own = self.of("a", self.i, self.j)
+        row = self.of("row", at, self.j)
+        rest = own - self.of("factor", self.i) * row
+        chosen = self.row_of("chosen", k)
+        is_column = (axis_index(self.j) - k, 0, 0)
+        is_row = (axis_index(self.i) - chosen, 0, 0)
+        right = (axis_index(self.j), self.step.count, self.j.size - 1)
+        body = (
+            self.share("column", at, self.i, is_column),
+            self.share("row", at, self.j, is_row, right),
             Barrier(),
-            Assign("factor", (i,), factor),
-            Assign("a", (i, j), op("where", wanted, rest, own)),
-        ]
-        self.steps.append(For(step, tuple(body)))
-        if not is_unit:
-            own = op("div", own, self.of("pivot", self.position("place", i)))
+            self.set_rows("factor", factor),
+            self.set_each("a", is_wanted.where(rest, own)),
+        )
+        self.steps.append(For(step, body))
         self.result = own
+        if not is_unit:
+            pivot = self.of("pivot", self.row_of("place", self.i))
+            self.result = own / pivot
 
     # -- results ----------------------------------------------------------------------------------
 
     def leave(self) -> None:
         """Store what is left, row by row, and what stands behind it."""
         i, j, count = self.i, self.j, self.step.count
-        own, row = self.of("a", i, j), self.position("place", i)
-        first = 0 if self.step.kind in ("lu", "cholesky") else count
-        if self.step.kind == "cholesky":
-            is_lower = test("less_equal", number(j), number(i))
-            own = op("where", is_lower, own, const(0.0, self.dtype))
-        elif first:
-            own = self.result
-        place = row, axis_index(j)
-        self.steps += [Assign("turned", (i, j), own, place, self.whole), Barrier()]
-        column = Axis("c", self.j.size - first)
+        is_square = self.step.kind in ("lu", "cholesky")
+        if self.step.kind == "lu":
+            self.result = self.of("a", i, j)
+        place = self.row_of("place", i), axis_index(j)
+        turn = Assign("turned", (i, j), self.result.expr, place, self.whole)
+        self.steps += [turn, Barrier()]
+        first = 0 if is_square else count
+        column = Axis("c", j.size - first)
         value = self.of("turned", i, axis_index(column) + first)
-        self.store(axis_index(i) * column.size + axis_index(column), (i, column), value, None)
+        here = axis_index(i) * column.size + axis_index(column)
+        self.store(here, (i, column), value, None)
         behind = constant(i.size * column.size)
         if self.step.kind == "solve":
-            told = Expr("cast", (self.of("failure"),), None, self.dtype)
+            told = self.of("failure").cast(self.dtype)
             self.store(behind, (), told, ALONE)
         if self.step.kind == "lu":
             k = Axis("k", count)
-            swap = Expr("cast", (self.of("swap", k),), None, self.dtype)
+            swap = self.of("swap", k).cast(self.dtype)
             self.store(behind + axis_index(k), (k,), swap, None)
 
     def store(
-        self, place: Index, dims: tuple[Axis, ...], value: Expr, layout: Blocked | None
+        self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
     ) -> None:
         """Store at a place of the result."""
         target = substitute(self.step.target, {self.step.place: place})
-        self.steps.append(Store(self.step.slot, target, dims, value, (), layout))
+        store = Store(self.step.slot, target, dims, value.expr, (), layout)
+        self.steps.append(store)
 
 
 def same_place(a: Axis, b: Axis) -> Condition:
@@ -315,5 +346,6 @@ def threads_of(step: Elimination, target: Target) -> int:
     blocks = product(axis.size for axis in step.rows)
     is_busy = blocks >= MANY_BLOCKS * target.multiprocessors
     elements = step.axis.size * step.column.size
-    threads = power_of_two(ceil_div(elements, MANY if is_busy else FEW))
+    each = MANY if is_busy else FEW
+    threads = power_of_two(ceil_div(elements, each))
     return min(max(threads, WARP), MOST_THREADS)

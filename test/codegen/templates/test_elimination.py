@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
+from cuda_tools import H200, compile_host, run_host
 from rowwise_cases import leaf, wanted
 
 from picograd.codegen.interpret_program import interpret as interpret_program
