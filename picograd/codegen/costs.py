@@ -19,6 +19,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
     INDEXED,
+    Bins,
     Condition,
     Elimination,
     Expr,
@@ -193,7 +194,7 @@ def spaces(part: Part) -> Iterator[Space]:
         step = part.along
         own = (step.axis, step.column) if isinstance(step, Elimination) else (step.axis,)
         axes = (*step.rows, *own)
-        is_sum = isinstance(step, Runs) and bool(step.monoid)
+        is_sum = isinstance(step, Bins) or (isinstance(step, Runs) and bool(step.monoid))
         yield Space((step.body,), axes, combines=int(is_sum and step.body.dtype.is_float))
 
 

@@ -32,6 +32,7 @@ from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.deal_cuda import add
 from picograd.codegen.emit import Emitter
 from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator, WgmmaOperand
+from picograd.codegen.linearize_bins_cuda import bins_cuda
 from picograd.codegen.linearize_cuda_mainloop import main_loop, simple_dot
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import CELLS, ahead, first_lane, persistent
@@ -46,6 +47,7 @@ from picograd.codegen.tile import (
     Accumulate,
     Assign,
     Barrier,
+    BinStep,
     Dot,
     For,
     LastBlock,
@@ -446,6 +448,7 @@ STEPS: dict[type, Callable[..., None]] = {
     SortStep: sort_cuda,
     RadixStep: radix_cuda,
     RunStep: runs_cuda,
+    BinStep: bins_cuda,
     MainLoop: main_loop,
     Persistent: lambda block, step: persistent(block, step, steps),
     Join: joined,

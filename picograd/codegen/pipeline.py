@@ -11,6 +11,7 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
 from picograd.codegen.templates import (
     attention,
+    bins,
     chain,
     contract,
     elimination,
@@ -39,6 +40,7 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "radix": sort.build_radix,
     "runs": scatter.build_runs,
     "eliminate": elimination.build,
+    "bins": bins.build,
     "attention": attention.build,
     "contract": contract.build,
     "conv": contract.build,

@@ -10,6 +10,7 @@ graph/complex_numbers.py, and composites in graph/composites.py,
 graph/composites.py and graph/composites.py.
 """
 
+from picograd.graph.binning import BINNING_ROWS
 from picograd.graph.complex_numbers import COMPLEX_ROWS
 from picograd.graph.composites import COMPOSITES, JOINS, NORMS
 from picograd.graph.elementwise import ELEMENTWISE
@@ -43,5 +44,6 @@ TABLES = (  # each has added its rows to OPS
     COMPLEX_ROWS,
     HOST_ROWS,
     ELIMINATION_ROWS,
+    BINNING_ROWS,
 )
 FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)

@@ -42,6 +42,7 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.pooling import computed_sizes, inside_windows, pooled_domain
 from picograd.schedule.rowwise import (
+    lower_bins,
     lower_elimination,
     lower_radix,
     lower_runs,
@@ -392,6 +393,7 @@ LONE_PARTS = {  # by hero
     "sort": lower_sort,
     "radix": lower_radix,
     "eliminate": lower_elimination,
+    "bins": lower_bins,
 }
 
 

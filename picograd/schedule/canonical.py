@@ -14,6 +14,9 @@ from picograd.schedule.index import Axis, Div, Dynamic, Index
 SCALAR = "scalar"  # a number of the launch: of Loop IR, not of the op table
 
 
+Row = loop.Sort | loop.Radix | loop.Runs | loop.Elimination | loop.Bins
+
+
 class Numbering:
     """This class numbers axes and expressions of one kernel."""
 
@@ -116,10 +119,13 @@ class Numbering:
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
 
-    def extra(self, step: loop.Along) -> tuple[Any, ...]:
-        """What a sort, a radix step, an elimination or a reduction of runs has of its own."""
+    def extra(self, step: Row) -> tuple[Any, ...]:
+        """What a step along an axis of rows has of its own."""
         if isinstance(step, loop.Elimination):
             return self.axis(step.column), self.axis(step.place), step.kind, step.count
+        if isinstance(step, loop.Bins):
+            key = self.expression(step.key)
+            return self.axis(step.tile), self.axis(step.place), step.run, key
         if isinstance(step, loop.Sort):
             return (step.run,)
         if isinstance(step, loop.Radix):

@@ -46,11 +46,11 @@ their first axes, which are of one size: all that a part reads of a shared slot,
 stored there at the same point.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, scan, sort, radix, runs, eliminate, chain, copy. Contract and conv: one
+conv, gather, scatter, scan, sort, radix, runs, bins, eliminate, chain, copy. Contract and conv: one
 compute with monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both
 batch, reduce axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan,
-sort, radix, runs and eliminate are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix`,
-`Runs` and `Elimination`.
+sort, radix, runs, bins and eliminate are a part of their own: see `Scatter`, `Scan`, `Sort`,
+`Radix`, `Runs`, `Bins` and `Elimination`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -259,8 +259,26 @@ class Elimination:
     target: Index
 
 
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """store[target at place] = sum of `body` where `key` is place, for each of `rows` and `tile`s.
+
+    The axis falls into tiles of `run` elements, which are added in order.
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    tile: Axis
+    place: Axis
+    run: int
+    key: Expr
+    body: Expr
+    slot: int
+    target: Index
+
+
 DIGITS = 256  # values of a digit: one byte of the key
-Along = Scan | Sort | Radix | Runs | Elimination
+Along = Scan | Sort | Radix | Runs | Elimination | Bins
 WALKED: dict[int, tuple[Expr, list[Expr]]] = {}  # the last roots by identity, and what is below
 
 
@@ -520,6 +538,8 @@ def format_along(step: Along) -> str:
         if isinstance(step, Elimination):
             head = f"{head} and {step.column!r} to {step.place!r}"
             return f"  {step.kind} of {step.count} columns {head} {where} {step.body}"
+        if isinstance(step, Bins):
+            return f"  bins {head} by {step.run} of {step.key} {where} {step.body}"
         if isinstance(step, Runs):
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
             name = step.monoid or "set"

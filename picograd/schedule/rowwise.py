@@ -1,4 +1,4 @@
-"""Lowering of the ops that work along an axis in order: scan, sort, radix, runs, eliminate."""
+"""Lowering of the ops that work along an axis in order: scan, sort, radix, runs, ..."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,7 @@ from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, atom_index, axis_index, unflatten
 from picograd.schedule.loop import (
     DIGITS,
+    Bins,
     Condition,
     Elimination,
     Expr,
@@ -112,6 +113,28 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
     target = flat_index(cell if start is None else at, strides)
     rows = tuple(a for a in rows if a.size != 1)
     step = Radix(rows, axis, digit, tile, tile_size, shift, body, start, slot, target)
+    return Part((), (), None, step)
+
+
+def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower sums of values by their numbers."""
+    node = member.node
+    bins, parts = node.arg
+    values, numbers = member.inputs
+    if node.size == 0 or values.node.size == 0:
+        return None
+    row, axis = (Axis(f"r{d}", n) for d, n in enumerate(values.node.shape))
+    tile, place = Axis("tile", parts), Axis("place", bins)
+    part.bound = (row, axis, tile, place)
+    at = axis_index(row), axis_index(axis)
+    body, key = part.value(values, at), part.value(numbers, at)
+    slot = output_slot(member, part)
+    strides = part.kernel.locations[member.number].strides
+    where = axis_index(row), axis_index(tile), axis_index(place)
+    target = flat_index(where, strides)
+    rows = (row,) if row.size != 1 else ()
+    run = ceil_div(axis.size, parts)
+    step = Bins(rows, axis, tile, place, run, key, body, slot, target)
     return Part((), (), None, step)
 
 

@@ -18,6 +18,7 @@ from picograd.schedule.loop import (
     MONOIDS,
     SCAN_MONOIDS,
     Along,
+    Bins,
     Compute,
     Condition,
     Elimination,
@@ -34,7 +35,7 @@ from picograd.schedule.loop import (
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
-HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "chain"}
+HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "bins", "chain"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
@@ -119,6 +120,8 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     if isinstance(step, Elimination):
         places = {*rows, step.place}
         check(step.body.dtype.is_float, "numbers are eliminated", kernel)
+    if isinstance(step, Bins):
+        places = {*rows, step.tile, step.place}
     check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
     checker, body = Checker(kernel, part, 0, bound), step.body
     if held:
@@ -127,6 +130,10 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     checker.visit(body)
     if isinstance(step, Scan):
         verify_start(kernel, part, step)
+    elif isinstance(step, Bins):
+        checker.visit(step.key)
+        check(step.key.dtype.is_integer, "bins are numbered", kernel)
+        check(step.run * step.tile.size >= step.axis.size, "tiles end before the axis", kernel)
     elif not isinstance(step, Elimination):
         key = step.key if isinstance(step, Runs) else step.body
         checker.visit(key)

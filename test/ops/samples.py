@@ -367,6 +367,7 @@ ELSEWHERE = {
     "sort_keys": "what sort becomes",
     "radix_count": "what sort becomes",
     "radix_move": "what sort becomes",
+    "bin_sums": "what scatter becomes",
     "eliminate": "test/codegen/templates/test_elimination.py",
     "scatter_runs": "what scatter becomes",
     "recur": "test/graph/test_recurrence.py",
