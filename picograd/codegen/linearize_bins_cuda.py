@@ -27,10 +27,11 @@ def bins_cuda(block: Block, step: BinStep) -> None:
     ahead = min(AHEAD, turns)
     outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
     bins = Bins(block, step, outer, inner)
-    with block.emitter.axis_loop(outer):
-        with block.emitter.axis_loop(inner, True):
+    emitter = block.emitter
+    with emitter.axis_loop(outer):
+        with emitter.axis_loop(inner, True):
             bins.read()
-        with block.emitter.axis_loop(inner, True):
+        with emitter.axis_loop(inner, True):
             bins.add()
 
 
@@ -38,14 +39,18 @@ class Bins:
     """This class adds the values of a warp, which threads have in registers before."""
 
     def __init__(self, block: Block, step: BinStep, outer: Axis, inner: Axis) -> None:
-        self.block, self.emitter, self.step = block, block.emitter, step
+        self.block = block
+        self.emitter = block.emitter
+        self.step = step
         self.count: int = block.tiles[step.tile].shape[-1]
         self.inner: Axis = inner
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
         self.lane: Index = thread % WARP
-        self.within: Index = (axis_index(outer) * inner.size + axis_index(inner)) * WARP + self.lane
-        place = substitute(step.first, {step.warp: self.warp}) + self.within
+        turn = axis_index(outer) * inner.size + axis_index(inner)
+        self.within: Index = turn * WARP + self.lane
+        first = substitute(step.first, {step.warp: self.warp})
+        place = first + self.within
         self.place: Index = place
         left = step.stop - place
         self.tests: list[Condition] = [
@@ -71,20 +76,28 @@ class Bins:
         emitter.put(self.keys, at, key)
         emitter.put(self.values, at, value)
 
+    def rank(self, number: int) -> int:
+        """Count the lanes before this one whose number is the same."""
+        emitter = self.emitter
+        bits = self.count.bit_length()
+        found = emitter.add("match_any", uint32, (number,), bits)
+        same = Value(emitter, found)
+        place = emitter.index(self.lane)
+        lane = Value(emitter, place).cast(uint32)
+        below = lane.constant(1).raw("shift_left", lane) - 1
+        before = same & below
+        return before.raw("popcount").cast(int32).position
+
     def add(self) -> None:
         """Add the values that the lanes hold, those of one bin one after the other."""
         emitter = self.emitter
         at = emitter.axis_value(self.inner)
         key = emitter.get(self.keys, at)
-        wide = Value(emitter, key).cast(uint32)
+        plain = emitter.cast(key, uint32)  # a negative number is large
         most = emitter.const(self.count, uint32)
-        is_bin = emitter.raw("less", bool_, wide.position, most)
-        number = emitter.apply("where", is_bin, wide.position, most, dtype=uint32)
-        bits = self.count.bit_length()
-        same = Value(emitter, emitter.add("match_any", uint32, (number,), bits))
-        lane = Value(emitter, emitter.index(self.lane)).cast(uint32)
-        below = lane.constant(1).raw("shift_left", lane) - 1
-        rank = (same & below).raw("popcount").cast(int32).position
+        is_bin = emitter.raw("less", bool_, plain, most)
+        number = emitter.apply("where", is_bin, plain, most, dtype=uint32)
+        rank = self.rank(number)
         none = emitter.const(-1, int32)
         rank = emitter.apply("where", is_bin, rank, none, dtype=int32)
         last = rank
@@ -92,13 +105,18 @@ class Bins:
             other = emitter.add("shuffle_xor", int32, (last,), mask)
             last = combine(emitter, "max", last, other)
         tile = self.block.places[self.step.tile]
-        row = emitter.index(self.warp * self.count)
-        cell = emitter.arithmetic("add", row, emitter.cast(number, emitter.index_dtype))
+        wide = emitter.index_dtype
+        first = self.warp * self.count
+        row = emitter.index(first)
+        column = emitter.cast(number, wide)
+        cell = emitter.arithmetic("add", row, column)
         value = emitter.get(self.values, at)
-        last = emitter.cast(last, emitter.index_dtype)
-        stop = emitter.arithmetic("add", last, emitter.integer(1))
+        last = emitter.cast(last, wide)
+        one = emitter.integer(1)
+        stop = emitter.arithmetic("add", last, one)
         with emitter.loop(emitter.integer(0), stop, 1, None) as turn:
-            is_mine = emitter.raw("equal", bool_, emitter.cast(turn, int32), rank)
+            turn = emitter.cast(turn, int32)
+            is_mine = emitter.raw("equal", bool_, turn, rank)
             old = emitter.load(tile, cell, is_mine)
             total = combine(emitter, "sum", old, value)
             emitter.store(tile, cell, total, is_mine)

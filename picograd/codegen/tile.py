@@ -296,26 +296,9 @@ class MainLoop:
 
 
 Step = Union[
-    Assign,
-    Accumulate,
-    Dot,
-    Store,
-    For,
-    When,
-    Barrier,
-    LastBlock,
-    ScatterStep,
-    ScanStep,
-    SortStep,
-    RadixStep,
-    RunStep,
-    BinStep,
-    MainLoop,
-    Persistent,
-    Pipeline,
-    CopyBox,
-    Join,
-]
+    Assign, Accumulate, Dot, Store, For, When, Barrier, LastBlock, ScatterStep, ScanStep, SortStep,
+    RadixStep, RunStep, BinStep, MainLoop, Persistent, Pipeline, CopyBox, Join,
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

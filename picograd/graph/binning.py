@@ -59,10 +59,11 @@ def binned(arg: tuple[int, int], values: Array, numbers: Array) -> Array:
     """Add up rows of values by their numbers, part by part."""
     bins, parts = arg
     rows, count = values.shape
-    found = np.zeros((rows, parts, bins), values.dtype)
-    row, place = np.nonzero((numbers >= 0) & (numbers < bins))
-    part = place // ceil_div(count, parts)
-    where = row, part, numbers[row, place]
+    found: Array = np.zeros((rows, parts, bins), values.dtype)
+    is_bin = (numbers >= 0) & (numbers < bins)
+    row, place = np.nonzero(is_bin)
+    each = ceil_div(count, parts)
+    where = row, place // each, numbers[row, place]
     np.add.at(found, where, values[row, place])
     return found
 

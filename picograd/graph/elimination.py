@@ -77,7 +77,8 @@ def eliminated(arg: Arg, x: Array) -> Array:
 
 def in_triangles(x: Array, size: int) -> tuple[Array, Array]:
     """Eliminate by Gauss, with partial pivoting: both triangles, and the rows swapped, from 1."""
-    both, every = x.copy(), np.arange(len(x))
+    both = x.copy()
+    every = np.arange(len(x))
     swaps = np.zeros((len(x), size), x.dtype)
     for step in range(size):
         column = np.abs(both[:, step:, step])
@@ -97,7 +98,8 @@ def in_triangles(x: Array, size: int) -> tuple[Array, Array]:
 
 def substituted(x: Array, size: int, is_upper: bool, is_unit: bool) -> Array:
     """Solve a triangle, column by column: each is taken out of the rows that are left."""
-    triangle, found = x[..., :size], x[..., size:].copy()
+    triangle = x[..., :size]
+    found = x[..., size:].copy()
     for step in reversed(range(size)) if is_upper else range(size):
         if not is_unit:
             found[:, step] /= triangle[:, step, step, None]
@@ -114,9 +116,11 @@ def cholesky(x: Array) -> Array:
     for step in range(x.shape[-1]):
         pivot = both[:, step, step, None]
         pivot = np.where(pivot > 0, pivot, np.nan)
-        column = both[:, step:, step] / np.sqrt(pivot)
-        both[:, step:, step] = column
-        below, rest = column[:, 1:], slice(step + 1, None)
+        left = slice(step, None)
+        column = both[:, left, step]
+        column /= np.sqrt(pivot)
+        below = column[:, 1:]
+        rest = slice(step + 1, None)
         row = below[:, None, :]
         both[:, rest, rest] -= below[:, :, None] * row
     return np.tril(both)
@@ -154,7 +158,8 @@ def stacked(x: Node) -> Node:
 def fits(node: Node, rows: int, columns: int) -> bool:
     """Tell whether a block of threads has room for real matrices of so many rows and columns."""
     size = rows * columns * node.dtype.itemsize
-    return not node.dtype.is_complex and 0 < size <= BLOCK_BYTES
+    is_small = 0 < size <= BLOCK_BYTES
+    return is_small and not node.dtype.is_complex
 
 
 def beside(a: Node, b: Node) -> Node:
@@ -193,8 +198,10 @@ def told_solve_kernels(node: Node, target: Target) -> Node | None:
 
 def identity_like(x: Node) -> Node:
     """Make identity matrices."""
-    rows, columns = x.iota(x.rank - 2), x.iota(x.rank - 1)
-    return rows.binary("equal", columns).cast(x.dtype)
+    rows = x.iota(x.rank - 2)
+    columns = x.iota(x.rank - 1)
+    is_same = rows.binary("equal", columns)
+    return is_same.cast(x.dtype)
 
 
 def inverse_kernels(node: Node, target: Target) -> Node | None:
@@ -213,7 +220,8 @@ def told_inverse_kernels(node: Node, target: Target) -> Node | None:
 
 def triangle_kernels(node: Node, target: Target) -> Node | None:
     """Solve triangles."""
-    (a, b), options = node.inputs, node.arg.options
+    a, b = node.inputs
+    options = node.arg.options
     size, columns = b.shape[-2:]
     if node.dtype.is_complex or not a.size:
         return None
@@ -274,7 +282,8 @@ def solved_in_blocks(triangle: Node, right: Node, kind: str) -> Node:
     for start in reversed(starts) if is_upper else starts:
         stop = min(start + step, size)
         here = start, stop
-        own = part(rest, (start - first, stop - first), (0, columns))
+        place = start - first, stop - first
+        own = part(rest, place, (0, columns))
         corner = part(triangle, here, here)
         solved = solved_in_blocks(corner, own, kind)
         found[start] = lying(solved)
@@ -321,7 +330,8 @@ def factored_in_blocks(x: Node) -> Node:
     for start in range(0, size, step):
         left = size - start
         end = min(step, left)
-        head, tail = (0, end), (end, left)
+        head = 0, end
+        tail = end, left
         corner = factored_in_blocks(part(x, head, head))
         column = corner
         if end < left:
@@ -389,4 +399,5 @@ def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     sizes = sizes.reduce("sum", (1,))
     column = (*signs.shape, 1)
     parts = [each.reshape(column) for each in (signs, sizes)]
-    return join(parts, 1).reshape(node.shape)
+    both = join(parts, 1)
+    return both.reshape(node.shape)

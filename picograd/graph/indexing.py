@@ -119,12 +119,7 @@ def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
 
 
 def sums_in_bins(
-    base: Node,
-    values: Node,
-    rest: list[Node],
-    axes: tuple[int, ...],
-    outside: int,
-    target: Target,
+    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
 ) -> Node | None:
     """Add numbers up in shared memory, for each row outside; None where there are too many places.
 

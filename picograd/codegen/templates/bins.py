@@ -22,19 +22,23 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Bins) or not target.has_blocks:
         internal("a kernel of bins needs bins, and blocks", kernel)
-    dtype, count = step.body.dtype, step.place.size
+    dtype = step.body.dtype
+    count = step.place.size
     warps = warps_of(count, dtype.itemsize)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run
     stop = begin + step.run
     first = begin + axis_index(warp) * share
-    here = axis_index(warp), axis_index(step.place)
-    total = tile_at("bins", (constant(0), here[1]), dtype)
-    for number in range(1, warps):
-        total = total + tile_at("bins", (constant(number), here[1]), dtype)
+    place = axis_index(step.place)
+    here = axis_index(warp), place
+    own = [tile_at("bins", (constant(row), place), dtype) for row in range(warps)]
+    total = own[0]
+    for each in own[1:]:
+        total = total + each
+    nothing = as_term(0, dtype)
     steps = (
-        Assign("bins", (warp, step.place), as_term(0, dtype).expr, here),
+        Assign("bins", (warp, step.place), nothing.expr, here),
         Barrier(),
         BinStep("bins", warp, step.axis, first, share, stop, step.key, step.body),
         Barrier(),

@@ -59,7 +59,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     if step.kind == "solve":
         matrix.substitute(True, False)
     matrix.leave()
-    made = TilePart(step.rows, tuple(matrix.tiles.values()), tuple(matrix.steps))
+    tiles = tuple(matrix.tiles.values())
+    made = TilePart(step.rows, tiles, tuple(matrix.steps))
     return TileKernel(kernel, (made,), matrix.threads)
 
 
@@ -75,9 +76,11 @@ class Matrix:
     def __init__(self, step: Elimination, target: Target) -> None:
         self.step: Elimination = step
         self.dtype: DType = step.body.dtype
-        self.i, self.j = step.axis, step.column
+        self.i: Axis = step.axis
+        self.j: Axis = step.column
         self.threads: int = threads_of(step, target)
-        rows, columns = self.i.size, self.j.size
+        rows = self.i.size
+        columns = self.j.size
         down = min(WARP, power_of_two(rows))
         across = min(self.threads, power_of_two(columns))
         threads = down, self.threads // down
@@ -88,6 +91,23 @@ class Matrix:
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
         self.result = Term(step.body)
+        self.row = position(self.i)
+        self.column = position(self.j)
+
+    @property
+    def own(self) -> Term:
+        """An element of the matrix."""
+        return self.of("a", self.i, self.j)
+
+    @property
+    def place(self) -> Term:
+        """Where a row would be if rows had been swapped."""
+        return self.of("place", self.i)
+
+    @property
+    def multiple(self) -> Term:
+        """What of the pivot's row is taken out of a row."""
+        return self.of("factor", self.i)
 
     # -- tiles ------------------------------------------------------------------------------------
 
@@ -128,9 +148,9 @@ class Matrix:
 
     def share(self, name: str, at: Index, along: Axis, *conditions: Condition) -> Assign:
         """Let those who have a row or column of the matrix show it."""
-        own = self.of("a", self.i, self.j)
+        both = self.i, self.j
         where = at, axis_index(along)
-        return Assign(name, (self.i, self.j), own.expr, where, self.whole, conditions)
+        return Assign(name, both, self.own.expr, where, self.whole, conditions)
 
     def read(self) -> None:
         """Read the matrix, and make what steps share."""
@@ -148,7 +168,7 @@ class Matrix:
         here = tuple(map(axis_index, both))
         self.steps += [
             Assign("turned", both, self.step.body, here, self.lying),
-            self.set_rows("place", position(self.i)),
+            self.set_rows("place", self.row),
             Barrier(),
             self.set_each("a", self.of("turned", *both)),
         ]
@@ -168,30 +188,35 @@ class Matrix:
         k = Axis("k", self.step.count)
         start = as_term(0, int32)
         show = self.share("column", constant(0), self.i, same_place(self.j, k))
-        is_below = position(k) < self.of("place", self.i)
+        is_below = position(k) < self.place
         row = self.of("row", constant(0), self.j)
-        take = self.take_out(k, row, self.of("factor", self.i))
+        taken = self.take_out(k, row, self.multiple)
+        left = is_below.where(taken, self.own)
         body = (
             show,
             Barrier(),
             *self.find_pivot(k),
             *self.use_pivot(k),
             Barrier(),
-            self.set_each("a", is_below.where(take, self.of("a", self.i, self.j))),
+            self.set_each("a", left),
         )
-        self.steps += [self.set_alone("failure", start), For(k, body), Barrier()]
+        self.steps.append(self.set_alone("failure", start))
+        self.steps.append(For(k, body))
+        self.steps.append(Barrier())
 
     def find_pivot(self, k: Axis) -> list[Step]:
         """Find the largest element of a column: where its row would be, and is, in one number."""
-        place = self.of("place", self.i)
+        place = self.place
         height = self.of("column", constant(0), self.i).of("abs")
         is_left = position(k) <= place
         is_best = ~(height < self.of("best"))  # NaN is, too
         size = self.i.size
-        ranked = place * size + position(self.i)
+        ranked = place * size + self.row
         highest = is_left.where(height, -1.0)
-        first = (is_left & is_best).where(ranked, size * size - 1)
-        return [self.over_rows("best", "max", highest), self.over_rows("key", "min", first)]
+        is_first = is_left & is_best
+        first = is_first.where(ranked, size * size - 1)
+        best = self.over_rows("best", "max", highest)
+        return [best, self.over_rows("key", "min", first)]
 
     def use_pivot(self, k: Axis) -> list[Step]:
         """Show the row of the pivot, say where it goes, and divide by the pivot."""
@@ -199,8 +224,8 @@ class Matrix:
         chosen = self.of("key") % size
         swap = self.of("key") // size
         row = chosen.index(size)
-        own = position(self.i)
-        place = self.of("place", self.i)
+        own = self.row
+        place = self.place
         value = self.of("column", constant(0), self.i)
         head = self.of("column", constant(0), row)
         is_nothing = head.is_at(0.0)
@@ -208,7 +233,7 @@ class Matrix:
         failure = self.of("failure")
         is_first = is_nothing & failure.is_at(0)
         number = position(k) + 1
-        is_row = (axis_index(self.i) - row, 0, 0)
+        is_row = same_place(self.i, row)
         factor = is_nothing.where(value, value / head)
         place = own.is_at(chosen).where(position(k), moved)
         return [
@@ -223,10 +248,11 @@ class Matrix:
 
     def take_out(self, k: Axis, row: Term, here: Term) -> Term:
         """Take a multiple of a row out of what lies behind a column, which becomes `here`."""
-        own = self.of("a", self.i, self.j)
-        column = position(self.j)
-        rest = own - self.of("factor", self.i) * row
-        kept = column.is_at(position(k)).where(here, own)
+        own = self.own
+        column = self.column
+        rest = own - self.multiple * row
+        is_here = column.is_at(position(k))
+        kept = is_here.where(here, own)
         is_behind = position(k) < column
         return is_behind.where(rest, kept)
 
@@ -238,7 +264,9 @@ class Matrix:
         value = self.of("column", at, self.i)
         head = self.of("column", at, k)
         none = as_term(math.nan, self.dtype)
-        pivot = (as_term(0.0, self.dtype) < head).where(head, none)
+        nothing = as_term(0.0, self.dtype)
+        is_good = nothing < head
+        pivot = is_good.where(head, none)
         row = self.of("column", at, self.j)
         here = self.of("whole", self.i)
         body = (
@@ -249,16 +277,17 @@ class Matrix:
             self.set_each("a", self.take_out(k, row, here)),
         )
         self.steps.append(For(k, body))
-        is_lower = position(self.j) <= position(self.i)
-        self.result = is_lower.where(self.of("a", self.i, self.j), 0.0)
+        is_lower = self.column <= self.row
+        self.result = is_lower.where(self.own, 0.0)
 
     def show_triangle(self) -> None:
         """Show the diagonal of a triangle, whose rows stay where they are."""
-        own = self.of("a", self.i, self.j)
+        own = self.own
         where = (axis_index(self.i),)
         is_own = same_place(self.i, self.j)
-        diagonal = Assign("pivot", (self.i, self.j), own.expr, where, self.whole, (is_own,))
-        number = position(self.i).expr
+        both = self.i, self.j
+        diagonal = Assign("pivot", both, own.expr, where, self.whole, (is_own,))
+        number = self.row.expr
         chosen = Assign("chosen", (self.i,), number, where, self.rows)
         self.steps += [diagonal, chosen, Barrier()]
 
@@ -270,19 +299,20 @@ class Matrix:
         if is_upper:
             k = constant(last) - k
         at = axis_index(step) % 2
-        place, number = self.of("place", self.i), position(k)
+        place = self.place
+        number = position(k)
         factor = self.of("column", at, self.i)
         if not is_unit:
             factor = factor / self.of("pivot", k)
         is_left = place < number if is_upper else number < place
-        is_right = as_term(last, int32) < position(self.j)
+        is_right = as_term(last, int32) < self.column
         is_wanted = is_left & is_right
-        own = self.of("a", self.i, self.j)
+        own = self.own
         row = self.of("row", at, self.j)
-        rest = own - self.of("factor", self.i) * row
+        rest = own - self.multiple * row
         chosen = self.row_of("chosen", k)
-        is_column = (axis_index(self.j) - k, 0, 0)
-        is_row = (axis_index(self.i) - chosen, 0, 0)
+        is_column = same_place(self.j, k)
+        is_row = same_place(self.i, chosen)
         right = (axis_index(self.j), self.step.count, self.j.size - 1)
         body = (
             self.share("column", at, self.i, is_column),
@@ -301,10 +331,11 @@ class Matrix:
 
     def leave(self) -> None:
         """Store what is left, row by row, and what stands behind it."""
-        i, j, count = self.i, self.j, self.step.count
+        i, j = self.i, self.j
+        count = self.step.count
         is_square = self.step.kind in ("lu", "cholesky")
         if self.step.kind == "lu":
-            self.result = self.of("a", i, j)
+            self.result = self.own
         place = self.row_of("place", i), axis_index(j)
         turn = Assign("turned", (i, j), self.result.expr, place, self.whole)
         self.steps += [turn, Barrier()]
@@ -331,9 +362,10 @@ class Matrix:
         self.steps.append(store)
 
 
-def same_place(a: Axis, b: Axis) -> Condition:
-    """Tell where two axes are at the same place."""
-    return axis_index(a) - axis_index(b), 0, 0
+def same_place(axis: Axis, other: Index | Axis) -> Condition:
+    """Tell where an axis is at a place."""
+    apart = axis_index(axis) - as_place(other)
+    return apart, 0, 0
 
 
 def power_of_two(count: int) -> int:
