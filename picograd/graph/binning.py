@@ -63,7 +63,7 @@ def binned(arg: tuple[int, int], values: Array, numbers: Array) -> Array:
     is_bin = (numbers >= 0) & (numbers < bins)
     row, place = np.nonzero(is_bin)
     each = ceil_div(count, parts)
-    where = row, place // each, numbers[row, place]
+    where: Any = row, place // each, numbers[row, place]
     np.add.at(found, where, values[row, place])
     return found
 

@@ -14,9 +14,6 @@ from picograd.schedule.index import Axis, Div, Dynamic, Index
 SCALAR = "scalar"  # a number of the launch: of Loop IR, not of the op table
 
 
-Row = loop.Sort | loop.Radix | loop.Runs | loop.Elimination | loop.Bins
-
-
 class Numbering:
     """This class numbers axes and expressions of one kernel."""
 
@@ -119,7 +116,7 @@ class Numbering:
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
 
-    def extra(self, step: Row) -> tuple[Any, ...]:
+    def extra(self, step: loop.Row) -> tuple[Any, ...]:
         """What a step along an axis of rows has of its own."""
         if isinstance(step, loop.Elimination):
             return self.axis(step.column), self.axis(step.place), step.kind, step.count

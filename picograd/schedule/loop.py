@@ -278,7 +278,8 @@ class Bins:
 
 
 DIGITS = 256  # values of a digit: one byte of the key
-Along = Scan | Sort | Radix | Runs | Elimination | Bins
+Row = Sort | Radix | Runs | Elimination | Bins  # for each of some rows
+Along = Scan | Row
 WALKED: dict[int, tuple[Expr, list[Expr]]] = {}  # the last roots by identity, and what is below
 
 

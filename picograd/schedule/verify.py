@@ -26,6 +26,7 @@ from picograd.schedule.loop import (
     Kernel,
     Part,
     Radix,
+    Row,
     Runs,
     Scan,
     Sort,
@@ -116,12 +117,7 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     held = step.conditions if isinstance(step, Scan) else ()
     own = 2 if isinstance(step, Elimination) else 1
     check(len(bound) == len(rows) + own, "an axis bound twice", kernel)
-    places = bound | ({step.digit, step.tile} if isinstance(step, Radix) else set())
-    if isinstance(step, Elimination):
-        places = {*rows, step.place}
-        check(step.body.dtype.is_float, "numbers are eliminated", kernel)
-    if isinstance(step, Bins):
-        places = {*rows, step.tile, step.place}
+    places = places_along(step)
     check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
     checker, body = Checker(kernel, part, 0, bound), step.body
     if held:
@@ -130,16 +126,8 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     checker.visit(body)
     if isinstance(step, Scan):
         verify_start(kernel, part, step)
-    elif isinstance(step, Bins):
-        checker.visit(step.key)
-        check(step.key.dtype.is_integer, "bins are numbered", kernel)
-        check(step.run * step.tile.size >= step.axis.size, "tiles end before the axis", kernel)
-    elif not isinstance(step, Elimination):
-        key = step.key if isinstance(step, Runs) else step.body
-        checker.visit(key)
-        check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
-    if isinstance(step, Sort | Radix):
-        check(1 <= step.run, "a bad run", kernel)
+    else:
+        verify_keys(kernel, step, checker)
     if isinstance(step, Radix) and step.start is not None:
         Checker(kernel, part, 0, places).visit(step.start)
     if isinstance(step, Runs):
@@ -153,6 +141,33 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     lo, hi = narrowed(step.target, held)
     is_inside = lo >= 0 and hi < slot.size
     check(is_inside, f"store outside {name}: {step.target}", kernel)
+
+
+def verify_keys(kernel: Kernel, step: Row, checker: "Checker") -> None:
+    """Check what a step sorts by, or puts in bins, and how long its tiles are."""
+    if isinstance(step, Elimination):
+        check(step.body.dtype.is_float, "numbers are eliminated", kernel)
+        return
+    key = step.key if isinstance(step, Runs | Bins) else step.body
+    checker.visit(key)
+    if isinstance(step, Bins):
+        check(key.dtype.is_integer, "bins are numbered", kernel)
+        is_whole = step.run * step.tile.size >= step.axis.size
+        check(is_whole, "tiles end before the axis", kernel)
+        return
+    check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
+    if isinstance(step, Sort | Radix):
+        check(1 <= step.run, "a bad run", kernel)
+
+
+def places_along(step: Along) -> set[Axis]:
+    """List the axes that say where a step stores."""
+    if isinstance(step, Elimination):
+        return {*step.rows, step.place}
+    if isinstance(step, Bins):
+        return {*step.rows, step.tile, step.place}
+    own = {step.digit, step.tile} if isinstance(step, Radix) else set()
+    return axes_along(step) | own
 
 
 def axes_along(step: Along) -> set[Axis]:
