@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import float64, int32
-from picograd.graph.batch_rules import same
+from picograd.graph.batch_rules import refused
 from picograd.graph.composites import join
 from picograd.graph.node import Node
 from picograd.graph.row import FLOAT, Op, Role, table
@@ -135,7 +135,7 @@ ELIMINATION_ROWS = table(
         lambda node, x: eliminated(node.arg, x),
         hero="eliminate",
         shape=shape_of,
-        batch_arg=same,
+        batch=refused("it is what a host call becomes on CUDA"),
     )
 )
 
