@@ -7,6 +7,8 @@
     "solve"     x = [A, B]: A^-1 B, and 0 or the first pivot that is 0, counted from 1
     "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
+    "eigh"      the eigenvalues of a symmetric matrix, ascending, and its eigenvectors (M, M), of
+                which the lower triangle is read
 
 A row of a host call names what computes it here (`kernels`): nothing where a matrix is complex, or
 too large for a block. Triangles and positive definite matrices may be larger: they fall into blocks
@@ -30,6 +32,7 @@ Array = Any
 Arg = tuple[str, int]
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 SIDE = 64  # rows of a block of a large matrix
+MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 ROWS = 512  # of what falls into blocks, one after the other
 SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
     "lower": (False, False),
@@ -43,7 +46,7 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
     kind, size = arg
     stack, rows, columns = x
-    if kind == "lu":
+    if kind in ("lu", "eigh"):
         return stack, rows * columns + size
     if kind == "cholesky":
         return stack, rows * columns
@@ -60,6 +63,10 @@ def eliminated(arg: Arg, x: Array) -> Array:
     stack = len(x)
     if kind == "cholesky":
         return cholesky(x).reshape(stack, -1)
+    if kind == "eigh":
+        values, vectors = np.linalg.eigh(x)
+        vectors = vectors.reshape(stack, -1)
+        return np.concatenate([values, vectors], 1)
     if kind in SUBSTITUTIONS:
         found = substituted(x, size, *SUBSTITUTIONS[kind])
         return found.reshape(stack, -1)
@@ -126,28 +133,31 @@ def cholesky(x: Array) -> Array:
     return np.tril(both)
 
 
-ELIMINATION_ROWS = table(
-    Op(
-        "eliminate",
+def elimination_row(name: str) -> Op:
+    """Make the row of an op on a stack of small matrices."""
+    return Op(
+        name,
         Role.ELIMINATION,
         1,
         FLOAT,
         lambda node, x: eliminated(node.arg, x),
-        hero="eliminate",
+        hero=name,
         shape=shape_of,
         batch=refused("it is what a host call becomes on CUDA"),
     )
-)
+
+
+ELIMINATION_ROWS = table(elimination_row("eliminate"), elimination_row("rotate"))
 
 
 # host calls by kernels
 
 
-def eliminate(x: Node, kind: str, size: int) -> Node:
-    """Eliminate columns of a stack of matrices that has one leading axis."""
+def eliminate(x: Node, kind: str, size: int, op: str = "eliminate") -> Node:
+    """Eliminate columns of a stack of matrices that has one leading axis, or turn them."""
     arg = kind, size
     shape = shape_of(arg, x.shape)
-    return Node("eliminate", (x,), arg, shape, x.dtype, x.device)
+    return Node(op, (x,), arg, shape, x.dtype, x.device)
 
 
 def stacked(x: Node) -> Node:
@@ -245,6 +255,32 @@ def cholesky_kernels(node: Node, target: Target) -> Node | None:
     else:
         found = factored_in_blocks(stacked(exact(x, target)))
     return found.reshape(node.shape)
+
+
+def eigen(x: Node) -> Node | None:
+    """Find eigenvalues and eigenvectors of small symmetric matrices."""
+    size = x.shape[-1]
+    if x.dtype.is_complex or size > MOST_TURNED:
+        return None
+    return eliminate(stacked(x), "eigh", size, "rotate")
+
+
+def eigh_kernels(node: Node, target: Target) -> Node | None:
+    """Find eigenvalues and eigenvectors."""
+    (x,) = node.inputs
+    found = eigen(x)
+    return None if found is None else found.reshape(node.shape)
+
+
+def eigenvalue_kernels(node: Node, target: Target) -> Node | None:
+    """Find eigenvalues."""
+    (x,) = node.inputs
+    found = eigen(x)
+    if found is None:
+        return None
+    rows = 0, found.shape[0], 1
+    cells = 0, x.shape[-1], 1
+    return found.slice((rows, cells)).reshape(node.shape)
 
 
 # large matrices

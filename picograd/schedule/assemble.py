@@ -393,6 +393,7 @@ LONE_PARTS = {  # by hero
     "sort": lower_sort,
     "radix": lower_radix,
     "eliminate": lower_elimination,
+    "rotate": lower_elimination,
     "bins": lower_bins,
 }
 

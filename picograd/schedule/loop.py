@@ -46,11 +46,11 @@ their first axes, which are of one size: all that a part reads of a shared slot,
 stored there at the same point.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, scan, sort, radix, runs, bins, eliminate, chain, copy. Contract and conv: one
-compute with monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both
-batch, reduce axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan,
-sort, radix, runs, bins and eliminate are a part of their own: see `Scatter`, `Scan`, `Sort`,
-`Radix`, `Runs`, `Bins` and `Elimination`.
+conv, gather, scatter, scan, sort, radix, runs, bins, eliminate, rotate, chain, copy. Contract and
+conv: one compute with monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b`
+N, in both batch, reduce axes K. Epilogue computes follow it, with axes equal to the contract's.
+Scatter, scan, sort, radix, runs, bins, eliminate and rotate are a part of their own: see `Scatter`,
+`Scan`, `Sort`, `Radix`, `Runs`, `Bins` and `Elimination`, which is of both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -36,7 +36,8 @@ from picograd.schedule.loop import (
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
-HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "bins", "chain"}
+HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "rotate", "bins"}
+HEROES |= {"chain"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 

@@ -49,6 +49,13 @@ def test_a_gpu_eliminates_small_matrices(name: str) -> None:
         check_kernels(host_call(name, *(leaf(x[0]) for x in arrays), options=options))
 
 
+def test_eigenvalues_of_small_matrices() -> None:
+    check_kernels(host_call("eigvalsh", leaf(SPD)))
+    check_kernels(host_call("eigh", leaf(SPD[:, None])))
+    large = host_call("eigh", leaf(np.eye(33)))
+    assert expand_composites([large], target=CUDA) == [large]
+
+
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 2, 3)])
 def test_lu_of_any_shape(shape: tuple[int, ...]) -> None:
     check_kernels(host_call("lu", leaf(RANDOM.normal(size=shape))))

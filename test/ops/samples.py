@@ -368,6 +368,7 @@ ELSEWHERE = {
     "radix_count": "what sort becomes",
     "radix_move": "what sort becomes",
     "bin_sums": "what scatter becomes",
+    "rotate": "test/codegen/templates/test_rotations.py",
     "eliminate": "test/codegen/templates/test_elimination.py",
     "scatter_runs": "what scatter becomes",
     "recur": "test/graph/test_recurrence.py",

@@ -37,7 +37,7 @@ from picograd.schedule.loop import Condition, Elimination, Kernel
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
-FEW, MANY = 8, 32  # elements of a thread: few where blocks are, so that a block takes less long
+FEW, MANY = 16, 32  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
 ALONE = Blocked((), (), ())  # what all threads know
 
@@ -257,28 +257,31 @@ class Matrix:
         return is_behind.where(rest, kept)
 
     def factor(self) -> None:
-        """Factor L L^T: a column divided by its pivot, times the column, leaves each step."""
-        self.register("whole", self.dtype, self.rows)
+        """Factor L L^T: a column divided by its pivot, times the column, leaves each step.
+
+        Columns are divided by the roots of their pivots at last.
+        """
         k = Axis("k", self.step.count)
         at = axis_index(k) % 2
-        value = self.of("column", at, self.i)
         head = self.of("column", at, k)
         none = as_term(math.nan, self.dtype)
         nothing = as_term(0.0, self.dtype)
         is_good = nothing < head
         pivot = is_good.where(head, none)
+        factor = self.of("column", at, self.i) / pivot
         row = self.of("column", at, self.j)
-        here = self.of("whole", self.i)
         body = (
             self.share("column", at, self.i, same_place(self.j, k)),
             Barrier(),
-            self.set_rows("factor", value / pivot),
-            self.set_rows("whole", value / pivot.of("sqrt")),
-            self.set_each("a", self.take_out(k, row, here)),
+            self.set_rows("factor", factor),
+            self.set_alone("pivot", pivot, k),
+            self.set_each("a", self.take_out(k, row, self.own)),
         )
         self.steps.append(For(k, body))
+        self.steps.append(Barrier())
+        root = self.of("pivot", self.j).of("sqrt")
         is_lower = self.column <= self.row
-        self.result = is_lower.where(self.own, 0.0)
+        self.result = is_lower.where(self.own / root, 0.0)
 
     def show_triangle(self) -> None:
         """Show the diagonal of a triangle, whose rows stay where they are."""

@@ -7,7 +7,7 @@ where a user computes at once; in a trace when its plan has run (`demands.report
 from picograd.engine import pending
 from picograd.engine.tracing import is_tracing
 from picograd.errors import LinAlgError
-from picograd.graph.host_matrices import INDEFINITE, SINGULAR
+from picograd.graph.host_matrices import INDEFINITE, SINGULAR, STUCK
 from picograd.target import is_gpu
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.demands import any_of, report
@@ -62,6 +62,24 @@ def cholesky(A: Tensor) -> Tensor:
         return decided(found)
     is_bad = found.detach()[..., -1, -1].isfinite().logical_not()
     (found,) = refused("cholesky", INDEFINITE, is_bad, found)
+    return found
+
+
+def eigh(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Find eigenvalues and eigenvectors: kernels give NaN of what is not finite."""
+    values, vectors = factors(host.eigh, A)
+    if not is_told(A):
+        return decided(values, vectors)
+    values, vectors = refused("eigh", STUCK, values.isnan(), values, vectors)
+    return values, vectors
+
+
+def eigenvalues(A: Tensor) -> Tensor:
+    """Find eigenvalues alone."""
+    found = called(host.computed, "eigvalsh", A)
+    if not is_told(A):
+        return found
+    (found,) = refused("eigvalsh", STUCK, found.isnan(), found)
     return found
 
 

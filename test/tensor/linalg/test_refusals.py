@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, tuple[Function, Any, Any]] = {
     "solve": (lambda A: picograd.linalg.solve(A, A.mT), REGULAR, SINGULAR),
     "lu_factor": (lambda A: picograd.linalg.lu_factor(A)[0], REGULAR, SINGULAR),
     "cholesky": (picograd.linalg.cholesky, DEFINITE, INDEFINITE),
+    "eigh": (lambda A: picograd.linalg.eigh(A).eigenvalues, DEFINITE, DEFINITE * np.nan),
 }
 
 
