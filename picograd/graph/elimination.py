@@ -217,7 +217,8 @@ def identity_like(x: Node) -> Node:
 def inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, whether or not they can be."""
     (x,) = node.inputs
-    found = solved(node, x, identity_like(x))
+    identity = identity_like(x)
+    found = solved(node, x, identity)
     return None if found is None else without_failure(found, node.shape)
 
 

@@ -68,10 +68,10 @@ class Turning:
         self.i: Axis = Axis("i", self.size)
         self.j: Axis = Axis("j", self.size)
         self.steps: list[Step] = []
-        threads = LEAST_THREADS
-        while threads < MOST_THREADS and threads * ELEMENTS < self.size**2:
-            threads *= 2
-        self.threads: int = threads
+        self.threads: int = LEAST_THREADS
+        elements = self.size * self.size
+        while self.threads < MOST_THREADS and self.threads * ELEMENTS < elements:
+            self.threads *= 2
         both = 2, self.size, self.size
         self.tiles: tuple[Tile, ...] = (
             Tile("a", both, self.dtype, "shared", row_padding=1),
@@ -80,7 +80,11 @@ class Turning:
             Tile("sin", both[1:2], self.dtype, "shared"),
             Tile("rank", both[1:2], int32, "shared"),
         )
-        self.at = constant(0)
+        self.at: Index = constant(0)  # where the matrix lies at last
+        self.one: Term = as_term(1.0, self.dtype)
+        self.zero: Term = as_term(0.0, self.dtype)
+        self.row: Term = position(self.i)
+        self.column: Term = position(self.j)
 
     def of(self, name: str, *index: Index | Axis) -> Term:
         """Read a tile."""
@@ -104,40 +108,47 @@ class Turning:
     def read(self) -> None:
         """Read the lower triangle, mirror it, and begin with vectors along the axes."""
         i, j = self.i, self.j
-        zero = constant(0)
+        first = constant(0)
         last = self.count - 1
-        at = {self.step.axis: axis_index(i), self.step.column: axis_index(j)}
-        is_lower = (axis_index(i) - axis_index(j), 0, last)
-        is_row = (axis_index(i), 0, last)
-        value = self.inside(rewrite(self.step.body, at), is_lower, is_row)
-        self.put("a", value, (i, j), (zero, i, j), is_lower, is_row)
-        self.put("a", value, (i, j), (zero, j, i), is_lower, is_row)
-        nothing = as_term(0.0, self.dtype)
+        row = axis_index(i)
+        column = axis_index(j)
+        at = {self.step.axis: row, self.step.column: column}
+        is_lower = row - column, 0, last
+        is_row = row, 0, last
+        body = rewrite(self.step.body, at)
+        value = self.inside(body, is_lower, is_row)
+        both = i, j
+        self.put("a", value, both, (first, i, j), is_lower, is_row)
+        self.put("a", value, both, (first, j, i), is_lower, is_row)
         if self.size > self.count:
             edge = constant(last + 1)
-            self.put("a", nothing, (i,), (zero, i, edge))
-            self.put("a", nothing, (j,), (zero, edge, j), (axis_index(j), 0, last))
-        is_own = position(i).is_at(position(j))
-        one = as_term(1.0, self.dtype)
-        self.put("v", is_own.where(one, 0.0), (i, j), (zero, i, j))
+            is_above = column, 0, last
+            self.put("a", self.zero, (i,), (first, i, edge))
+            self.put("a", self.zero, (j,), (first, edge, j), is_above)
+        is_own = self.row.is_at(self.column)
+        vector = is_own.where(self.one, self.zero)
+        self.put("v", vector, both, (first, i, j))
         self.steps.append(Barrier())
 
     def inside(self, body: Expr, *conditions: Condition) -> Term:
         """Read an element where there is one."""
-        fill = as_term(0.0, self.dtype).expr
-        return Term(Expr("guard", (body, fill), conditions, self.dtype))
+        args = body, self.zero.expr
+        made = Expr("guard", args, conditions, self.dtype)
+        return Term(made)
 
     # -- rounds -----------------------------------------------------------------------------------
 
     def partner(self, own: Axis, number: Axis) -> Index:
         """Find whom a row or column meets in a round."""
         last = self.size - 1
-        place = axis_index(own)
-        opposite = (axis_index(number) * 2 - place + last) % last
-        is_last = position(own).is_at(last)
-        is_alone = position(own).is_at(position(number))
+        here = position(own)
+        turn = position(number)
+        twice = axis_index(number) * 2
+        opposite = (twice - axis_index(own) + last) % last
+        is_last = here.is_at(last)
+        is_alone = here.is_at(turn)
         found = is_alone.where(as_term(last, int32), position(opposite))
-        found = is_last.where(position(number), found)
+        found = is_last.where(turn, found)
         return found.index(self.size)
 
     def turn(self) -> None:
@@ -146,97 +157,122 @@ class Turning:
         self.steps = []
         number = Axis("round", self.size - 1)
         sweep = Axis("sweep", sweeps_of(self.size, self.dtype))
-        at = (axis_index(sweep) + axis_index(number)) % 2  # there is an odd number of rounds
+        turn = axis_index(sweep) + axis_index(number)
+        at = turn % 2  # there is an odd number of rounds
         other = constant(1) - at
         self.find(number, at)
         self.steps.append(Barrier())
         self.apply(number, at, other)
         self.steps.append(Barrier())
         rounds = For(number, tuple(self.steps))
-        self.steps = [*begun, For(sweep, (rounds,))]
-        self.at = constant((sweep.size * number.size) % 2)
+        sweeps = For(sweep, (rounds,))
+        self.steps = [*begun, sweeps]
+        count = sweep.size * number.size
+        self.at = constant(count % 2)
 
     def find(self, number: Axis, at: Index) -> None:
         """Find the rotation of each row."""
         i = self.i
         mate = self.partner(i, number)
-        is_first = position(i) < position(mate)
-        low = is_first.where(position(i), position(mate)).index(self.size)
-        high = is_first.where(position(mate), position(i)).index(self.size)
-        twice = self.of("a", at, high, low) * 2.0
-        apart = self.of("a", at, mate, mate) - self.of("a", at, i, i)
-        is_even = apart.is_at(0.0)
-        one = as_term(1.0, self.dtype)
-        ahead = as_term(0.0, self.dtype) < apart
-        sign = ahead.where(one, -1.0)
-        own = is_first.where(one, -1.0)
-        sign = is_even.where(own, sign)
-        ratio = apart / twice  # twice / apart would be large where it has to be exact
-        height = ratio.of("abs")
-        slope = one / (height + (ratio * ratio + 1.0).of("sqrt"))
-        down = twice < as_term(0.0, self.dtype)
-        slope = down.where(slope * -1.0, slope) * sign
-        size = self.of("a", at, mate, mate).of("abs") + self.of("a", at, i, i).of("abs")
+        other = position(mate)
+        is_first = self.row < other
+        low = is_first.where(self.row, other)
+        high = is_first.where(other, self.row)
+        lower = high.index(self.size), low.index(self.size)
+        twice = self.of("a", at, *lower) * 2.0
+        own = self.of("a", at, i, i)
+        theirs = self.of("a", at, mate, mate)
+        slope = self.slope(twice, theirs - own, is_first)
+        size = own.of("abs") + theirs.of("abs")
         is_nothing = twice.of("abs") <= size * least(self.dtype)
-        slope = is_nothing.where(as_term(0.0, self.dtype), slope)
-        cos = one / (slope * slope + 1.0).of("sqrt")
+        slope = is_nothing.where(self.zero, slope)
+        cos = self.one / root_of_one_and(slope)
         self.put("cos", cos, (i,), (i,))
         self.put("sin", slope * cos, (i,), (i,))
+
+    def slope(self, twice: Term, apart: Term, is_first: Term) -> Term:
+        """Find the tangent of a rotation: the smaller one, of which both sides choose the same."""
+        is_even = apart.is_at(0.0)
+        is_above = self.zero < apart
+        side = is_first.where(self.one, -1.0)
+        sign = is_above.where(self.one, -1.0)
+        sign = is_even.where(side, sign)
+        ratio = apart / twice
+        height = ratio.of("abs")
+        slope = self.one / (height + root_of_one_and(ratio))
+        is_down = twice < self.zero
+        slope = is_down.where(slope * -1.0, slope)
+        return slope * sign
 
     def apply(self, number: Axis, at: Index, other: Index) -> None:
         """Turn rows and columns of the matrix, and the vectors."""
         i, j = self.i, self.j
-        above, beside = self.partner(i, number), self.partner(j, number)
-        cos, sin = self.of("cos", j), self.of("sin", j)
-        own = self.of("a", at, i, j) * cos - self.of("a", at, i, beside) * sin
-        next_to = self.of("a", at, above, j) * cos - self.of("a", at, above, beside) * sin
-        value = own * self.of("cos", i) - next_to * self.of("sin", i)
-        is_met = position(j).is_at(position(above))
-        value = is_met.where(as_term(0.0, self.dtype), value)
-        vector = self.of("v", at, i, j) * cos - self.of("v", at, i, beside) * sin
-        self.put("a", value, (i, j), (other, i, j))
-        self.put("v", vector, (i, j), (other, i, j))
+        above = self.partner(i, number)
+        beside = self.partner(j, number)
+        own = self.turned("a", at, i, beside)
+        theirs = self.turned("a", at, above, beside)
+        kept = own * self.of("cos", i)
+        value = kept - theirs * self.of("sin", i)
+        is_met = self.column.is_at(position(above))
+        value = is_met.where(self.zero, value)
+        vector = self.turned("v", at, i, beside)
+        both = i, j
+        self.put("a", value, both, (other, i, j))
+        self.put("v", vector, both, (other, i, j))
+
+    def turned(self, name: str, at: Index, row: Index | Axis, beside: Index) -> Term:
+        """Turn the elements of a row."""
+        own = self.of(name, at, row, self.j)
+        theirs = self.of(name, at, row, beside)
+        kept = own * self.of("cos", self.j)
+        return kept - theirs * self.of("sin", self.j)
 
     # -- results ----------------------------------------------------------------------------------
 
     def leave(self) -> None:
         """Rank the eigenvalues, and store them and their vectors in order."""
-        count, at = self.count, self.at
+        count = self.count
+        at = self.at
         i = Axis("m", count)
         other = Axis("n", count)
         own = self.of("a", at, i, i)
         value = self.of("a", at, other, other)
-        is_same = ~(own < value) & (position(other) < position(i))
-        is_before = (value < own).holds("logical_or", is_same)
+        here = position(i)
+        is_earlier = position(other) < here
+        is_same = ~(own < value) & is_earlier  # or NaN
+        is_less = value < own
+        is_before = is_less.holds("logical_or", is_same)
         one = as_term(1, int32)
-        before = is_before.where(one, 0)
-        self.rank(i, other, before)
+        self.rank(i, other, is_before.where(one, 0))
         rank = self.of("rank", i).index(count)
         self.store(rank, (i,), own)
         row = Axis("k", count)
         vector = self.of("v", at, row, i)
-        place = axis_index(row) * count + rank + count
-        self.store(place, (row, i), vector)
+        first = axis_index(row) * count + count
+        self.store(first + rank, (row, i), vector)
 
     def rank(self, i: Axis, other: Axis, before: Term) -> None:
         """Count what comes before each."""
         threads = self.threads // 4, 4
-        layout = Blocked((i.size, other.size), threads, (1, 1))
-        rows = Blocked((i.size,), threads[:1], (1,))
+        size = i.size, other.size
+        layout = Blocked(size, threads, (1, 1))
+        rows = Blocked(size[:1], threads[:1], (1,))
         counted = Tile("count", (i.size,), int32, "register", rows)
         self.tiles = (*self.tiles, counted)
         found = tile_at("count", (axis_index(i),), int32)
         where = (axis_index(i),)
-        self.steps += [
-            Accumulate("count", (i,), (other,), "sum", before.expr, True, layout),
-            Assign("rank", (i,), found.expr, where, rows),
-            Barrier(),
-        ]
+        over = (other,)
+        dims = (i,)
+        count = Accumulate("count", dims, over, "sum", before.expr, True, layout)
+        self.steps.append(count)
+        self.steps.append(Assign("rank", dims, found.expr, where, rows))
+        self.steps.append(Barrier())
 
     def store(self, place: Index, dims: tuple[Axis, ...], value: Term) -> None:
         """Store at a place of the result."""
         target = substitute(self.step.target, {self.step.place: place})
-        self.steps.append(Store(self.step.slot, target, dims, value.expr))
+        made = Store(self.step.slot, target, dims, value.expr)
+        self.steps.append(made)
 
 
 def sweeps_of(size: int, dtype: DType) -> int:
@@ -246,6 +282,13 @@ def sweeps_of(size: int, dtype: DType) -> int:
     return first + more * doublings
 
 
+def root_of_one_and(value: Term) -> Term:
+    """Compute sqrt(1 + x^2)."""
+    square = value * value
+    return (square + 1.0).of("sqrt")
+
+
 def least(dtype: DType) -> float:
     """Find what share of the diagonal an element may be, and count as 0."""
-    return float(np.finfo(dtype.numpy).eps) / 4
+    eps = np.finfo(dtype.numpy).eps
+    return float(eps) / 4

@@ -1,6 +1,8 @@
 """picograd.linalg: decompositions, solutions and norms, as torch.linalg.
 
-NumPy computes them on the host when the plan runs. Errors are ShapeError for shapes that do not fit
+NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors and takes
+determinants and eigenvalues of small matrices itself, and Cholesky's factors and triangles of any
+size. Errors are ShapeError for shapes that do not fit
 and LinAlgError (a ValueError) for a singular or indefinite matrix: outside of jit, vmap and scan
 inv, solve, cholesky, svd, eigh and pinv compute at once, to raise it where they are called.
 """
