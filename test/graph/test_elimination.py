@@ -49,6 +49,12 @@ def test_a_gpu_eliminates_small_matrices(name: str) -> None:
         check_kernels(host_call(name, *(leaf(x[0]) for x in arrays), options=options))
 
 
+@pytest.mark.parametrize("order", [[1, 0, 2], [1, 2, 0]])
+def test_swapped_rows_have_a_sign(order: list[int]) -> None:
+    for name in ("det", "slogdet"):
+        check_kernels(host_call(name, leaf(SQUARE[:, order])))
+
+
 def test_eigenvalues_of_small_matrices() -> None:
     check_kernels(host_call("eigvalsh", leaf(SPD)))
     check_kernels(host_call("eigh", leaf(SPD[:, None])))

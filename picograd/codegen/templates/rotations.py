@@ -213,8 +213,6 @@ class Turning:
         theirs = self.turned("a", at, above, beside)
         kept = own * self.of("cos", i)
         value = kept - theirs * self.of("sin", i)
-        is_met = self.column.is_at(position(above))
-        value = is_met.where(self.zero, value)
         vector = self.turned("v", at, i, beside)
         both = i, j
         self.put("a", value, both, (other, i, j))

@@ -4,7 +4,6 @@ A host raises where it computes. Kernels tell what went wrong, and what they fou
 where a user computes at once; in a trace when its plan has run (`demands.report`).
 """
 
-from picograd.engine import pending
 from picograd.engine.tracing import is_tracing
 from picograd.errors import LinAlgError
 from picograd.graph.host_matrices import INDEFINITE, SINGULAR, STUCK
@@ -26,8 +25,6 @@ def refused(name: str, problem: str, is_bad: Tensor, *results: Tensor) -> tuple[
     is_wrong = is_bad.detach().any()
     decided(is_wrong, *results)
     if is_wrong.item():
-        for each in results:
-            pending.forget(each._node, each)
         raise error
     return results
 

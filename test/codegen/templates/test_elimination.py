@@ -104,6 +104,31 @@ def check_meaning(name: str, x: Any, found: Any) -> None:
         compare(triangle @ found[:, :size].reshape(stack, rows, -1), x[:, :, count:])
 
 
+@pytest.mark.parametrize("name", ["lu", "solve", "cholesky", "cholesky_large"])
+def test_matrices_that_are_refused(name: str) -> None:
+    """A column of zeros is none that is eliminated, and the first is told; no root is real."""
+    kernels, tiles, _ = library()
+    kind, count, shape, _ = CASES[name]
+    x = matrices(name)
+    if kind == "cholesky":
+        x[0, 3, 3] = -1
+    else:
+        x[0, :, 1] = x[0, :, 3] = 0
+    arrays = [x.ravel(), np.zeros(kernels[name].slots[1].size, x.dtype)]
+    expected = wanted(kernels[name], arrays)[1].reshape(shape[0], -1)
+    interpret_tiles(tiles[name], arrays)
+    found = arrays[1].reshape(shape[0], -1)
+    compare(found[1:], expected[1:])
+    if kind == "lu":
+        compare(found, expected)
+    elif kind == "solve":
+        assert found[:, -1].tolist() == [2, 0, 0, 0] and not np.isfinite(found[0, :-1]).all()
+    else:
+        size = 3 * count
+        assert np.isfinite(found[0, :size].reshape(3, count)[:, :3]).all()
+        assert np.isnan(found[0, -1])
+
+
 @pytest.mark.parametrize("name", ["lu", "solve", "cholesky", "lower"])
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     kernels, tiles, _ = library()
