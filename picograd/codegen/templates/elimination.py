@@ -37,7 +37,7 @@ from picograd.schedule.loop import Condition, Elimination, Kernel
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
-FEW, MANY = 16, 32  # elements of a thread: few where blocks are, so that a block takes less long
+FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
 ALONE = Blocked((), (), ())  # what all threads know
 
@@ -52,7 +52,6 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     if step.kind == "cholesky":
         matrix.factor()
     elif step.kind in SUBSTITUTIONS:
-        matrix.show_triangle()
         matrix.substitute(*SUBSTITUTIONS[step.kind])
     else:
         matrix.pivot()
@@ -68,9 +67,8 @@ class Matrix:
     """This class collects the tiles and steps of the elimination of one matrix.
 
     Tiles: `a` the matrix, `place` where each row would be, `factor` what of the pivot's row is
-    taken out of each row, all in registers; shared `column` and `row`, each twice, `pivot` and
-    `chosen`, the row of each step; `turned`, in which the matrix lies as in memory, on its way in
-    and out.
+    taken out of each row, all in registers; shared `column` and `row`, each twice; `turned`, in
+    which the matrix lies as in memory, on its way in and out, and a triangle meanwhile.
     """
 
     def __init__(self, step: Elimination, target: Target) -> None:
@@ -90,7 +88,6 @@ class Matrix:
         self.lying = Blocked((rows, columns), threads, (1, 1))
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
-        self.result = Term(step.body)
         self.row = position(self.i)
         self.column = position(self.j)
 
@@ -124,10 +121,6 @@ class Matrix:
         places = tuple(map(as_place, index))
         return tile_at(name, places, self.tiles[name].dtype)
 
-    def row_of(self, name: str, *index: Index | Axis) -> Index:
-        """Read a row's number from a tile."""
-        return self.of(name, *index).index(self.i.size)
-
     def set_each(self, name: str, value: Term) -> Assign:
         """Write a tile in registers that has one element for each of the matrix."""
         both = self.i, self.j
@@ -159,8 +152,6 @@ class Matrix:
         self.register("factor", self.dtype, self.rows)
         self.shared("column", self.dtype, 2, self.i.size)
         self.shared("row", self.dtype, 2, self.j.size)
-        self.shared("pivot", self.dtype, self.step.count)
-        self.shared("chosen", int32, self.step.count)
         both = self.i, self.j
         size = self.i.size, self.j.size
         odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
@@ -202,6 +193,14 @@ class Matrix:
         )
         self.steps.append(self.set_alone("failure", start))
         self.steps.append(For(k, body))
+        self.bring_back(self.place.index(self.i.size), self.own)
+
+    def bring_back(self, row: Index, value: Term) -> None:
+        """Let the matrix lie as in memory: each row where it would be if rows had been swapped."""
+        both = self.i, self.j
+        place = row, axis_index(self.j)
+        turn = Assign("turned", both, value.expr, place, self.whole)
+        self.steps.append(turn)
         self.steps.append(Barrier())
 
     def find_pivot(self, k: Axis) -> list[Step]:
@@ -241,8 +240,6 @@ class Matrix:
             self.set_rows("factor", factor),
             self.set_rows("place", place),
             self.set_alone("failure", is_first.where(number, failure)),
-            self.set_alone("pivot", head, k),
-            self.set_alone("chosen", chosen, k),
             self.set_alone("swap", swap + 1, k),
         ]
 
@@ -261,6 +258,7 @@ class Matrix:
 
         Columns are divided by the roots of their pivots at last.
         """
+        self.shared("pivot", self.dtype, self.step.count)
         k = Axis("k", self.step.count)
         at = axis_index(k) % 2
         head = self.of("column", at, k)
@@ -281,54 +279,45 @@ class Matrix:
         self.steps.append(Barrier())
         root = self.of("pivot", self.j).of("sqrt")
         is_lower = self.column <= self.row
-        self.result = is_lower.where(self.own / root, 0.0)
-
-    def show_triangle(self) -> None:
-        """Show the diagonal of a triangle, whose rows stay where they are."""
-        own = self.own
-        where = (axis_index(self.i),)
-        is_own = same_place(self.i, self.j)
-        both = self.i, self.j
-        diagonal = Assign("pivot", both, own.expr, where, self.whole, (is_own,))
-        number = self.row.expr
-        chosen = Assign("chosen", (self.i,), number, where, self.rows)
-        self.steps += [diagonal, chosen, Barrier()]
+        factor = is_lower.where(self.own / root, 0.0)
+        self.bring_back(axis_index(self.i), factor)
 
     def substitute(self, is_upper: bool, is_unit: bool) -> None:
-        """Solve a triangle: each step takes an unknown out of the rows that are left."""
-        step = Axis("t", self.step.count)
-        last = self.step.count - 1
+        """Solve a triangle: each step takes an unknown out of the rows that are left.
+
+        The triangle is read where it lies, in shared memory; threads have what is right of it.
+        """
+        i, count = self.i, self.step.count
+        column = Axis("c", self.j.size - count)
+        size = i.size, column.size
+        right = Blocked(size, self.whole.threads, (1, 1), True)
+        self.register("x", self.dtype, right)
+        both = i, column
+        behind = axis_index(column) + count
+        start = self.of("turned", i, behind)
+        self.steps.append(Assign("x", both, start.expr))
+        step = Axis("t", count)
         k = axis_index(step)
         if is_upper:
-            k = constant(last) - k
+            k = constant(count - 1) - k
         at = axis_index(step) % 2
-        place = self.place
+        own = self.of("x", i, column)
+        is_row = same_place(i, k)
+        where = at, axis_index(column)
+        show = Assign("row", both, own.expr, where, right, (is_row,))
+        factor = self.of("turned", i, k)
+        if not is_unit:
+            factor = factor / self.of("turned", k, k)
         number = position(k)
-        factor = self.of("column", at, self.i)
-        if not is_unit:
-            factor = factor / self.of("pivot", k)
-        is_left = place < number if is_upper else number < place
-        is_right = as_term(last, int32) < self.column
-        is_wanted = is_left & is_right
-        own = self.own
-        row = self.of("row", at, self.j)
-        rest = own - self.multiple * row
-        chosen = self.row_of("chosen", k)
-        is_column = same_place(self.j, k)
-        is_row = same_place(self.i, chosen)
-        right = (axis_index(self.j), self.step.count, self.j.size - 1)
-        body = (
-            self.share("column", at, self.i, is_column),
-            self.share("row", at, self.j, is_row, right),
-            Barrier(),
-            self.set_rows("factor", factor),
-            self.set_each("a", is_wanted.where(rest, own)),
-        )
+        is_left = self.row < number if is_upper else number < self.row
+        rest = own - self.multiple * self.of("row", at, column)
+        left = is_left.where(rest, own)
+        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
         self.steps.append(For(step, body))
-        self.result = own
         if not is_unit:
-            pivot = self.of("pivot", self.row_of("place", self.i))
-            self.result = own / pivot
+            own = own / self.of("turned", i, i)
+        place = axis_index(i), behind
+        self.steps.append(Assign("turned", both, own.expr, place, right))
 
     # -- results ----------------------------------------------------------------------------------
 
@@ -337,12 +326,8 @@ class Matrix:
         i, j = self.i, self.j
         count = self.step.count
         is_square = self.step.kind in ("lu", "cholesky")
-        if self.step.kind == "lu":
-            self.result = self.own
-        place = self.row_of("place", i), axis_index(j)
-        turn = Assign("turned", (i, j), self.result.expr, place, self.whole)
-        self.steps += [turn, Barrier()]
         first = 0 if is_square else count
+        self.steps.append(Barrier())
         column = Axis("c", j.size - first)
         value = self.of("turned", i, axis_index(column) + first)
         here = axis_index(i) * column.size + axis_index(column)
