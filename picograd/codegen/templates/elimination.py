@@ -193,7 +193,8 @@ class Matrix:
         )
         self.steps.append(self.set_alone("failure", start))
         self.steps.append(For(k, body))
-        self.bring_back(self.place.index(self.i.size), self.own)
+        row = self.place.index(self.i.size)
+        self.bring_back(row, self.own)
 
     def bring_back(self, row: Index, value: Term) -> None:
         """Let the matrix lie as in memory: each row where it would be if rows had been swapped."""
@@ -339,7 +340,8 @@ class Matrix:
         if self.step.kind == "lu":
             k = Axis("k", count)
             swap = self.of("swap", k).cast(self.dtype)
-            self.store(behind + axis_index(k), (k,), swap, None)
+            place = behind + axis_index(k)
+            self.store(place, (k,), swap, None)
 
     def store(
         self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
