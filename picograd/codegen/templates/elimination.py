@@ -193,8 +193,8 @@ class Matrix:
         )
         self.steps.append(self.set_alone("failure", start))
         self.steps.append(For(k, body))
-        row = self.place.index(self.i.size)
-        self.bring_back(row, self.own)
+        place = self.place.index(self.i.size)
+        self.bring_back(place, self.own)
 
     def bring_back(self, row: Index, value: Term) -> None:
         """Let the matrix lie as in memory: each row where it would be if rows had been swapped."""
