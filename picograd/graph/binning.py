@@ -26,22 +26,23 @@ LEAST = 256  # values that a warp adds
 WAVES = 6  # blocks for each multiprocessor
 
 
-def warps_of(bins: int, itemsize: int) -> int:
+def warps_of(bins: int, itemsize: int, target: Target) -> int:
     """Count the warps of a block: each has bins of its own; none if there is no room for them."""
-    room = MOST_BYTES // (bins * itemsize)
+    most = min(MOST_BYTES, target.shared_bytes)
+    room = most // (bins * itemsize)
     return 1 << min(room, MOST_WARPS).bit_length() >> 1
 
 
-def may_bin(values: Node, rows: int, bins: int) -> bool:
+def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
     """Tell whether rows of values have few enough bins, and values enough."""
     is_dense = values.size * SPARSE >= rows * bins
-    return is_dense and warps_of(bins, values.dtype.itemsize) > 0
+    return is_dense and warps_of(bins, values.dtype.itemsize, target) > 0
 
 
 def summed_in_bins(values: Node, numbers: Node, bins: int, target: Target) -> Node:
     """Add up the values (R, N) of each number below `bins`: (R, bins)."""
     rows, count = values.shape
-    each = warps_of(bins, values.dtype.itemsize) * LEAST
+    each = warps_of(bins, values.dtype.itemsize, target) * LEAST
     parts = ceil_div(WAVES * target.multiprocessors, rows)
     parts = max(1, min(parts, count // each))
     shape = rows, parts, bins

@@ -31,6 +31,8 @@ from picograd.target import Target
 Array = Any
 Arg = tuple[str, int]
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
+MOST_ROWS = 512  # of which each warp sees all
+SPARE = 512  # elements beside rows and columns
 SIDE = 64  # rows of a block of a large matrix
 MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 ROWS = 512  # of what falls into blocks, one after the other
@@ -165,11 +167,23 @@ def stacked(x: Node) -> Node:
     return x.reshape((product(x.shape[:-2]), *x.shape[-2:]))
 
 
-def fits(node: Node, rows: int, columns: int) -> bool:
-    """Tell whether a block of threads has room for real matrices of so many rows and columns."""
-    size = rows * columns * node.dtype.itemsize
-    is_small = 0 < size <= BLOCK_BYTES
-    return is_small and not node.dtype.is_complex
+def fits(node: Node, rows: int, columns: int, target: Target) -> bool:
+    """Tell whether a block of threads has room for real matrices of so many rows and columns.
+
+    In registers, and in shared memory beside rows and columns of it.
+    """
+    size = rows * columns
+    beside = size + 5 * rows + 2 * columns
+    is_small = 0 < size * node.dtype.itemsize <= BLOCK_BYTES
+    has_room = (beside + SPARE) * node.dtype.itemsize <= target.shared_bytes
+    is_short = rows <= MOST_ROWS
+    return is_small and has_room and is_short and not node.dtype.is_complex
+
+
+def matrix_fits(node: Node, x: Node, target: Target) -> bool:
+    """Tell whether a block of threads has room for matrices."""
+    rows, columns = x.shape[-2:]
+    return fits(node, rows, columns, target)
 
 
 def beside(a: Node, b: Node) -> Node:
@@ -177,10 +191,10 @@ def beside(a: Node, b: Node) -> Node:
     return join([stacked(a), stacked(b)], 2)
 
 
-def solved(node: Node, a: Node, b: Node) -> Node | None:
+def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     """Solve systems: the solutions, one a row, with what went wrong behind each."""
     size, columns = b.shape[-2:]
-    if not fits(node, size, size + columns):
+    if not fits(node, size, size + columns, target):
         return None
     both = beside(a, b)
     return eliminate(both, "solve", size)
@@ -196,13 +210,15 @@ def without_failure(found: Node, shape: Shape) -> Node:
 
 def solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, whether or not they can be."""
-    found = solved(node, *node.inputs)
+    a, b = node.inputs
+    found = solved(node, a, b, target)
     return None if found is None else without_failure(found, node.shape)
 
 
 def told_solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, and tell which could not be."""
-    found = solved(node, *node.inputs)
+    a, b = node.inputs
+    found = solved(node, a, b, target)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -218,14 +234,14 @@ def inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, whether or not they can be."""
     (x,) = node.inputs
     identity = identity_like(x)
-    found = solved(node, x, identity)
+    found = solved(node, x, identity, target)
     return None if found is None else without_failure(found, node.shape)
 
 
 def told_inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, and tell which could not be."""
     (x,) = node.inputs
-    found = solved(node, x, identity_like(x))
+    found = solved(node, x, identity_like(x), target)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -237,7 +253,7 @@ def triangle_kernels(node: Node, target: Target) -> Node | None:
     if node.dtype.is_complex or not a.size:
         return None
     kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
-    if fits(node, size, size + columns):
+    if fits(node, size, size + columns, target):
         found = eliminate(beside(a, b), kind, size)
     else:
         triangle = stacked(exact(a, target))
@@ -251,7 +267,7 @@ def cholesky_kernels(node: Node, target: Target) -> Node | None:
     (x,) = node.inputs
     if node.dtype.is_complex:
         return None
-    if fits(node, *x.shape[-2:]):
+    if matrix_fits(node, x, target):
         found = eliminate(stacked(x), "cholesky", x.shape[-1])
     else:
         found = factored_in_blocks(stacked(exact(x, target)))
@@ -388,7 +404,7 @@ def factored_in_blocks(x: Node) -> Node:
 def lu_kernels(node: Node, target: Target) -> Node | None:
     """Write matrices as P L U."""
     (x,) = node.inputs
-    if not fits(node, *x.shape[-2:]):
+    if not matrix_fits(node, x, target):
         return None
     return eliminate(stacked(x), "lu", min(x.shape[-2:])).reshape(node.shape)
 
@@ -417,7 +433,7 @@ def sign_of(is_swapped: Node, like: Node) -> Node:
 def determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply pivots."""
     (x,) = node.inputs
-    if not fits(node, *x.shape[-2:]):
+    if not matrix_fits(node, x, target):
         return None
     diagonal, is_swapped = pivots(x)
     found = diagonal.reduce("prod", (1,))
@@ -427,7 +443,7 @@ def determinant_kernels(node: Node, target: Target) -> Node | None:
 def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply the signs of pivots, and add the logarithms of their sizes."""
     (x,) = node.inputs
-    if not fits(node, *x.shape[-2:]):
+    if not matrix_fits(node, x, target):
         return None
     diagonal, is_swapped = pivots(x)
     signs = diagonal.unary("sign").reduce("prod", (1,))

@@ -129,7 +129,7 @@ def sums_in_bins(
     lead, bins = values.shape[:outside], product(sizes[outside:])
     rows, wide = product(lead), values.accumulated()
     is_wide = wide.dtype.bits >= 32 and wide.dtype.kind in ("int", "uint", "float")
-    if not is_wide or not may_bin(wide, rows, bins):
+    if not is_wide or not may_bin(wide, rows, bins, target):
         return None
     shape = rows, wide.size // rows
     number = numbered(rest[outside : len(axes)], sizes[outside:])

@@ -10,6 +10,7 @@ from picograd.dtype import float32, int64
 from picograd.graph import binning, indexing
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
+from picograd.target import opencl_target
 
 
 @pytest.fixture(autouse=True)
@@ -78,4 +79,6 @@ def test_what_is_binned(base: Any, updates: Any, monoid: str, answer: bool) -> N
 
 def test_warps_have_room_for_their_bins() -> None:
     sizes = 1, 1000, 1024, 1025, 4096, 16384, 16385
-    assert [binning.warps_of(size, 4) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
+    assert [binning.warps_of(size, 4, CUDA) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
+    small = opencl_target(shared_bytes=16 << 10)
+    assert [binning.warps_of(size, 4, small) for size in (1000, 4096, 4097)] == [4, 1, 0]

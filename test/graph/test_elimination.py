@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd.graph import elimination
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node, toposort
@@ -109,3 +110,11 @@ def test_products_keep_the_digits_of_float32() -> None:
     (root,) = expand_composites([node], target=replace(CUDA, tf32=True))
     kinds = {each.dtype.name for each in toposort([root]) if each.op == "contract"}
     assert kinds == {"float64"} and root.dtype.name == "float32"
+
+
+@pytest.mark.parametrize("shape", [(16384, 2), (513, 10), (2, 20000), (181, 181)])
+def test_what_a_block_has_no_room_for(shape: tuple[int, int]) -> None:
+    """Registers, shared memory beside the matrix, or rows for a warp."""
+    x = leaf(np.ones(shape, "f4"))
+    assert not elimination.fits(x, *shape, cuda_target("sm_89", shared_bytes=99 << 10))
+    assert elimination.fits(x, *shape, CUDA) is (shape in ((181, 181),))

@@ -24,7 +24,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         internal("a kernel of bins needs bins, and blocks", kernel)
     dtype = step.body.dtype
     count = step.place.size
-    warps = warps_of(count, dtype.itemsize)
+    warps = warps_of(count, dtype.itemsize, target)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run
