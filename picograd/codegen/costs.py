@@ -19,7 +19,9 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
     INDEXED,
+    Bins,
     Condition,
+    Elimination,
     Expr,
     Kernel,
     Part,
@@ -190,8 +192,9 @@ def spaces(part: Part) -> Iterator[Space]:
         yield scan_space(part.along)
     elif part.along:
         step = part.along
-        axes = (*step.rows, step.axis)
-        is_sum = isinstance(step, Runs) and bool(step.monoid)
+        own = (step.axis, step.column) if isinstance(step, Elimination) else (step.axis,)
+        axes = (*step.rows, *own)
+        is_sum = isinstance(step, Bins) or (isinstance(step, Runs) and bool(step.monoid))
         yield Space((step.body,), axes, combines=int(is_sum and step.body.dtype.is_float))
 
 

@@ -18,6 +18,7 @@ from picograd.codegen.tile import (
     Accumulate,
     Assign,
     Barrier,
+    BinStep,
     Dot,
     For,
     LastBlock,
@@ -180,6 +181,8 @@ class BlockInterpreter:
             self.radix(step)
         elif isinstance(step, RunStep):
             self.runs(step)
+        elif isinstance(step, BinStep):
+            self.bins(step)
         elif isinstance(step, Dot):
             self.dot(step)
         elif isinstance(step, MainLoop):
@@ -318,6 +321,18 @@ class BlockInterpreter:
         keys, places = (self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,)))
         order = np.argsort(keys[run], kind="stable")
         self.slots[step.slot][places[run]] = order + first
+
+    def bins(self, step: BinStep) -> None:
+        """Add what the warps have to their rows."""
+        array, _ = self.memory(step.tile)
+        rows = array.reshape(step.warp.size, -1)
+        key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
+        for warp in range(step.warp.size):
+            self.outer[step.warp] = warp
+            first = self.here(step.first)
+            here = slice(first, max(first, min(first + step.count, self.here(step.stop))))
+            is_bin = (key[here] >= 0) & (key[here] < rows.shape[1])
+            np.add.at(rows[warp], key[here][is_bin], value[here][is_bin])
 
     def radix(self, step: RadixStep) -> None:
         """Count the digits of one tile, or move its elements."""

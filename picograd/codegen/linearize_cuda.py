@@ -32,6 +32,7 @@ from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.deal_cuda import add
 from picograd.codegen.emit import Emitter
 from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator, WgmmaOperand
+from picograd.codegen.linearize_bins_cuda import bins_cuda
 from picograd.codegen.linearize_cuda_mainloop import main_loop, simple_dot
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import CELLS, ahead, first_lane, persistent
@@ -41,10 +42,12 @@ from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
 from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.quick import RELAXED, relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes, store_rows
+from picograd.codegen.templates.grid import rebind
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
     Barrier,
+    BinStep,
     Dot,
     For,
     LastBlock,
@@ -276,7 +279,7 @@ def assign(block: Block, *every: Assign) -> None:
             if is_register:
                 set_registers(block, found, block.tiles[each.tile], value)
             else:
-                target = substitute(places[0], values)
+                target = rebind(places[0], values)
                 put(block, block.places[tile.name], target, value, emitter.scopes[-1].mask)
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
@@ -363,7 +366,7 @@ def store(block: Block, *every: Store) -> None:
         inside(block, stack, found, emitter.both(once, mask))
         mask = emitter.scopes[-1].mask
         made = [emitter.value(rewrite(expr, values)) for expr in exprs]
-        place = substitute(step.index, values)
+        place = rebind(step.index, values)
         if len(made) in WIDTHS and lanes is None:
             row = [lane_of(emitter, value, 0) for value in made]
             wide = emitter.add("pack", emitter.dtype(row[0]), row, lanes=len(row))
@@ -452,6 +455,7 @@ STEPS: dict[type, Callable[..., None]] = {
     SortStep: sort_cuda,
     RadixStep: radix_cuda,
     RunStep: runs_cuda,
+    BinStep: bins_cuda,
     MainLoop: main_loop,
     Persistent: lambda block, step: persistent(block, step, steps),
     Join: joined,

@@ -9,7 +9,18 @@ from picograd.codegen.costs import costs, count_ended
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
-from picograd.codegen.templates import attention, chain, contract, reduce, scan, scatter, sort
+from picograd.codegen.templates import (
+    attention,
+    bins,
+    chain,
+    contract,
+    elimination,
+    reduce,
+    rotations,
+    scan,
+    scatter,
+    sort,
+)
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
@@ -29,6 +40,9 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "sort": sort.build,
     "radix": sort.build_radix,
     "runs": scatter.build_runs,
+    "eliminate": elimination.build,
+    "bins": bins.build,
+    "rotate": rotations.build,
     "attention": attention.build,
     "contract": contract.build,
     "conv": contract.build,

@@ -3,7 +3,7 @@
     TileKernel = grid axes, threads, tiles, steps      grid: one block per point (CPU: one task)
     Tile       = name, shape, dtype, space, layout
     Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
-               | ScanStep | SortStep | RadixStep | RunStep | MainLoop
+               | ScanStep | SortStep | RadixStep | RunStep | BinStep | MainLoop
                | Persistent | Pipeline | CopyBox                (codegen/boxes.py)
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
@@ -263,6 +263,24 @@ class RunStep:
 
 
 @dataclass(frozen=True, slots=True)
+class BinStep:
+    """tile[warp, key] += expr at `count` positions of axis from `first` on, which names the warp.
+
+    In the order of positions. From `stop` on, and past the axis, there is none; what has a key
+    outside of the tile is left out. Each warp of the block has a row of the tile, in shared memory.
+    """
+
+    tile: str
+    warp: Axis
+    axis: Axis
+    first: Index
+    count: int
+    stop: Index
+    key: Expr
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class MainLoop:
     """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's.
 
@@ -278,25 +296,9 @@ class MainLoop:
 
 
 Step = Union[
-    Assign,
-    Accumulate,
-    Dot,
-    Store,
-    For,
-    When,
-    Barrier,
-    LastBlock,
-    ScatterStep,
-    ScanStep,
-    SortStep,
-    RadixStep,
-    RunStep,
-    MainLoop,
-    Persistent,
-    Pipeline,
-    CopyBox,
-    Join,
-]
+    Assign, Accumulate, Dot, Store, For, When, Barrier, LastBlock, ScatterStep, ScanStep, SortStep,
+    RadixStep, RunStep, BinStep, MainLoop, Persistent, Pipeline, CopyBox, Join,
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,13 +443,15 @@ def verify_step(
     if body:
         return
     verify_dot(tiles, step, bound)
+    if isinstance(step, BinStep):
+        bound = bound | {step.warp}
     if isinstance(step, RadixStep):
         bound = bound | {step.digit, step.tile}
-    if isinstance(step, ScanStep | SortStep | RadixStep | RunStep):
+    if isinstance(step, ScanStep | SortStep | RadixStep | RunStep | BinStep):
         bound = bound | {step.axis}
     elif not isinstance(step, Assign | Accumulate | Store | ScatterStep):
         return
-    dims = () if isinstance(step, SortStep | RadixStep) else step.dims
+    dims = () if isinstance(step, SortStep | RadixStep | BinStep) else step.dims
     over = step.over if isinstance(step, Accumulate) else ()
     serial = step.serial if isinstance(step, ScatterStep) else ()
     inside = {*bound, *dims, *over, *serial}

@@ -4,10 +4,16 @@ Rows are swapped one pair after the other, and which, counted from 1, as LAPACK 
 of LU: de Hoog et al. (2011).
 """
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
+from picograd.errors import LinAlgError
+from picograd.graph import elimination
+from picograd.graph.host_call import HostCall, HostFunction, functions, host_call, results, unpacked
 from picograd.graph.host_matrices import (
+    MATRICES,
     Array,
     Gradients,
     identity,
@@ -212,11 +218,51 @@ def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
     return [host_call("swap_rows", g, swaps, options=(not y.arg.options[0],)), None]
 
 
+def tried(name: str, a: Array, *others: Array) -> tuple[Array, Array]:
+    """Solve or invert matrices, NaN where that fails, and say which pivot is 0 first, from 1."""
+    try:
+        found = results(HostCall(name), a, *others)
+        return found, np.zeros(a.shape[:-2], a.dtype)
+    except LinAlgError:
+        diagonal = np.diagonal(lu(a)[0], axis1=-2, axis2=-1) == 0
+    failure = np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0)
+    is_bad = (failure != 0)[..., None, None]
+    regular = np.where(is_bad, np.eye(a.shape[-1], dtype=a.dtype), a)
+    found = np.where(is_bad, np.nan, results(HostCall(name), regular, *others))
+    return found, failure.astype(a.dtype)
+
+
+def told(name: str, shape: Any, kernels: Any) -> HostFunction:
+    """Make the row of a function that raises nothing, but says what went wrong."""
+
+    def whole(*shapes: Shape) -> Shape:
+        own = shape(*[each[-2:] for each in shapes])
+        return total((own, ()), shapes[0])
+
+    def vjp(g: Node, y: Node, *inputs: Node) -> Gradients:
+        own = shape(*[each.shape[-2:] for each in inputs])
+        parts = (unpacked(each, own, ())[0] for each in (g, y))
+        return MATRICES[name].vjp(*parts, *inputs)  # type: ignore[misc, return-value]
+
+    return HostFunction(f"{name}_told", partial(tried, name), whole, vjp, True, kernels=kernels)
+
+
 ELIMINATIONS = functions(
-    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
+    HostFunction(
+        "solve_triangular",
+        solve_rows,
+        lambda a, b, *_: b,
+        solve_rows_vjp,
+        True,
+        kernels=elimination.triangle_kernels,
+    ),
     row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
-    row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
+    HostFunction(
+        "lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp, True, kernels=elimination.lu_kernels
+    ),
     row("lu_factor", lu_factor, lambda x: total(lu_shapes(x), x), lu_vjp, True),
+    told("solve", lambda a, b: b, elimination.told_solve_kernels),
+    told("inv", lambda x: x, elimination.told_inverse_kernels),
     HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
 )

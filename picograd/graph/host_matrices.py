@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import GradientError
+from picograd.graph import elimination
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
 from picograd.graph.lapack import is_above, least_squares, orthogonal
@@ -447,7 +448,13 @@ def row(name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False) -> 
 
 
 def quick(
-    name: str, below: str, shape: Any, vjp: Any, refusal: str = "", otherwise: Any = None
+    name: str,
+    below: str,
+    shape: Any,
+    vjp: Any,
+    refusal: str = "",
+    otherwise: Any = None,
+    kernels: Any = None,
 ) -> HostFunction:
     """Make the row of one of NumPy's functions, which is called below its checks and copies.
 
@@ -457,27 +464,56 @@ def quick(
     found = getattr(BELOW, below, None)
     if found is None:
         found = otherwise or getattr(np.linalg, name)
-    return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal)
+    return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal, kernels)
 
 
 INDEFINITE = "Matrix is not positive definite"
 SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
-    quick("inv", "inv", same, inverse_vjp, SINGULAR),
-    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
-    HostFunction("cholesky", cholesky, same, cholesky_vjp, True, True, INDEFINITE),
+    quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=elimination.inverse_kernels),
+    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, None, elimination.solve_kernels),
+    HostFunction(
+        "cholesky",
+        cholesky,
+        same,
+        cholesky_vjp,
+        True,
+        True,
+        INDEFINITE,
+        elimination.cholesky_kernels,
+    ),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
-    quick("eigh", "eigh_lo", lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, STUCK),
-    quick("eigvalsh", "eigvalsh_lo", lambda x: x[:-1], eigenvalues_vjp, STUCK),
+    quick(
+        "eigh",
+        "eigh_lo",
+        lambda x: total((x[-1:], x[-2:]), x),
+        eigh_vjp,
+        STUCK,
+        kernels=elimination.eigh_kernels,
+    ),
+    quick(
+        "eigvalsh",
+        "eigvalsh_lo",
+        lambda x: x[:-1],
+        eigenvalues_vjp,
+        STUCK,
+        kernels=elimination.eigenvalue_kernels,
+    ),
     quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
-    quick("det", "det", lambda x: x[:-2], det_vjp),
-    quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),
+    quick("det", "det", lambda x: x[:-2], det_vjp, kernels=elimination.determinant_kernels),
+    quick(
+        "slogdet",
+        "slogdet",
+        lambda x: (*x[:-2], 2),
+        slogdet_vjp,
+        kernels=elimination.log_determinant_kernels,
+    ),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
 )

@@ -31,6 +31,7 @@ import numpy as np
 from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
 from picograd.graph.axes import link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
+from picograd.graph.binning import may_bin, summed_in_bins
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
@@ -76,6 +77,10 @@ def expand_scatter(node: Node, target: Target) -> Node:
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
     sizes = tuple(base.shape[axis] for axis in axes)
+    if monoid == "sum" and values.rank == len(shape):
+        found = sums_in_bins(base, values, rest, axes, outside, target)
+        if found is not None:
+            return found
     keys, order = sorted_keys(indices, sizes, outside, *inside)
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
@@ -112,6 +117,31 @@ def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
     first = total.reshape(tuple([base.shape[axis] for axis in order]))
     back = tuple([order.index(axis) for axis in range(base.rank)])
     return (base.accumulated() + first.permute(back)).cast(node.dtype)
+
+
+def sums_in_bins(
+    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
+) -> Node | None:
+    """Add numbers up in shared memory, for each row outside; None where there are too many places.
+
+    Where rows are fewer than those of the base, nothing is added to the others.
+    """
+    sizes = tuple([base.shape[axis] for axis in axes])
+    lead, bins = values.shape[:outside], product(sizes[outside:])
+    rows, wide = product(lead), values.accumulated()
+    is_wide = wide.dtype.bits >= 32 and wide.dtype.kind in ("int", "uint", "float")
+    if not is_wide or not may_bin(wide, rows, bins, target):
+        return None
+    shape = rows, wide.size // rows
+    number = numbered(rest[outside : len(axes)], sizes[outside:])
+    for inside in rest[len(axes) :]:
+        number = inside.where(number, bins)
+    found = summed_in_bins(wide.reshape(shape), number.reshape(shape), bins, target)
+    found = found.reshape((*lead, *sizes[outside:]))
+    missing = [(0, size - own) for size, own in zip(sizes, lead)]
+    found = found.pad((*missing, *((0, 0) for _ in sizes[outside:])))
+    back = tuple([axes.index(axis) for axis in range(base.rank)])
+    return (base.accumulated() + found.permute(back)).cast(base.dtype)
 
 
 def stored_if_dear(number: Node) -> Node:

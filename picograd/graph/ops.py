@@ -4,14 +4,17 @@ Elementwise rows are in graph/elementwise.py, views, reductions and effects in g
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
 graph/indexing.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
 graph/sorting.py, gradients of products in graph/factors.py, loops over time in
-graph/recurrence.py, host calls in graph/host_call.py, complex numbers in
+graph/recurrence.py, host calls in graph/host_call.py, elimination in graph/elimination.py, complex
+numbers in
 graph/complex_numbers.py, and composites in graph/composites.py,
 graph/composites.py and graph/composites.py.
 """
 
+from picograd.graph.binning import BINNING_ROWS
 from picograd.graph.complex_numbers import COMPLEX_ROWS
 from picograd.graph.composites import COMPOSITES, JOINS, NORMS
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.elimination import ELIMINATION_ROWS
 from picograd.graph.factors import FACTOR_ROWS
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, INCOMPLETE, TRANSFORMS
 from picograd.graph.host_lu import ELIMINATIONS
@@ -40,5 +43,7 @@ TABLES = (  # each has added its rows to OPS
     PART_ROWS,
     COMPLEX_ROWS,
     HOST_ROWS,
+    ELIMINATION_ROWS,
+    BINNING_ROWS,
 )
 FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)

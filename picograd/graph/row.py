@@ -85,6 +85,8 @@ class Role(Enum):
     SCATTER = "elements written to places that are values, in a copy of the first input"
     SCAN = "running sums along an axis"
     SORT = "the order of an axis, or a step on the way to it"
+    BINS = "sums of values by their numbers"
+    ELIMINATION = "what is left of small matrices after some columns are eliminated"
     LOOP = "steps of a body: no value of its own"
     RESULT = "one array that a loop computes"
     FLOW = "a cotangent of a loop, while its gradient is taken"

@@ -41,7 +41,14 @@ from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index,
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.pooling import computed_sizes, inside_windows, pooled_domain
-from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
+from picograd.schedule.rowwise import (
+    lower_bins,
+    lower_elimination,
+    lower_radix,
+    lower_runs,
+    lower_scan,
+    lower_sort,
+)
 from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import lower_update, place_of
 
@@ -385,6 +392,9 @@ LONE_PARTS = {  # by hero
     "scan": lower_scan,
     "sort": lower_sort,
     "radix": lower_radix,
+    "eliminate": lower_elimination,
+    "rotate": lower_elimination,
+    "bins": lower_bins,
 }
 
 

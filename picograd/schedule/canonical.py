@@ -116,8 +116,13 @@ class Numbering:
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
 
-    def extra(self, step: loop.Sort | loop.Radix | loop.Runs) -> tuple[Any, ...]:
-        """What a sort, a radix step or a reduction of runs has of its own."""
+    def extra(self, step: loop.Row) -> tuple[Any, ...]:
+        """What a step along an axis of rows has of its own."""
+        if isinstance(step, loop.Elimination):
+            return self.axis(step.column), self.axis(step.place), step.kind, step.count
+        if isinstance(step, loop.Bins):
+            key = self.expression(step.key)
+            return self.axis(step.tile), self.axis(step.place), step.run, key
         if isinstance(step, loop.Sort):
             return (step.run,)
         if isinstance(step, loop.Radix):

@@ -26,7 +26,8 @@ FREE = -1
 AFTER = ("sums", "pool", "after")  # levels of what reductions of a product's result give
 OWN = (Role.WRITE, Role.SCATTER)  # of what is stored where it is told
 PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
-LONE = (Role.SCATTER, Role.SCAN, Role.SORT)  # of what computes cheap operands itself
+# of what computes cheap operands itself
+LONE = (Role.SCATTER, Role.SCAN, Role.SORT, Role.ELIMINATION, Role.BINS)
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
 MEMBER_LIMIT = 80  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing

@@ -12,6 +12,8 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.errors import check
+from picograd.graph.binning import binned
+from picograd.graph.elimination import eliminated
 from picograd.graph.row import OPS
 from picograd.helpers import lying_along
 from picograd.schedule import loop
@@ -84,6 +86,10 @@ class PartInterpreter:
             self.sort(self.part.along)
         elif isinstance(self.part.along, loop.Radix):
             self.radix(self.part.along)
+        elif isinstance(self.part.along, loop.Elimination):
+            self.eliminate(self.part.along)
+        elif isinstance(self.part.along, loop.Bins):
+            self.bins(self.part.along)
         elif self.part.along:
             self.runs(self.part.along)
 
@@ -258,6 +264,25 @@ class PartInterpreter:
         rank = rank_in_group(number * loop.DIGITS + digit)
         place = self.over(radix.start, cells)[cell] + rank
         self.slots[radix.slot][np.take_along_axis(target, place, -1)] = body
+
+    def bins(self, step: loop.Bins) -> None:
+        """Add up the values of each number; floats in float64."""
+        axes = (*step.rows, step.axis)
+        body, key = self.over(step.body, axes), self.over(step.key, axes)
+        target = self.over(step.target, (*step.rows, step.tile, step.place))
+        wide = np.float64 if body.dtype.kind == "f" else body.dtype
+        flat = body.reshape(-1, step.axis.size).astype(wide)
+        arg = step.place.size, step.tile.size
+        value = binned(arg, flat, key.reshape(flat.shape)).reshape(target.shape)
+        self.slots[step.slot][target] = convert(value, self.kernel.slots[step.slot].dtype)
+
+    def eliminate(self, step: loop.Elimination) -> None:
+        """Eliminate columns of every matrix, in float64."""
+        matrices = self.over(step.body, (*step.rows, step.axis, step.column))
+        flat = matrices.reshape(-1, *matrices.shape[-2:]).astype(np.float64)
+        target = self.over(step.target, (*step.rows, step.place))
+        value = eliminated((step.kind, step.count), flat).reshape(target.shape)
+        self.slots[step.slot][target] = convert(value, self.kernel.slots[step.slot].dtype)
 
     def runs(self, runs: loop.Runs) -> None:
         """Combine the bodies of every run with what their slice holds, in order."""

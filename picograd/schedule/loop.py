@@ -46,10 +46,11 @@ their first axes, which are of one size: all that a part reads of a shared slot,
 stored there at the same point.
 
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
-conv, gather, scatter, scan, sort, radix, runs, chain, copy. Contract and conv: one compute with
-monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce
-axes K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan, sort, radix
-and runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
+conv, gather, scatter, scan, sort, radix, runs, bins, eliminate, rotate, chain, copy. Contract and
+conv: one compute with monoid "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b`
+N, in both batch, reduce axes K. Epilogue computes follow it, with axes equal to the contract's.
+Scatter, scan, sort, radix, runs, bins, eliminate and rotate are a part of their own: see `Scatter`,
+`Scan`, `Sort`, `Radix`, `Runs`, `Bins` and `Elimination`, which is of both.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -241,8 +242,46 @@ class Runs:
     target: Index
 
 
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """store[target at place] = what is left of a matrix, for each of `rows`.
+
+    `body` is the element at `axis` (its row) and `column`. What is done to the first `count`
+    columns, and what lies in which `place`, says the `kind` (graph/elimination.py).
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    column: Axis
+    place: Axis
+    kind: str
+    count: int
+    body: Expr
+    slot: int
+    target: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """store[target at place] = sum of `body` where `key` is place, for each of `rows` and `tile`s.
+
+    The axis falls into tiles of `run` elements, which are added in order.
+    """
+
+    rows: tuple[Axis, ...]
+    axis: Axis
+    tile: Axis
+    place: Axis
+    run: int
+    key: Expr
+    body: Expr
+    slot: int
+    target: Index
+
+
 DIGITS = 256  # values of a digit: one byte of the key
-Along = Scan | Sort | Radix | Runs
+Row = Sort | Radix | Runs | Elimination | Bins  # for each of some rows
+Along = Scan | Row
 WALKED: dict[int, tuple[Expr, list[Expr]]] = {}  # the last roots by identity, and what is below
 
 
@@ -502,6 +541,11 @@ def format_along(step: Along) -> str:
         head = f"[{', '.join(map(repr, step.rows))}] along {step.axis!r}"
         if isinstance(step, Sort):
             return f"  sort {head} by {step.run} {where} {step.body}"
+        if isinstance(step, Elimination):
+            head = f"{head} and {step.column!r} to {step.place!r}"
+            return f"  {step.kind} of {step.count} columns {head} {where} {step.body}"
+        if isinstance(step, Bins):
+            return f"  bins {head} by {step.run} of {step.key} {where} {step.body}"
         if isinstance(step, Runs):
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
             name = step.monoid or "set"

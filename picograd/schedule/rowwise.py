@@ -1,4 +1,4 @@
-"""Lowering of the ops that work along one axis in order: scan, sort, radix and runs."""
+"""Lowering of the ops that work along an axis in order: scan, sort, radix, runs, ..."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,18 @@ from picograd.graph.scanning import scan_dtype
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, atom_index, axis_index, unflatten
-from picograd.schedule.loop import DIGITS, Condition, Expr, Part, Radix, Runs, Scan, Sort
+from picograd.schedule.loop import (
+    DIGITS,
+    Bins,
+    Condition,
+    Elimination,
+    Expr,
+    Part,
+    Radix,
+    Runs,
+    Scan,
+    Sort,
+)
 from picograd.schedule.lower import PartBuilder, apply, flat_index
 from picograd.schedule.updates import place_of
 
@@ -102,6 +113,46 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
     target = flat_index(cell if start is None else at, strides)
     rows = tuple(a for a in rows if a.size != 1)
     step = Radix(rows, axis, digit, tile, tile_size, shift, body, start, slot, target)
+    return Part((), (), None, step)
+
+
+def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower sums of values by their numbers."""
+    node = member.node
+    bins, parts = node.arg
+    values, numbers = member.inputs
+    if node.size == 0 or values.node.size == 0:
+        return None
+    row, axis = (Axis(f"r{d}", n) for d, n in enumerate(values.node.shape))
+    tile, place = Axis("tile", parts), Axis("place", bins)
+    part.bound = (row, axis, tile, place)
+    at = axis_index(row), axis_index(axis)
+    body, key = part.value(values, at), part.value(numbers, at)
+    slot = output_slot(member, part)
+    strides = part.kernel.locations[member.number].strides
+    where = axis_index(row), axis_index(tile), axis_index(place)
+    target = flat_index(where, strides)
+    rows = (row,) if row.size != 1 else ()
+    run = ceil_div(axis.size, parts)
+    step = Bins(rows, axis, tile, place, run, key, body, slot, target)
+    return Part((), (), None, step)
+
+
+def lower_elimination(member: Facts, part: PartBuilder) -> Part | None:
+    """Lower the elimination of columns of a stack of matrices."""
+    node = member.node
+    if node.size == 0:
+        return None
+    kind, count = node.arg
+    stack, axis, column = (Axis(f"r{d}", n) for d, n in enumerate(member.inputs[0].node.shape))
+    place = Axis("place", node.shape[1])
+    part.bound = (stack, axis, column, place)
+    body = part.value(member.inputs[0], tuple(map(axis_index, (stack, axis, column))))
+    slot = output_slot(member, part)
+    strides = part.kernel.locations[member.number].strides
+    target = flat_index((axis_index(stack), axis_index(place)), strides)
+    rows = (stack,) if stack.size != 1 else ()
+    step = Elimination(rows, axis, column, place, kind, count, body, slot, target)
     return Part((), (), None, step)
 
 

@@ -18,12 +18,15 @@ from picograd.schedule.loop import (
     MONOIDS,
     SCAN_MONOIDS,
     Along,
+    Bins,
     Compute,
     Condition,
+    Elimination,
     Expr,
     Kernel,
     Part,
     Radix,
+    Row,
     Runs,
     Scan,
     Sort,
@@ -33,7 +36,8 @@ from picograd.schedule.loop import (
 )
 
 HEROES = {"map", "reduce.row", "reduce.col", "reduce.all", "contract", "conv", "scatter", "copy"}
-HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "chain"}
+HEROES |= {"attention", "gather", "scan", "sort", "radix", "runs", "eliminate", "rotate", "bins"}
+HEROES |= {"chain"}
 POINT_LIMIT = 1 << 16  # points looked at: about a millisecond of NumPy
 Ranges = dict[Atom, tuple[int, int]]
 
@@ -112,8 +116,9 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     bound = axes_along(step)
     held = step.conditions if isinstance(step, Scan) else ()
-    check(len(bound) == len(rows) + 1, "an axis bound twice", kernel)
-    places = bound | ({step.digit, step.tile} if isinstance(step, Radix) else set())
+    own = 2 if isinstance(step, Elimination) else 1
+    check(len(bound) == len(rows) + own, "an axis bound twice", kernel)
+    places = places_along(step)
     check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
     checker, body = Checker(kernel, part, 0, bound), step.body
     if held:
@@ -123,11 +128,7 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     if isinstance(step, Scan):
         verify_start(kernel, part, step)
     else:
-        key = step.key if isinstance(step, Runs) else step.body
-        checker.visit(key)
-        check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
-    if isinstance(step, Sort | Radix):
-        check(1 <= step.run, "a bad run", kernel)
+        verify_keys(kernel, step, checker)
     if isinstance(step, Radix) and step.start is not None:
         Checker(kernel, part, 0, places).visit(step.start)
     if isinstance(step, Runs):
@@ -143,10 +144,38 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     check(is_inside, f"store outside {name}: {step.target}", kernel)
 
 
+def verify_keys(kernel: Kernel, step: Row, checker: "Checker") -> None:
+    """Check what a step sorts by, or puts in bins, and how long its tiles are."""
+    if isinstance(step, Elimination):
+        check(step.body.dtype.is_float, "numbers are eliminated", kernel)
+        return
+    key = step.key if isinstance(step, Runs | Bins) else step.body
+    checker.visit(key)
+    if isinstance(step, Bins):
+        check(key.dtype.is_integer, "bins are numbered", kernel)
+        is_whole = step.run * step.tile.size >= step.axis.size
+        check(is_whole, "tiles end before the axis", kernel)
+        return
+    check(key.dtype.kind == "uint", "sort keys are unsigned", kernel)
+    if isinstance(step, Sort | Radix):
+        check(1 <= step.run, "a bad run", kernel)
+
+
+def places_along(step: Along) -> set[Axis]:
+    """List the axes that say where a step stores."""
+    if isinstance(step, Elimination):
+        return {*step.rows, step.place}
+    if isinstance(step, Bins):
+        return {*step.rows, step.tile, step.place}
+    own = {step.digit, step.tile} if isinstance(step, Radix) else set()
+    return axes_along(step) | own
+
+
 def axes_along(step: Along) -> set[Axis]:
     """List the axes of a step along one of them."""
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
-    return {*rows, step.axis}
+    own = {*rows, step.axis}
+    return own | {step.column} if isinstance(step, Elimination) else own
 
 
 def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:

@@ -126,6 +126,21 @@ RUN_CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
+BINS: dict[str, tuple[Any, ...]] = {
+    "bins_rows": (3, 700, 50, 2, float32),
+    "bins_few": (1, 5000, 3, 4, int64),
+    "bins_many": (2, 900, 6000, 1, float64),
+    "bins_short": (5, 3, 7, 1, int32),
+}
+
+
+def bins(device: str, rows: int, count: int, number: int, parts: int, dtype: DType) -> Node:
+    """Numbers past the last bin are left out."""
+    inputs = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
+    shape = rows, parts, number
+    return Node("bin_sums", inputs, (number, parts), shape, dtype, device)
+
+
 def kernel_of(name: str, node: Node, target: Target) -> Kernel:
     kernel: Kernel = schedule([node], target).steps[-1].kernel  # type: ignore[union-attr]
     object.__setattr__(kernel, "name", name)
@@ -208,6 +223,8 @@ def make(name: str, target: Target) -> Kernel:
     device = "cpu" if target.language == "llvm" else "cuda:0"
     if name in SCANS:
         return kernel_of(name, scan(device, *SCANS[name]), target)
+    if name in BINS:
+        return kernel_of(name, bins(device, *BINS[name]), target)
     if name in RADIX:
         return kernel_of(name, radix(device, *RADIX[name]), target)
     if name in RUN_CASES:
@@ -248,7 +265,7 @@ def check_stops(node: Node, axis: int, is_sort: bool) -> None:
 @cache
 def library() -> tuple[dict[str, Kernel], dict[str, Any], Any]:
     """Compile the cases of all files into one library."""
-    names = [*SCANS, *SORTS, *RUNS, *RADIX, *RUN_CASES]
+    names = [*SCANS, *SORTS, *RUNS, *RADIX, *RUN_CASES, *BINS]
     kernels = {name: make(name, H200) for name in names}
     tiles = {name: tile(kernel, H200) for name, kernel in kernels.items()}
     return kernels, tiles, compile_host(list(tiles.values()))

@@ -163,7 +163,8 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "recur": (loop("carry", 0), (floats(2), floats(3, 2), floats())),
     "outcome": (loop("history", 0), (floats(2), floats(3, 2), floats())),
 }
-REFUSED = {"after", "flow", "assign", "scatter_runs", "random_bits"}
+EXPANDED = {"scatter_runs", "bin_sums", "eliminate", "rotate"}
+REFUSED = {"after", "flow", "assign", "random_bits", *EXPANDED}
 RULED = {name for name, row in OPS.items() if row.batch or row.batch_arg}
 
 

@@ -44,6 +44,8 @@ POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "inv": [((), [SQUARE])],
     "solve": [((), [SQUARE, TALL[:, :3]])],
+    "inv_told": [((), [SQUARE])],
+    "solve_told": [((), [SQUARE, TALL[:, :3]])],
     "solve_triangular": [
         ((upper, unit), [SQUARE, TALL[:, :3]]) for upper in (False, True) for unit in (False, True)
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import DType, bool_, dtype_named, float32, int64, uint32
-from picograd.graph import indexing, sorting
+from picograd.graph import binning, indexing, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
@@ -23,6 +23,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "FAN", 4)
     monkeypatch.setattr(indexing, "FEW", 4)
     monkeypatch.setattr(indexing, "MOST_VISITS", 0)
+    monkeypatch.setattr(binning, "SPARSE", 0)
     monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
     monkeypatch.setattr(sorting, "RADIX_TILE", 256)
 

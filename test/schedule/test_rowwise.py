@@ -8,6 +8,7 @@ import pytest
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import DType, float32, int32, int64, uint32, uint64
 from picograd.errors import InternalError
+from picograd.graph.elimination import eliminate
 from picograd.graph.interpret import interpret as interpret_graph
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
@@ -140,5 +141,58 @@ def test_broken_scans_are_refused() -> None:
         (replace(step, slot=0), "is an input"),
     ):
         part = replace(kernel.parts[0], along=broken)
+        with pytest.raises(InternalError, match=text):
+            verify(replace(kernel, parts=(part,)))
+
+
+def bins(count: int = 50, bins: int = 7, parts: int = 3) -> tuple[Node, list[Node]]:
+    values, numbers = leaf((2, count)), leaf((2, count), int32)
+    shape = 2, parts, bins
+    return Node("bin_sums", (values, numbers), (bins, parts), shape, float32, "cpu"), [
+        values,
+        numbers,
+    ]
+
+
+def test_bins() -> None:
+    """Most numbers are those of no bin."""
+    check(*bins())
+    check(*bins(3, 50, 2))
+
+
+def test_elimination() -> None:
+    for kind, shape, size in (
+        ("solve", (3, 2, 5), 2),
+        ("lu", (1, 3, 3), 3),
+        ("upper", (2, 3, 4), 3),
+    ):
+        x = leaf(shape)
+        check(eliminate(x, kind, size), [x])
+
+
+def test_a_kernel_is_told_by_what_it_does() -> None:
+    x = leaf((2, 3, 4))
+    nodes = [eliminate(x, kind, 3) for kind in ("lower", "upper", "unit_lower")]
+    nodes += [bins()[0], bins(49)[0], bins(50, 8)[0], bins(50, 7, 2)[0]]
+    keys = {canonical_key(kernels_of(node)[0]) for node in nodes}
+    assert len(keys) == len(nodes)
+    text = repr(kernels_of(nodes[0])[0]) + repr(kernels_of(nodes[3])[0])
+    assert "lower of 3 columns [r0:2] along r1:3 and r2:4" in text
+    assert "bins [r0:2] along r1:50 by 17 of" in text
+
+
+def test_broken_bins_and_eliminations_are_refused() -> None:
+    one = Expr("const", (), 1.0, float32)
+    (binning,), (solving,) = kernels_of(bins()[0]), kernels_of(eliminate(leaf((2, 3, 4)), "lu", 3))
+    for kernel, change, text in (
+        (binning, {"key": one}, "bins are numbered"),
+        (binning, {"run": 3}, "tiles end before the axis"),
+        (binning, {"rows": ()}, "unbound"),
+        (solving, {"body": Expr("const", (), 1, int32)}, "numbers are eliminated"),
+        (solving, {"rows": ()}, "unbound"),
+        (solving, {"slot": 0}, "is an input"),
+    ):
+        step = replace(kernel.parts[0].along, **change)  # type: ignore[type-var]
+        part = replace(kernel.parts[0], along=step)
         with pytest.raises(InternalError, match=text):
             verify(replace(kernel, parts=(part,)))

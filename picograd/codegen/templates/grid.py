@@ -21,6 +21,7 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import (
     Along,
+    Bins,
     Compute,
     Condition,
     Conditions,
@@ -255,6 +256,8 @@ def exprs_along(step: Along) -> list[Expr]:
     found = [step.body]
     if isinstance(step, Radix) and step.start is not None:
         found.append(step.start)
+    if isinstance(step, Bins):
+        found.append(step.key)
     if isinstance(step, Runs):
         found += [step.key, step.first, *(expr for _, expr in step.levels)]
     return found
@@ -394,6 +397,8 @@ def substitute_along(
     if isinstance(along, Radix):
         start = along.start and body(along.start)
         return replace(along, rows=rows, body=made, start=start, target=target)
+    if isinstance(along, Bins):
+        along = replace(along, key=body(along.key))
     if isinstance(along, Runs):
         key, first = body(along.key), body(along.first)
         levels = tuple((axis, body(expr)) for axis, expr in along.levels)

@@ -39,23 +39,44 @@ def inverse(node: Node) -> Node:
     return host_call("inv", x).cast(floating("inv", node).dtype)
 
 
+def told_inverse(node: Node) -> list[Node]:
+    """Invert square matrices, and tell which pivot of each is 0, from 1: none is refused."""
+    x = wide("inv", node)
+    inverse, failure = unpacked(host_call("inv_told", x), x.shape[-2:], ())
+    return [inverse.cast(floating("inv", node).dtype), real_part(failure)]
+
+
+def told_solution(a: Node, b: Node) -> list[Node]:
+    """Solve a x = b, and tell which pivot of each a is 0, from 1: none is refused."""
+    x, columns, is_vector = systems(a, b, True)
+    found = host_call("solve_told", x, columns)
+    solution, failure = unpacked(found, columns.shape[-2:], ())
+    lead = solution.shape[:-1]
+    return [solution.reshape(lead) if is_vector else solution, real_part(failure)]
+
+
 def solve(a: Node, b: Node, *triangle: bool) -> Node:
     """Solve a x = b for square a: (..., N, N) and (..., N, K), or b (..., N).
 
     A triangular a (upper?, ones on its diagonal?) takes matrices b alone.
     """
+    x, columns, is_vector = systems(a, b, not triangle)
+    name = "solve_triangular" if triangle else "solve"
+    result = host_call(name, x, columns, options=triangle)
+    return result.reshape(result.shape[:-1]) if is_vector else result
+
+
+def systems(a: Node, b: Node, takes_vectors: bool) -> tuple[Node, Node, bool]:
+    """Check systems of equations: matrices of one batch, and whether b was a vector of each."""
     x, right = products.same_dtype("solve", wide("solve", a), floating("solve", b).accumulated())
     check_device("linalg.solve", (x, right))
-    is_vector = not triangle and (right.rank == 1 or right.shape == x.shape[:-1])
+    is_vector = takes_vectors and (right.rank == 1 or right.shape == x.shape[:-1])
     columns = right.reshape((*right.shape, 1)) if is_vector else right
     if columns.shape[-2] != x.shape[-1]:
         text = f"{a.shape} and {b.shape} do not fit"
         raise ShapeError("linalg.solve", text, "b needs one row per row of a")
     lead = np.broadcast_shapes(x.shape[:-2], columns.shape[:-2])
-    x, columns = repeated(x, lead), repeated(columns, lead)
-    name = "solve_triangular" if triangle else "solve"
-    result = host_call(name, x, columns, options=triangle)
-    return result.reshape(result.shape[:-1]) if is_vector else result
+    return repeated(x, lead), repeated(columns, lead), is_vector
 
 
 def repeated(node: Node, lead: Sequence[int]) -> Node:

@@ -18,7 +18,7 @@ from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import need_integer, need_rank
 from picograd.tensor.core.recording import Recorded, decided
-from picograd.tensor.linalg import host
+from picograd.tensor.linalg import host, refusals
 from picograd.tensor.linalg.calls import called, factors
 
 Array = Any
@@ -168,7 +168,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """
     need_pivot(pivot)
     need_tensor("lu_factor", A)
-    return LUFactor(*decided(*factors(host.lu, as_float(A))))
+    return LUFactor(*refusals.lu_factor(as_float(A)))
 
 
 class LUTried(NamedTuple):
@@ -366,7 +366,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         text = f"{front} and {back} differ in elements"
         raise ShapeError(op, text, "choose another ind")
     square = A.reshape(product(front), product(back))
-    return decided(called(host.inverse, square)).reshape(*back, *front)
+    return refusals.inverse(square).reshape(*back, *front)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
@@ -385,7 +385,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "A needs B's elements first, then as many again")
     square = A.reshape(B.numel(), B.numel())
-    return decided(called(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
+    return refusals.solution(square, B.reshape(B.numel())).reshape(*shape)
 
 
 # functions of matrices

@@ -1,0 +1,123 @@
+"""BinStep -> Program of a CUDA block: every warp adds values to its own bins, 32 at a time.
+
+    same    the lanes whose number is the same (`match_any`)
+    rank    of those, how many lie before
+    turns   lanes of rank 0 add, then those of rank 1, ...: no two of a turn have one bin
+
+So a bin meets its values in the order in which they lie. Some are loaded ahead, so that the loads
+are under way together.
+"""
+
+from picograd.codegen.block_cuda import Block
+from picograd.codegen.linearize_cuda_reduce import combine
+from picograd.codegen.tile import BinStep
+from picograd.codegen.value import Value
+from picograd.dtype import bool_, int32, uint32
+from picograd.helpers import ceil_div
+from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.loop import Condition
+
+WARP = 32
+AHEAD = 4  # values of a thread that are under way
+
+
+def bins_cuda(block: Block, step: BinStep) -> None:
+    """Write the loop over what a warp has."""
+    turns = ceil_div(step.count, WARP)
+    ahead = min(AHEAD, turns)
+    outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
+    bins = Bins(block, step, outer, inner)
+    emitter = block.emitter
+    with emitter.axis_loop(outer):
+        with emitter.axis_loop(inner, True):
+            bins.read()
+        with emitter.axis_loop(inner, True):
+            bins.add()
+
+
+class Bins:
+    """This class adds the values of a warp, which threads have in registers before."""
+
+    def __init__(self, block: Block, step: BinStep, outer: Axis, inner: Axis) -> None:
+        self.block = block
+        self.emitter = block.emitter
+        self.step = step
+        self.count: int = block.tiles[step.tile].shape[-1]
+        self.inner: Axis = inner
+        thread = axis_index(block.thread)
+        self.warp: Index = thread // WARP
+        self.lane: Index = thread % WARP
+        turn = axis_index(outer) * inner.size + axis_index(inner)
+        self.within: Index = turn * WARP + self.lane
+        first = substitute(step.first, {step.warp: self.warp})
+        place = first + self.within
+        self.place: Index = place
+        left = step.stop - place
+        self.tests: list[Condition] = [
+            (self.within, 0, step.count - 1),
+            (left, 1, max(left.hi, 1)),
+            (place, 0, step.axis.size - 1),
+        ]
+        self.keys: int = self.emitter.add("array", int32, arg=inner.size)
+        self.values: int = self.emitter.add("array", step.expr.dtype, arg=inner.size)
+
+    def read(self) -> None:
+        """Load a number and its value; where there is none, the number is no bin's."""
+        emitter, step = self.emitter, self.step
+        at = emitter.axis_value(self.inner)
+        mask = emitter.conditions(self.tests)
+        with emitter.scope({step.axis: emitter.index(self.place)}):
+            emitter.scopes[-1].mask = mask
+            key = emitter.cast(emitter.value(step.key), int32)
+            value = emitter.value(step.expr)
+        if mask is not None:
+            none = emitter.const(self.count, int32)
+            key = emitter.apply("where", mask, key, none, dtype=int32)
+        emitter.put(self.keys, at, key)
+        emitter.put(self.values, at, value)
+
+    def rank(self, number: int) -> int:
+        """Count the lanes before this one whose number is the same."""
+        emitter = self.emitter
+        bits = self.count.bit_length()
+        found = emitter.add("match_any", uint32, (number,), bits)
+        same = Value(emitter, found)
+        place = emitter.index(self.lane)
+        lane = Value(emitter, place).cast(uint32)
+        below = lane.constant(1).raw("shift_left", lane) - 1
+        before = same & below
+        return before.raw("popcount").cast(int32).position
+
+    def add(self) -> None:
+        """Add the values that the lanes hold, those of one bin one after the other."""
+        emitter = self.emitter
+        at = emitter.axis_value(self.inner)
+        key = emitter.get(self.keys, at)
+        plain = emitter.cast(key, uint32)  # a negative number is large
+        most = emitter.const(self.count, uint32)
+        is_bin = emitter.raw("less", bool_, plain, most)
+        number = emitter.apply("where", is_bin, plain, most, dtype=uint32)
+        rank = self.rank(number)
+        none = emitter.const(-1, int32)
+        rank = emitter.apply("where", is_bin, rank, none, dtype=int32)
+        last = rank
+        for mask in (1, 2, 4, 8, 16):
+            other = emitter.add("shuffle_xor", int32, (last,), mask)
+            last = combine(emitter, "max", last, other)
+        tile = self.block.places[self.step.tile]
+        wide = emitter.index_dtype
+        first = self.warp * self.count
+        row = emitter.index(first)
+        column = emitter.cast(number, wide)
+        cell = emitter.arithmetic("add", row, column)
+        value = emitter.get(self.values, at)
+        last = emitter.cast(last, wide)
+        one = emitter.integer(1)
+        stop = emitter.arithmetic("add", last, one)
+        with emitter.loop(emitter.integer(0), stop, 1, None) as turn:
+            turn = emitter.cast(turn, int32)
+            is_mine = emitter.raw("equal", bool_, turn, rank)
+            old = emitter.load(tile, cell, is_mine)
+            total = combine(emitter, "sum", old, value)
+            emitter.store(tile, cell, total, is_mine)
+            emitter.add("warp_barrier", None)

@@ -1,0 +1,373 @@
+"""Elimination template: a block of threads for each small matrix, which they have in registers.
+
+grid: matrices    steps: read the matrix; for each column: those who have it share it, and those who
+have the row of its pivot share that; wait; every thread takes a multiple of the row out of its own;
+bring the result into the order of memory, where it is stored
+
+Neighbouring threads have neighbouring rows, so that a warp sees a whole column, and finds the pivot
+by itself. Rows stay where they are: `place` says where each would be if they had been swapped. What
+is shared lies in one of two places in turn, so that nobody waits for those who still read the last.
+
+A pivot divides once for each row: `column / pivot` times what the row of the pivot has, which is
+divided at last.
+"""
+
+import math
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.templates.grid import merge_part
+from picograd.codegen.terms import Term, as_place, as_term, position, tile_at
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Barrier,
+    For,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+)
+from picograd.dtype import DType, int32
+from picograd.errors import internal
+from picograd.graph.elimination import SUBSTITUTIONS
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
+from picograd.schedule.loop import Condition, Elimination, Kernel
+from picograd.target import Target
+
+WARP, MOST_THREADS = 32, 512
+FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
+MANY_BLOCKS = 8  # on each multiprocessor
+ALONE = Blocked((), (), ())  # what all threads know
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write the elimination of columns for a GPU."""
+    step = merge_part(kernel.parts[0]).along
+    if not isinstance(step, Elimination) or not target.has_blocks:
+        internal("an elimination kernel needs an elimination, and blocks", kernel)
+    matrix = Matrix(step, target)
+    matrix.read()
+    if step.kind == "cholesky":
+        matrix.factor()
+    elif step.kind in SUBSTITUTIONS:
+        matrix.substitute(*SUBSTITUTIONS[step.kind])
+    else:
+        matrix.pivot()
+    if step.kind == "solve":
+        matrix.substitute(True, False)
+    matrix.leave()
+    tiles = tuple(matrix.tiles.values())
+    made = TilePart(step.rows, tiles, tuple(matrix.steps))
+    return TileKernel(kernel, (made,), matrix.threads)
+
+
+class Matrix:
+    """This class collects the tiles and steps of the elimination of one matrix.
+
+    Tiles: `a` the matrix, `place` where each row would be, `factor` what of the pivot's row is
+    taken out of each row, all in registers; shared `column` and `row`, each twice; `turned`, in
+    which the matrix lies as in memory, on its way in and out, and a triangle meanwhile.
+    """
+
+    def __init__(self, step: Elimination, target: Target) -> None:
+        self.step: Elimination = step
+        self.dtype: DType = step.body.dtype
+        self.i: Axis = step.axis
+        self.j: Axis = step.column
+        self.threads: int = threads_of(step, target)
+        rows = self.i.size
+        columns = self.j.size
+        down = min(WARP, power_of_two(rows))
+        across = min(self.threads, power_of_two(columns))
+        threads = down, self.threads // down
+        self.whole = Blocked((rows, columns), threads, (1, 1), True)
+        self.rows = Blocked((rows,), (down,), (1,), True)
+        threads = self.threads // across, across
+        self.lying = Blocked((rows, columns), threads, (1, 1))
+        self.tiles: dict[str, Tile] = {}
+        self.steps: list[Step] = []
+        self.row = position(self.i)
+        self.column = position(self.j)
+
+    @property
+    def own(self) -> Term:
+        """An element of the matrix."""
+        return self.of("a", self.i, self.j)
+
+    @property
+    def place(self) -> Term:
+        """Where a row would be if rows had been swapped."""
+        return self.of("place", self.i)
+
+    @property
+    def multiple(self) -> Term:
+        """What of the pivot's row is taken out of a row."""
+        return self.of("factor", self.i)
+
+    # -- tiles ------------------------------------------------------------------------------------
+
+    def register(self, name: str, dtype: DType, layout: Blocked) -> None:
+        """Make a tile in registers."""
+        self.tiles[name] = Tile(name, layout.shape, dtype, "register", layout)
+
+    def shared(self, name: str, dtype: DType, *shape: int) -> None:
+        """Make a shared tile."""
+        self.tiles[name] = Tile(name, shape, dtype, "shared")
+
+    def of(self, name: str, *index: Index | Axis) -> Term:
+        """Read a tile."""
+        places = tuple(map(as_place, index))
+        return tile_at(name, places, self.tiles[name].dtype)
+
+    def set_each(self, name: str, value: Term) -> Assign:
+        """Write a tile in registers that has one element for each of the matrix."""
+        both = self.i, self.j
+        return Assign(name, both, value.expr)
+
+    def set_rows(self, name: str, value: Term) -> Assign:
+        """Write a tile in registers that has one element for each row."""
+        return Assign(name, (self.i,), value.expr)
+
+    def over_rows(self, name: str, monoid: str, value: Term) -> Accumulate:
+        """Reduce a value over rows, for all threads."""
+        return Accumulate(name, (), (self.i,), monoid, value.expr, True, self.rows)
+
+    def set_alone(self, name: str, value: Term, *index: Axis) -> Assign:
+        """Write one element."""
+        where = tuple(map(as_place, index))
+        return Assign(name, (), value.expr, where or None, ALONE)
+
+    def share(self, name: str, at: Index, along: Axis, *conditions: Condition) -> Assign:
+        """Let those who have a row or column of the matrix show it."""
+        both = self.i, self.j
+        where = at, axis_index(along)
+        return Assign(name, both, self.own.expr, where, self.whole, conditions)
+
+    def read(self) -> None:
+        """Read the matrix, and make what steps share."""
+        self.register("a", self.dtype, self.whole)
+        self.register("place", int32, self.rows)
+        self.register("factor", self.dtype, self.rows)
+        self.shared("column", self.dtype, 2, self.i.size)
+        self.shared("row", self.dtype, 2, self.j.size)
+        both = self.i, self.j
+        size = self.i.size, self.j.size
+        odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
+        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=odd)
+        here = tuple(map(axis_index, both))
+        self.steps += [
+            Assign("turned", both, self.step.body, here, self.lying),
+            self.set_rows("place", self.row),
+            Barrier(),
+            self.set_each("a", self.of("turned", *both)),
+        ]
+
+    # -- elimination ------------------------------------------------------------------------------
+
+    def pivot(self) -> None:
+        """Eliminate by Gauss: the largest element of what is left of a column goes first.
+
+        Of equal ones the first if rows had been swapped, as LAPACK does. A column of zeros has
+        nothing to eliminate.
+        """
+        self.register("best", self.dtype, ALONE)
+        self.register("key", int32, ALONE)
+        self.register("failure", int32, ALONE)
+        self.shared("swap", int32, self.step.count)
+        k = Axis("k", self.step.count)
+        start = as_term(0, int32)
+        show = self.share("column", constant(0), self.i, same_place(self.j, k))
+        is_below = position(k) < self.place
+        row = self.of("row", constant(0), self.j)
+        taken = self.take_out(k, row, self.multiple)
+        left = is_below.where(taken, self.own)
+        body = (
+            show,
+            Barrier(),
+            *self.find_pivot(k),
+            *self.use_pivot(k),
+            Barrier(),
+            self.set_each("a", left),
+        )
+        self.steps.append(self.set_alone("failure", start))
+        self.steps.append(For(k, body))
+        place = self.place.index(self.i.size)
+        self.bring_back(place, self.own)
+
+    def bring_back(self, row: Index, value: Term) -> None:
+        """Let the matrix lie as in memory: each row where it would be if rows had been swapped."""
+        both = self.i, self.j
+        place = row, axis_index(self.j)
+        turn = Assign("turned", both, value.expr, place, self.whole)
+        self.steps.append(turn)
+        self.steps.append(Barrier())
+
+    def find_pivot(self, k: Axis) -> list[Step]:
+        """Find the largest element of a column: where its row would be, and is, in one number."""
+        place = self.place
+        height = self.of("column", constant(0), self.i).of("abs")
+        is_left = position(k) <= place
+        is_best = ~(height < self.of("best"))  # NaN is, too
+        size = self.i.size
+        ranked = place * size + self.row
+        highest = is_left.where(height, -1.0)
+        is_first = is_left & is_best
+        first = is_first.where(ranked, size * size - 1)
+        best = self.over_rows("best", "max", highest)
+        return [best, self.over_rows("key", "min", first)]
+
+    def use_pivot(self, k: Axis) -> list[Step]:
+        """Show the row of the pivot, say where it goes, and divide by the pivot."""
+        size = self.i.size
+        chosen = self.of("key") % size
+        swap = self.of("key") // size
+        row = chosen.index(size)
+        own = self.row
+        place = self.place
+        value = self.of("column", constant(0), self.i)
+        head = self.of("column", constant(0), row)
+        is_nothing = head.is_at(0.0)
+        moved = place.is_at(position(k)).where(swap, place)
+        failure = self.of("failure")
+        is_first = is_nothing & failure.is_at(0)
+        number = position(k) + 1
+        is_row = same_place(self.i, row)
+        factor = is_nothing.where(value, value / head)
+        place = own.is_at(chosen).where(position(k), moved)
+        return [
+            self.share("row", constant(0), self.j, is_row),
+            self.set_rows("factor", factor),
+            self.set_rows("place", place),
+            self.set_alone("failure", is_first.where(number, failure)),
+            self.set_alone("swap", swap + 1, k),
+        ]
+
+    def take_out(self, k: Axis, row: Term, here: Term) -> Term:
+        """Take a multiple of a row out of what lies behind a column, which becomes `here`."""
+        own = self.own
+        column = self.column
+        rest = own - self.multiple * row
+        is_here = column.is_at(position(k))
+        kept = is_here.where(here, own)
+        is_behind = position(k) < column
+        return is_behind.where(rest, kept)
+
+    def factor(self) -> None:
+        """Factor L L^T: a column divided by its pivot, times the column, leaves each step.
+
+        Columns are divided by the roots of their pivots at last.
+        """
+        self.shared("pivot", self.dtype, self.step.count)
+        k = Axis("k", self.step.count)
+        at = axis_index(k) % 2
+        head = self.of("column", at, k)
+        none = as_term(math.nan, self.dtype)
+        nothing = as_term(0.0, self.dtype)
+        is_good = nothing < head
+        pivot = is_good.where(head, none)
+        factor = self.of("column", at, self.i) / pivot
+        row = self.of("column", at, self.j)
+        body = (
+            self.share("column", at, self.i, same_place(self.j, k)),
+            Barrier(),
+            self.set_rows("factor", factor),
+            self.set_alone("pivot", pivot, k),
+            self.set_each("a", self.take_out(k, row, self.own)),
+        )
+        self.steps.append(For(k, body))
+        self.steps.append(Barrier())
+        root = self.of("pivot", self.j).of("sqrt")
+        is_lower = self.column <= self.row
+        factor = is_lower.where(self.own / root, 0.0)
+        self.bring_back(axis_index(self.i), factor)
+
+    def substitute(self, is_upper: bool, is_unit: bool) -> None:
+        """Solve a triangle: each step takes an unknown out of the rows that are left.
+
+        The triangle is read where it lies, in shared memory; threads have what is right of it.
+        """
+        i, count = self.i, self.step.count
+        column = Axis("c", self.j.size - count)
+        size = i.size, column.size
+        right = Blocked(size, self.whole.threads, (1, 1), True)
+        self.register("x", self.dtype, right)
+        both = i, column
+        behind = axis_index(column) + count
+        start = self.of("turned", i, behind)
+        self.steps.append(Assign("x", both, start.expr))
+        step = Axis("t", count)
+        k = axis_index(step)
+        if is_upper:
+            k = constant(count - 1) - k
+        at = axis_index(step) % 2
+        own = self.of("x", i, column)
+        is_row = same_place(i, k)
+        where = at, axis_index(column)
+        show = Assign("row", both, own.expr, where, right, (is_row,))
+        factor = self.of("turned", i, k)
+        if not is_unit:
+            factor = factor / self.of("turned", k, k)
+        number = position(k)
+        is_left = self.row < number if is_upper else number < self.row
+        rest = own - self.multiple * self.of("row", at, column)
+        left = is_left.where(rest, own)
+        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
+        self.steps.append(For(step, body))
+        if not is_unit:
+            own = own / self.of("turned", i, i)
+        place = axis_index(i), behind
+        self.steps.append(Assign("turned", both, own.expr, place, right))
+
+    # -- results ----------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """Store what is left, row by row, and what stands behind it."""
+        i, j = self.i, self.j
+        count = self.step.count
+        is_square = self.step.kind in ("lu", "cholesky")
+        first = 0 if is_square else count
+        self.steps.append(Barrier())
+        column = Axis("c", j.size - first)
+        value = self.of("turned", i, axis_index(column) + first)
+        here = axis_index(i) * column.size + axis_index(column)
+        self.store(here, (i, column), value, None)
+        behind = constant(i.size * column.size)
+        if self.step.kind == "solve":
+            told = self.of("failure").cast(self.dtype)
+            self.store(behind, (), told, ALONE)
+        if self.step.kind == "lu":
+            k = Axis("k", count)
+            swap = self.of("swap", k).cast(self.dtype)
+            place = behind + axis_index(k)
+            self.store(place, (k,), swap, None)
+
+    def store(
+        self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
+    ) -> None:
+        """Store at a place of the result."""
+        target = substitute(self.step.target, {self.step.place: place})
+        store = Store(self.step.slot, target, dims, value.expr, (), layout)
+        self.steps.append(store)
+
+
+def same_place(axis: Axis, other: Index | Axis) -> Condition:
+    """Tell where an axis is at a place."""
+    apart = axis_index(axis) - as_place(other)
+    return apart, 0, 0
+
+
+def power_of_two(count: int) -> int:
+    """Round up to a power of two."""
+    return 1 << (count - 1).bit_length()
+
+
+def threads_of(step: Elimination, target: Target) -> int:
+    """Choose the threads of a matrix: a warp at least, and not more than have work."""
+    blocks = product(axis.size for axis in step.rows)
+    is_busy = blocks >= MANY_BLOCKS * target.multiprocessors
+    elements = step.axis.size * step.column.size
+    each = MANY if is_busy else FEW
+    threads = power_of_two(ceil_div(elements, each))
+    return min(max(threads, WARP), MOST_THREADS)

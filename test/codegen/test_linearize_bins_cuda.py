@@ -1,0 +1,18 @@
+"""Warps that add values to bins of their own."""
+
+import pytest
+from rowwise_cases import BINS, check_barriers, check_cuda, check_no_spills
+
+
+@pytest.mark.parametrize("name", BINS)
+def test_values(name: str) -> None:
+    check_cuda(name)
+
+
+@pytest.mark.parametrize("name", ["bins_rows", "bins_short"])
+def test_shared_memory_is_read_behind_barriers(name: str) -> None:
+    check_barriers(name)
+
+
+def test_nothing_spills() -> None:
+    check_no_spills("bins_rows")
