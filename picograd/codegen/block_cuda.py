@@ -4,8 +4,10 @@ Vectors exist only where memory is touched: a step is walked in vectors when som
 1 along the vector and all such accesses are aligned; everything else is done lane by lane.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
@@ -34,6 +36,7 @@ WORD, WIDTHS = 4, (4, 2)  # bytes of what is stored side by side, and how many o
 CHUNK_BYTES, ROW_BYTES, TURN = 16, 128, 8  # of a box: chunks of rows, which eight rows permute
 
 GIVEN = "given"  # the name of a value that is at hand
+ROUND = 4  # eights of columns that one block of random bits serves
 FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
 
 
@@ -307,10 +310,27 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
     return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
 
 
+def in_rounds(found: Walk) -> Walk:
+    """Walk the columns of a fragment in rounds of 32, of which a thread has eight a row.
+
+    One block of random bits serves those (`picograd/schedule/draws.py`).
+    """
+    across = next(axis for axis, dim in found.loops if dim)
+    count = math.gcd(across.size, ROUND)
+    turn, near = Axis("turn", across.size // count), Axis("near", count)
+    moved = {across: axis_index(turn) * count + axis_index(near)}
+    coordinates = tuple([substitute(each, moved) for each in found.coordinates])
+    loops: list[tuple[Axis, int]] = []
+    for axis, dim in found.loops:
+        loops += [(turn, dim), (near, dim)] if axis is across else [(axis, dim)]
+    return replace(found, loops=tuple(loops), coordinates=coordinates)
+
+
 def word_loops(block: Block, stack: ExitStack, found: Walk) -> None:
-    """Open the loops of a walk that fills words; the outermost stays, as elements are dear."""
-    for number, (axis, _) in enumerate(found.loops):
-        stack.enter_context(block.emitter.axis_loop(axis, True if number else None))
+    """Open the loops of a walk that fills words; those over rounds stay, as elements are dear."""
+    kept = [axis.name in ("stack", "turn") for axis, _ in found.loops]
+    for (axis, _), is_kept in zip(found.loops, kept, strict=True):
+        stack.enter_context(block.emitter.axis_loop(axis, None if is_kept else True))
 
 
 def loops(block: Block, stack: ExitStack, found: Sequence[tuple[Axis, int]], held: int = 0) -> None:

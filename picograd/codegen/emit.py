@@ -26,14 +26,17 @@ from picograd.codegen.value import Value, decode_float8, encode_float8, round_to
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
+from picograd.schedule.draws import half_written_out, is_half_drawn
+from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of, constant
 from picograd.schedule.loop import (
+    DRAWN,
     Condition,
     Expr,
     Kernel,
     dynamic_children,
     dynamics_of,
     indices_of,
+    rewrite,
 )
 
 BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
@@ -450,6 +453,8 @@ class Emitter:
             return self.cast(self.index(expr.arg), compute_dtype(expr.dtype))
         if expr.op in ("tile", "ref"):
             return self.read(self, expr)
+        if is_half_drawn(expr):
+            return self.value(half_written_out(expr))
         if expr.op == "cast":
             # Through the true dtype: this is where a 16-bit float is rounded.
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
@@ -462,7 +467,7 @@ class Emitter:
     def is_lanewise(self, expr: Expr) -> bool:
         """Tell whether a node must be computed lane by lane in the present vector scope."""
         vector = self.scopes[-1].vector
-        if vector is None or expr.op not in ("load", "index", "guard"):
+        if vector is None or expr.op not in ("load", "index", "guard", DRAWN):
             return False
         axis, lanes = vector
         if expr.op == "guard":
@@ -475,11 +480,24 @@ class Emitter:
         """Evaluate an expression once per lane and pack the results."""
         axis, lanes = self.scopes[-1].vector  # type: ignore[misc]
         first = self.axis_value(axis)
+        if expr.op == DRAWN and self.constant_of(first) == 0:
+            return self.drawn_lanes(expr, axis, lanes)
         values = []
         for lane in range(lanes):
             with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
                 self.scopes[-1].vector = None
                 values.append(self.value(expr))
+        return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
+
+    def drawn_lanes(self, expr: Expr, axis: Axis, lanes: int) -> int:
+        """Draw once per lane, at places that name it: those of one block compute it once."""
+        scope = self.scopes[-1]
+        vector, scope.vector = scope.vector, None
+        values = []
+        for lane in range(lanes):
+            own = rewrite(expr, {axis: constant(lane)})
+            values.append(self.value(half_written_out(own)))
+        scope.vector = vector
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
     def load_slot(self, expr: Expr) -> int:

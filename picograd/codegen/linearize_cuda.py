@@ -18,6 +18,7 @@ from picograd.codegen.block_cuda import (
     WIDTHS,
     Block,
     default_layout,
+    in_rounds,
     inside,
     is_word,
     lane_of,
@@ -261,6 +262,8 @@ def assign(block: Block, *every: Assign) -> None:
         mask = None if is_register else write_once(block, layout)
         if is_word(tile):
             check(found.vector is None, "booleans of a word come one by one", step)
+            found = in_rounds(found)
+            values = dict(zip(step.dims, found.coordinates, strict=True))
             word_loops(block, stack, found)
         else:
             loops(block, stack, found.loops, held)

@@ -9,7 +9,7 @@ from picograd.dtype import int64, uint64
 from picograd.graph import build
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import const, walk
-from picograd.schedule.lower import drawn, rotate, threefry, word, written_out
+from picograd.schedule.draws import drawn, rotate, threefry, word, written_out
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7])
