@@ -98,6 +98,7 @@ class Emitter:
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
         self.paired: set[int] = set()  # pointers of which nothing but pairs is read
+        self.drawn: dict[Expr, tuple[int, Index]] = {}  # ahead: where in which array
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
 
@@ -454,7 +455,7 @@ class Emitter:
         if expr.op in ("tile", "ref"):
             return self.read(self, expr)
         if is_half_drawn(expr):
-            return self.value(half_written_out(expr))
+            return self.half(expr)
         if expr.op == "cast":
             # Through the true dtype: this is where a 16-bit float is rounded.
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
@@ -463,6 +464,13 @@ class Emitter:
             result = self.add("bitcast", expr.dtype, (source,), lanes=self.lanes(source))
             return self.cast(result, compute_dtype(expr.dtype))
         return self.apply(expr.op, *args, dtype=compute_dtype(expr.dtype))
+
+    def half(self, expr: Expr) -> int:
+        """Read 16 random bits that were drawn ahead, or draw them."""
+        if expr not in self.drawn:
+            return self.value(half_written_out(expr))
+        array, place = self.drawn[expr]
+        return self.cast(self.get(array, self.index(place)), expr.dtype)
 
     def is_lanewise(self, expr: Expr) -> bool:
         """Tell whether a node must be computed lane by lane in the present vector scope."""
