@@ -17,7 +17,7 @@ from picograd.codegen import (
 )
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.linearize_cpu_draws import Ahead, drawn_ahead, in_pieces
+from picograd.codegen.linearize_cpu_draws import Ahead, draw_around, drawn_ahead, in_pieces
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
 from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.tile import (
@@ -263,6 +263,8 @@ class CpuBuilder:
                 found = nests.stretches(axis.size, self.is_column)
                 loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
             ahead = drawn if not rest else ()
+            if len(rest) == 1:
+                draw_around(emitter, drawn)
             for bounds in loops:
                 with (
                     in_pieces(emitter, ahead, *bounds) as (start, stop),
