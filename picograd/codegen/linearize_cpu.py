@@ -265,9 +265,9 @@ class CpuBuilder:
             ahead = drawn if not rest else ()
             if len(rest) == 1:
                 draw_around(emitter, drawn)
-            for bounds in loops:
+            for low, high in loops:
                 with (
-                    in_pieces(emitter, ahead, *bounds) as (start, stop),
+                    in_pieces(emitter, ahead, low, high) as (start, stop),
                     emitter.loop(start, stop, 1, is_unrolled) as variable,
                 ):
                     emitter.bind(axis, variable)

@@ -5,10 +5,10 @@ The 64-bit counter of element i is offset + i; its low word is the first input o
 high word the second; the key words are the low and high word of the seed. An element is the first
 output word after 20 rounds.
 
-Dropout draws `HALVES` numbers of 16 bits for each of its counters. Draw n is one of counter n // 32:
-philox4x32 has that counter as its first two words and n // 2 % 4 as its third; its four words serve
-n // 8 % 4, their halves n % 2. So one block serves eight draws that one thread of a GPU has, where
-it has 16 neighbours or more, or a fragment of a matrix (docs/design/0032-dropout-bits.md).
+Dropout draws `HALVES` numbers of 16 bits for each of its counters. Draw n is one of counter
+n // 32: philox4x32 has that counter as its first two words and n // 2 % 4 as its third; of its four
+words draw n has that of n // 8 % 4, and of it the half of n % 2. So a block serves eight draws that
+one thread of a GPU has in a fragment of a matrix (docs/design/0032-dropout-bits.md).
 """
 
 from typing import Any

@@ -19,7 +19,7 @@ from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
-from picograd.schedule.draws import binary, cast, drawn, half_drawn, half_numbered, written_out
+from picograd.schedule.draws import drawn, half_drawn, half_numbered, written_out
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,

@@ -8,8 +8,6 @@ from picograd.buffer import RuntimeScalar
 from picograd.dtype import int64, uint32, uint64
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.draws import (
     drawn,
     half_drawn,
@@ -19,6 +17,8 @@ from picograd.schedule.draws import (
     word,
     written_out,
 )
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Expr, const, walk
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7])

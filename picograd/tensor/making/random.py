@@ -250,9 +250,8 @@ def kept(shape: Shape, p: float, device: str) -> Node:
     either outcome is so rare that this would show, 24 bits are.
     """
     if not RARE <= p <= 1.0 - RARE:
-        return build.const(p, shape, float32, device).binary(
-            "less_equal", uniform(shape, float32, device, None)
-        )
+        least = build.const(given(p), shape, float32, device)
+        return least.binary("less_equal", uniform(shape, float32, device, None))
     count = 1 << HALF_BITS
     most = given(count - round(p * count))
     return random_halves(shape, device, None).binary("less", most)
