@@ -19,6 +19,7 @@ from dataclasses import field
 from typing import Any
 
 from picograd.codegen.descend import descend
+from picograd.codegen.half_draws import half, half_of_lane
 from picograd.codegen.operands import expr_axes
 from picograd.codegen.pairs import is_even
 from picograd.codegen.program import Instr
@@ -26,8 +27,8 @@ from picograd.codegen.value import Value, decode_float8, encode_float8, round_to
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.late_methods import dataclass
-from picograd.schedule.draws import half_written_out, is_half_drawn
-from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of, constant
+from picograd.schedule.draws import is_half_drawn
+from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
     DRAWN,
     Condition,
@@ -36,7 +37,6 @@ from picograd.schedule.loop import (
     dynamic_children,
     dynamics_of,
     indices_of,
-    rewrite,
 )
 
 BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
@@ -455,7 +455,7 @@ class Emitter:
         if expr.op in ("tile", "ref"):
             return self.read(self, expr)
         if is_half_drawn(expr):
-            return self.half(expr)
+            return half(self, expr)
         if expr.op == "cast":
             # Through the true dtype: this is where a 16-bit float is rounded.
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
@@ -464,13 +464,6 @@ class Emitter:
             result = self.add("bitcast", expr.dtype, (source,), lanes=self.lanes(source))
             return self.cast(result, compute_dtype(expr.dtype))
         return self.apply(expr.op, *args, dtype=compute_dtype(expr.dtype))
-
-    def half(self, expr: Expr) -> int:
-        """Read 16 random bits that were drawn ahead, or draw them."""
-        if expr not in self.drawn:
-            return self.value(half_written_out(expr))
-        array, place = self.drawn[expr]
-        return self.cast(self.get(array, self.index(place)), expr.dtype)
 
     def is_lanewise(self, expr: Expr) -> bool:
         """Tell whether a node must be computed lane by lane in the present vector scope."""
@@ -488,24 +481,17 @@ class Emitter:
         """Evaluate an expression once per lane and pack the results."""
         axis, lanes = self.scopes[-1].vector  # type: ignore[misc]
         first = self.axis_value(axis)
+        values: list[int] = []
         if expr.op == DRAWN and self.constant_of(first) == 0:
-            return self.drawn_lanes(expr, axis, lanes)
-        values = []
+            scope = self.scopes[-1]
+            vector, scope.vector = scope.vector, None
+            values += (half_of_lane(self, expr, axis, lane) for lane in range(lanes))
+            scope.vector = vector
+            return self.add("pack", expr.dtype, values, lanes=lanes)
         for lane in range(lanes):
             with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
                 self.scopes[-1].vector = None
                 values.append(self.value(expr))
-        return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
-
-    def drawn_lanes(self, expr: Expr, axis: Axis, lanes: int) -> int:
-        """Draw once per lane, at places that name it: those of one block compute it once."""
-        scope = self.scopes[-1]
-        vector, scope.vector = scope.vector, None
-        values = []
-        for lane in range(lanes):
-            own = rewrite(expr, {axis: constant(lane)})
-            values.append(self.value(half_written_out(own)))
-        scope.vector = vector
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
     def load_slot(self, expr: Expr) -> int:

@@ -111,7 +111,9 @@ def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
 
 def random_halves(first: Node, seed: Node, shape: Shape) -> Node:
     """Draw 16 bits an element, as uint32: of philox4x32, whose counters begin at `first`."""
-    return Node("random_bits", (first, seed), HALF_BITS, tuple(shape), uint32, first.device)
+    inputs = first, seed
+    sizes = tuple(shape)
+    return Node("random_bits", inputs, HALF_BITS, sizes, uint32, first.device)
 
 
 # elementwise

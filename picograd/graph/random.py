@@ -57,28 +57,46 @@ def threefry(key: tuple[int, int], low: Array, high: Array) -> Array:
 def philox(key: tuple[int, int], counter: tuple[Array, Array, Array, Array]) -> list[Array]:
     """The four words of philox4x32-10 for uint32 counters."""
     a, b, c, d = counter
-    for turn in range(PHILOX_ROUNDS):
-        first, second = (np.uint32((k + turn * step) & MASK) for k, step in zip(key, WEYL))
-        even, odd = (x.astype(np.uint64) * np.uint64(m) for x, m in zip((a, c), MULTIPLIERS))
-        a, b = high_word(odd) ^ b ^ first, odd.astype(np.uint32)
-        c, d = high_word(even) ^ d ^ second, even.astype(np.uint32)
+    first, second = key
+    for _ in range(PHILOX_ROUNDS):
+        even = wide_product(a, MULTIPLIERS[0])
+        odd = wide_product(c, MULTIPLIERS[1])
+        a = high_word(odd) ^ b ^ np.uint32(first)
+        b = low_word(odd)
+        c = high_word(even) ^ d ^ np.uint32(second)
+        d = low_word(even)
+        first = (first + WEYL[0]) & MASK
+        second = (second + WEYL[1]) & MASK
     return [a, b, c, d]
+
+
+def wide_product(x: Array, factor: int) -> Array:
+    """All 64 bits of a product of words."""
+    return x.astype(np.uint64) * np.uint64(factor)
+
+
+def low_word(x: Array) -> Array:
+    """The lower half of 64 bits."""
+    return x.astype(np.uint32)
 
 
 def high_word(x: Array) -> Array:
     """The upper half of 64 bits."""
-    return (x >> np.uint64(32)).astype(np.uint32)
+    return low_word(x >> np.uint64(32))
 
 
 def halves(seed: Array, number: Array) -> Array:
     """Draw the 16 bits of draws by their numbers (uint64), as uint32."""
     whole = int(seed)
-    counter, place = number // np.uint64(HALVES), (number % np.uint64(HALVES)).astype(np.uint32)
+    key = whole & MASK, whole >> 32 & MASK
+    counter = number // np.uint64(HALVES)
+    place = low_word(number % np.uint64(HALVES))
     quarter = place // 2 % 4
-    counters = counter.astype(np.uint32), high_word(counter), quarter, np.zeros_like(quarter)
-    words = philox((whole & MASK, whole >> 32 & MASK), counters)
+    zero = np.zeros_like(quarter)
+    words = philox(key, (low_word(counter), high_word(counter), quarter, zero))
     word = np.choose(place // 8, words)
-    return word >> place % 2 * 16 & np.uint32(0xFFFF)
+    shift = place % 2 * HALF_BITS
+    return word >> shift & np.uint32(0xFFFF)
 
 
 def random_halves(seed: Array, first: Array, shape: tuple[int, ...]) -> Array:

@@ -237,8 +237,10 @@ def random_halves(shape: Shape, device: str, generator: Generator | None) -> Nod
         source = Generator()
 
     def make(whole: Shape) -> Node:
-        first = build.scalar(source.take(ceil_div(product(whole), HALVES)), device, int64)
-        return build.random_halves(first, build.scalar(source.stream(), device, int64), whole)
+        count = ceil_div(product(whole), HALVES)
+        first = build.scalar(source.take(count), device, int64)
+        seed = build.scalar(source.stream(), device, int64)
+        return build.random_halves(first, seed, whole)
 
     return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
 
@@ -249,11 +251,14 @@ def kept(shape: Shape, p: float, device: str) -> Node:
     16 bits are drawn of an element, so that p is taken to the nearest multiple of 2 ** -16. Where
     either outcome is so rare that this would show, 24 bits are.
     """
-    if not RARE <= p <= 1.0 - RARE:
+    is_rare = min(p, 1.0 - p) < RARE
+    if is_rare:
         least = build.const(given(p), shape, float32, device)
-        return least.binary("less_equal", uniform(shape, float32, device, None))
+        drawn = uniform(shape, float32, device, None)
+        return least.binary("less_equal", drawn)
     count = 1 << HALF_BITS
-    most = given(count - round(p * count))
+    dropped = round(p * count)
+    most = given(count - dropped)
     return random_halves(shape, device, None).binary("less", most)
 
 

@@ -34,7 +34,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if p == 1.0:
         return maybe_in_place("dropout", input, input * 0.0, inplace)
     is_kept = kept(tuple(input.shape), p, input)
-    return maybe_in_place("dropout", input, is_kept.where(input * (1.0 / (1.0 - p)), 0.0), inplace)
+    return maybe_in_place("dropout", input, is_kept.where(input * (1.0 / (1.0 - p)), 0), inplace)
 
 
 def kept(shape: tuple[int, ...], p: float, input: Tensor) -> Tensor:
