@@ -27,9 +27,12 @@ from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePar
 from picograd.codegen.unseen import greatest_of, seen_digits, tiles_read
 from picograd.dtype import DType, bool_, int32, int64, uint32, uint64
 from picograd.errors import check
+from picograd.graph.ops import OPS
+from picograd.graph.random import HALF_BITS
 from picograd.helpers import product, round_up
+from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.loop import Condition, Expr, const
 from picograd.schedule.loop import walk as walk_expr
 
 WORD, WIDTHS = 4, (4, 2)  # bytes of what is stored side by side, and how many of it
@@ -62,6 +65,7 @@ class Block:
             self.near = Axis("near", self.threads // self.cluster)
         self.tiles: dict[str, Tile] = {}
         self.arrays: dict[str, int] = {}
+        self.rounds: dict[str, int] = {}  # of booleans that are gathered in a word
         self.packed: dict[str, int] = {}  # of left operands in registers
         self.places: dict[str, int] = {}
         self.stages: dict[str, Axis] = {}  # of tiles of rings, where one is being read
@@ -101,6 +105,7 @@ class Block:
                 dtype = compute_dtype(tile.dtype)
                 if is_word(tile):
                     size, dtype = 1, uint32 if size <= uint32.bits else uint64
+                    self.rounds[tile.name] = self.emitter.add("array", uint32, arg=1)
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
                 if isinstance(tile.layout, WgmmaOperand):
                     words = size * tile.dtype.itemsize // uint32.itemsize
@@ -326,11 +331,46 @@ def in_rounds(found: Walk) -> Walk:
     return replace(found, loops=tuple(loops), coordinates=coordinates)
 
 
-def word_loops(block: Block, stack: ExitStack, found: Walk) -> None:
-    """Open the loops of a walk that fills words; those over rounds stay, as elements are dear."""
-    kept = [axis.name in ("stack", "turn") for axis, _ in found.loops]
-    for (axis, _), is_kept in zip(found.loops, kept, strict=True):
-        stack.enter_context(block.emitter.axis_loop(axis, None if is_kept else True))
+def word_loops(block: Block, stack: ExitStack, found: Walk, tile: Tile) -> None:
+    """Open the loops of a walk that fills words; those over rounds stay, as elements are dear.
+
+    Bits of a round are gathered in 32 bits: a shift that takes in the highest bit of another word
+    is one instruction there.
+    """
+    emitter = block.emitter
+    zero = emitter.integer(0)
+    names = [axis.name for axis, _ in found.loops]
+    inner = found.loops[names.index("turn") + 1 :]
+    outer = found.loops[: -len(inner)]
+    for axis, _ in outer:
+        stack.enter_context(emitter.axis_loop(axis, None))
+    emitter.put(block.rounds[tile.name], zero, emitter.const(0, uint32))
+    stack.callback(end_round, block, tile, product(axis.size for axis, _ in inner))
+    for axis, _ in inner:
+        stack.enter_context(emitter.axis_loop(axis, True))
+
+
+def end_round(block: Block, tile: Tile, count: int) -> None:
+    """Take the bits of a round into the word of a tile, from the right."""
+    emitter, array = block.emitter, block.arrays[tile.name]
+    zero, dtype = emitter.integer(0), emitter.dtype(block.arrays[tile.name])
+    moved = emitter.apply("shift_left", emitter.get(array, zero), emitter.const(count, dtype))
+    bits = emitter.cast(emitter.get(block.rounds[tile.name], zero), dtype)
+    emitter.put(array, zero, emitter.apply("bitwise_or", moved, bits))
+
+
+def as_sign(expr: Expr) -> Expr:
+    """Write whether 16 random bits are less than a number as the sign of a difference.
+
+    less(bits, n) -> bits - min(n, 65536) >> 31, of 32 bits
+    """
+    row = OPS.get(expr.op)
+    if row is None or row.least != 1 or not is_half_drawn(expr.args[0]):
+        return expr
+    bits, most = expr.args
+    most = Expr("minimum", (most, const(1 << HALF_BITS, uint32)), None, uint32)
+    less = Expr("sub", (bits, most), None, uint32)
+    return Expr("shift_right", (less, const(31, uint32)), None, uint32)
 
 
 def loops(block: Block, stack: ExitStack, found: Sequence[tuple[Axis, int]], held: int = 0) -> None:
@@ -451,13 +491,12 @@ def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     """Write a value (each lane of it) into the registers of a tile at the present point."""
     emitter, array = block.emitter, block.arrays[tile.name]
     where = found.register(len(tile.shape))
-    value = emitter.cast(value, emitter.dtype(array))
     if is_word(tile):
-        zero = emitter.integer(0)
-        one = emitter.const(1, emitter.dtype(array))
-        moved = emitter.apply("shift_left", emitter.get(array, zero), one)
-        emitter.put(array, zero, emitter.apply("bitwise_or", moved, value))
+        array, zero = block.rounds[tile.name], emitter.integer(0)
+        moved = emitter.apply("shift_left", emitter.get(array, zero), emitter.const(1, uint32))
+        emitter.put(array, zero, emitter.apply("bitwise_or", moved, emitter.cast(value, uint32)))
         return
+    value = emitter.cast(value, emitter.dtype(array))
     if found.vector is None or found.vector[0] not in emitter.index_axes(where):
         emitter.put(array, emitter.index(where), lane_of(emitter, value, 0))
         return

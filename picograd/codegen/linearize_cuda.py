@@ -17,6 +17,7 @@ from dataclasses import replace
 from picograd.codegen.block_cuda import (
     WIDTHS,
     Block,
+    as_sign,
     default_layout,
     in_rounds,
     inside,
@@ -264,7 +265,7 @@ def assign(block: Block, *every: Assign) -> None:
             check(found.vector is None, "booleans of a word come one by one", step)
             found = in_rounds(found)
             values = dict(zip(step.dims, found.coordinates, strict=True))
-            word_loops(block, stack, found)
+            word_loops(block, stack, found, tile)
         else:
             loops(block, stack, found.loops, held)
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
@@ -273,6 +274,7 @@ def assign(block: Block, *every: Assign) -> None:
         for each in every:
             expr = quick_enough(each, block.seen, block.greatest)
             expr = relaxed(each.expr, EDITS) if each.is_relaxed else expr
+            expr = as_sign(expr) if is_word(tile) else expr
             value = emitter.value(in_parts(rewrite(expr, values), found.loops))
             if is_register:
                 set_registers(block, found, block.tiles[each.tile], value)

@@ -42,6 +42,7 @@ from picograd.dtype import accumulate_dtype
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.helpers import product
+from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import (
     Condition,
@@ -403,7 +404,10 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = 
     places += loads
     along = {*axes, last}
     slots = [slot for slot, index in places if along <= axes_of(index)]
-    lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
+    widest = max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
+    lanes = 16 // widest
+    if widest == 2 and any(map(is_half_drawn, expressions)):
+        lanes = 16  # of which four share a block of bits, of eight two
     while lanes > 1 and last.size % lanes:
         lanes //= 2
     is_regular = all(is_aligned(index, last, lanes) for index in part_indices(part))
