@@ -5,13 +5,16 @@ Lanes of a vector name their places, so that those of one block compute it once:
     pack(bits[8*t + 0], bits[8*t + 1])  ->  one block for t, of which both take a half
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from picograd.codegen.program import Instr
 from picograd.dtype import DType
-from picograd.schedule.draws import half_written_out
+from picograd.schedule.draws import half_written_out, is_half_drawn
 from picograd.schedule.index import Axis, Index, constant
 from picograd.schedule.loop import Expr, rewrite
+
+VECTOR_BYTES, NEIGHBOURS = 16, 16  # of an access; of elements
 
 
 class Emitter(Protocol):
@@ -41,6 +44,16 @@ def half(emitter: Emitter, draw: Expr) -> int:
     array, place = found
     bits = emitter.get(array, emitter.index(place))
     return emitter.cast(bits, draw.dtype)
+
+
+def neighbours(sizes: Iterable[int], exprs: Iterable[Expr]) -> int:
+    """Choose how many neighbours a thread of a GPU has, by the bytes of elements: 16 bytes of them.
+
+    Of 16 neighbours four share a block of bits, of eight two: short elements wait for blocks.
+    """
+    widest = max(sizes, default=4)
+    is_dear = widest == 2 and any(map(is_half_drawn, exprs))
+    return NEIGHBOURS if is_dear else VECTOR_BYTES // widest
 
 
 def half_of_lane(emitter: Emitter, draw: Expr, axis: Axis, lane: int) -> int:

@@ -14,7 +14,7 @@ drawn ahead of: the innermost is that of the vectors of blocks, too, if all begi
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from picograd.codegen.emit import Emitter, is_unit
 from picograd.dtype import uint16, uint32, uint64
@@ -53,45 +53,56 @@ def drawn_ahead(emitter: Emitter, exprs: Iterable[Expr], axes: Sequence[Axis]) -
     The emitter reads them from here on where they will be.
     """
     emitter.drawn.clear()
-    bound = {*axes}.union(*(scope.axes for scope in emitter.scopes))
-    draws = dict.fromkeys(part for expr in exprs for part in walk(expr) if is_half_drawn(part))
+    bound = set(axes)
+    for scope in emitter.scopes:
+        bound.update(scope.axes)
+    draws: dict[Expr, None] = {}
+    for expr in exprs:
+        parts = filter(is_half_drawn, walk(expr))
+        draws.update(dict.fromkeys(parts))
     found = []
     for draw in draws:
         place: Index = draw.arg
-        if axes_of(place) <= bound and not any(True for _ in dynamics_of(place)):
+        is_read = any(True for _ in dynamics_of(place))
+        if axes_of(place) <= bound and not is_read:
             found += beside(emitter, draw, axes) or around(emitter, draw, axes)
     return found
 
 
 def is_even(place: Index) -> bool:
     """Tell whether a place is always the first of a counter."""
-    return all(step % HALVES == 0 for step in (place.const, *(step for _, step in place.terms)))
+    steps = [step for _, step in place.terms]
+    return all(step % HALVES == 0 for step in (place.const, *steps))
 
 
 def beside(emitter: Emitter, draw: Expr, axes: Sequence[Axis]) -> list[Ahead]:
     """Draw ahead of the innermost loop."""
-    axis = axes[-1] if axes else Axis("none", 1)
-    if axis.size < HALVES or not is_unit(draw.arg, axis):
+    if not axes or axes[-1].size < HALVES or not is_unit(draw.arg, axes[-1]):
         return []
+    axis = axes[-1]
     rest = substitute(draw.arg, {axis: constant(0)})
-    most = min(PIECE, axis.size) + (0 if is_even(rest) else HALVES - 1)
+    most = min(PIECE, axis.size)
+    if not is_even(rest):
+        most += HALVES - 1
     chunks = ceil_div(most, HALVES)
-    bits = emitter.add("array", uint16, arg=chunks * HALVES)
-    words = emitter.add("array", uint32, arg=chunks * QUARTERS * WORDS)
-    each = Ahead(draw, rest, Axis("lag", HALVES), chunks, bits, words)
-    emitter.drawn[draw] = bits, axis_index(axis) + axis_index(each.lag)
-    return [each]
+    count = chunks * HALVES
+    bits = emitter.add("array", uint16, arg=count)
+    words = emitter.add("array", uint32, arg=count // 2)
+    lag = Axis("lag", HALVES)
+    emitter.drawn[draw] = bits, axis_index(axis) + axis_index(lag)
+    return [Ahead(draw, rest, lag, chunks, bits, words)]
 
 
 def around(emitter: Emitter, draw: Expr, axes: Sequence[Axis]) -> list[Ahead]:
     """Draw ahead of the innermost loop and the one around it."""
-    if len(axes) < 2 or axes[-1].size < VECTOR or not is_unit(draw.arg, axes[-2]):
+    if len(axes) < 2 or not is_unit(draw.arg, axes[-2]):
         return []
     axis, across = axes[-2:]
     rest = substitute(draw.arg, {axis: constant(0)})
     chunks = ceil_div(axis.size, HALVES)
     size = chunks * HALVES * across.size
-    if not is_even(rest) or size > MOST or axis.size < NEAR:
+    is_short = axis.size < NEAR or across.size < VECTOR
+    if is_short or size > MOST or not is_even(rest):
         return []
     bits = emitter.add("array", uint16, arg=size)
     emitter.drawn[draw] = bits, axis_index(axis) * across.size + axis_index(across)
@@ -117,15 +128,15 @@ def in_pieces(
 
 def draw_piece(emitter: Emitter, each: Ahead, first: int) -> None:
     """Draw the bits of a piece that begins at `first`."""
-    size = emitter.integer(HALVES)
-    place = emitter.arithmetic("add", emitter.index(each.rest), first)
+    size, less = emitter.integer(HALVES), emitter.integer(-HALVES)
+    rest = emitter.index(each.rest)
+    place = emitter.arithmetic("add", rest, first)
     counter = emitter.arithmetic("quotient", place, size)
-    skipped = emitter.arithmetic("mul", counter, size)
-    begin = emitter.arithmetic(
-        "mul", emitter.integer(-1), emitter.arithmetic("add", skipped, first)
-    )
-    emitter.bind(each.lag, emitter.arithmetic("add", place, begin))
-    origin, block = Axis("origin", 1 << 62), Axis("block", each.chunks * QUARTERS)
+    skipped = emitter.arithmetic("mul", counter, less)
+    lag = emitter.arithmetic("add", rest, skipped)
+    emitter.bind(each.lag, lag)
+    origin = Axis("origin", 1 << 62)
+    block = Axis("block", each.chunks * QUARTERS)
     emitter.bind(origin, counter)
     fill_words(emitter, each, origin, block)
     order_halves(emitter, each)
@@ -135,14 +146,16 @@ def fill_words(emitter: Emitter, each: Ahead, origin: Axis, block: Axis) -> None
     """Compute the blocks of a piece: each word of all of them lies together."""
     seed, start = each.draw.args
     here = axis_index(block)
-    place = Expr("index", (), axis_index(origin) + here // QUARTERS, uint64)
+    moved = axis_index(origin) + here // QUARTERS
+    place = Expr("index", (), moved, uint64)
     quarter = Expr("index", (), here % QUARTERS, uint32)
     counter = binary("add", start, place)
     words = philox(halves(seed), (*halves(counter), quarter, word(0)))
     with emitter.axis_loop(block):
         for number, expr in enumerate(words):
             at = emitter.index(here + number * block.size)
-            emitter.put(each.words, at, emitter.value(expr))
+            drawn = emitter.value(expr)
+            emitter.put(each.words, at, drawn)
 
 
 def draw_around(emitter: Emitter, found: Sequence[Ahead]) -> None:
@@ -153,16 +166,22 @@ def draw_around(emitter: Emitter, found: Sequence[Ahead]) -> None:
         seed, start = each.draw.args
         chunk, quarter = Axis("chunk", each.chunks), Axis("quarter", QUARTERS)
         origin = each.rest // HALVES + axis_index(chunk)
-        counter = binary("add", start, Expr("index", (), origin, uint64))
+        moved = Expr("index", (), origin, uint64)
+        counter = binary("add", start, moved)
         near = Expr("index", (), axis_index(quarter), uint32)
         words = philox(halves(seed), (*halves(counter), near, word(0)))
-        with emitter.axis_loop(chunk), emitter.axis_loop(quarter), emitter.axis_loop(each.across):
+        row, lane = axis_index(chunk) * HALVES, axis_index(each.across)
+        loops = map(emitter.axis_loop, (chunk, quarter, each.across))
+        with ExitStack() as stack:
+            for loop in loops:
+                stack.enter_context(loop)
             for place in range(WORDS * 2):
                 number, half = divmod(place, 2)
-                found_word = emitter.value(words[number])
+                drawn = emitter.value(words[number])
                 column = axis_index(quarter) * 2 + number * NEAR + half
-                at = (axis_index(chunk) * HALVES + column) * each.across.size
-                put_half(emitter, each.bits, at + axis_index(each.across), found_word, half)
+                at = (row + column) * each.across.size
+                place_at = at + lane
+                put_half(emitter, each.bits, place_at, drawn, half)
 
 
 def put_half(emitter: Emitter, bits: int, at: Index, found: int, half: int) -> None:
@@ -177,7 +196,10 @@ def order_halves(emitter: Emitter, each: Ahead) -> None:
     chunk, count = Axis("chunk", each.chunks), each.chunks * QUARTERS
     with emitter.axis_loop(chunk, None):
         for place in range(HALVES):
-            at = place // NEAR * count + place % NEAR // 2
-            found = emitter.get(each.words, emitter.index(axis_index(chunk) * QUARTERS + at))
-            to = axis_index(chunk) * HALVES + place
+            near = place % NEAR // 2
+            at = axis_index(chunk) * QUARTERS + near
+            word_at = emitter.index(at + place // NEAR * count)
+            found = emitter.get(each.words, word_at)
+            first = axis_index(chunk) * HALVES
+            to = first + place
             put_half(emitter, each.bits, to, found, place % 2)

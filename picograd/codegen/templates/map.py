@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.costs import is_zero
+from picograd.codegen.half_draws import neighbours
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import (
@@ -42,7 +43,6 @@ from picograd.dtype import accumulate_dtype
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.helpers import product
-from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import (
     Condition,
@@ -401,13 +401,9 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = 
     loads = [e.arg[:2] for e in expressions if e.op == "load"]
     if len(expressions) > DEAR and not any(last in axes_of(index) for _, index in loads):
         return 1
-    places += loads
     along = {*axes, last}
-    slots = [slot for slot, index in places if along <= axes_of(index)]
-    widest = max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
-    lanes = 16 // widest
-    if widest == 2 and any(map(is_half_drawn, expressions)):
-        lanes = 16  # of which four share a block of bits, of eight two
+    slots = [slot for slot, index in places + loads if along <= axes_of(index)]
+    lanes = neighbours((kernel.slots[s].dtype.itemsize for s in slots), expressions)
     while lanes > 1 and last.size % lanes:
         lanes //= 2
     is_regular = all(is_aligned(index, last, lanes) for index in part_indices(part))
