@@ -49,6 +49,11 @@ def test_the_share_that_is_dropped(p, device):
     np.testing.assert_allclose(y[y != 0], 1 / (1 - p), rtol=1e-6)
 
 
+def test_what_is_rarer_than_16_bits_tell_is_dropped_too(device):
+    y = functional.dropout(Tensor.ones(1 << 12, 1 << 12, device=device), 2.0**-18)
+    assert 24 <= int((y == 0).sum().item()) <= 104, "64 are expected"
+
+
 @pytest.mark.parametrize("shape", [(33,), (5, 64), (7, 50), (3, 40, 31), (2, 3, 96, 64)])
 def test_what_is_kept_is_a_function_of_the_place(shape, device):
     """In order, in another order, in a sum, in rows that are normalised: the same elements."""
