@@ -135,7 +135,7 @@ def test_sums_of_multiples_are_multiples():
 
 
 def test_weights_are_rounded_once_where_dropout_scales_them():
-    """bfloat16(where(kept, bfloat16(w) * n, 0)) -> where(kept, w * n, 0), a number of the launch."""
+    """bfloat16(where(kept, bfloat16(w) * n, 0)) -> where(kept, w * n, 0), n a number given."""
     weight = Expr("load", (), (0, axis_index(Axis("i", 8))), float32)
     number = Expr("scalar", (), 0, bfloat16)
     rounded = Expr("cast", (weight,), None, bfloat16)
