@@ -4,8 +4,10 @@ Vectors exist only where memory is touched: a step is walked in vectors when som
 1 along the vector and all such accesses are aligned; everything else is done lane by lane.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
@@ -25,15 +27,19 @@ from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePar
 from picograd.codegen.unseen import greatest_of, seen_digits, tiles_read
 from picograd.dtype import DType, bool_, int32, int64, uint32, uint64
 from picograd.errors import check
+from picograd.graph.ops import OPS
+from picograd.graph.random import HALF_BITS
 from picograd.helpers import product, round_up
+from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.loop import Condition, Expr, const
 from picograd.schedule.loop import walk as walk_expr
 
 WORD, WIDTHS = 4, (4, 2)  # bytes of what is stored side by side, and how many of it
 CHUNK_BYTES, ROW_BYTES, TURN = 16, 128, 8  # of a box: chunks of rows, which eight rows permute
 
 GIVEN = "given"  # the name of a value that is at hand
+ROUND = 4  # eights of columns that one block of random bits serves
 FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
 
 
@@ -59,6 +65,7 @@ class Block:
             self.near = Axis("near", self.threads // self.cluster)
         self.tiles: dict[str, Tile] = {}
         self.arrays: dict[str, int] = {}
+        self.rounds: dict[str, int] = {}  # of booleans that are gathered in a word
         self.packed: dict[str, int] = {}  # of left operands in registers
         self.places: dict[str, int] = {}
         self.stages: dict[str, Axis] = {}  # of tiles of rings, where one is being read
@@ -98,6 +105,7 @@ class Block:
                 dtype = compute_dtype(tile.dtype)
                 if is_word(tile):
                     size, dtype = 1, uint32 if size <= uint32.bits else uint64
+                    self.rounds[tile.name] = self.emitter.add("array", uint32, arg=1)
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
                 if isinstance(tile.layout, WgmmaOperand):
                     words = size * tile.dtype.itemsize // uint32.itemsize
@@ -307,10 +315,62 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
     return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
 
 
-def word_loops(block: Block, stack: ExitStack, found: Walk) -> None:
-    """Open the loops of a walk that fills words; the outermost stays, as elements are dear."""
-    for number, (axis, _) in enumerate(found.loops):
-        stack.enter_context(block.emitter.axis_loop(axis, True if number else None))
+def in_rounds(found: Walk) -> Walk:
+    """Walk the columns of a fragment in rounds of 32, of which a thread has eight a row.
+
+    One block of random bits serves those (`picograd/schedule/draws.py`).
+    """
+    across = next(axis for axis, dim in found.loops if dim)
+    count = math.gcd(across.size, ROUND)
+    turn, near = Axis("turn", across.size // count), Axis("near", count)
+    moved = {across: axis_index(turn) * count + axis_index(near)}
+    coordinates = tuple([substitute(each, moved) for each in found.coordinates])
+    loops: list[tuple[Axis, int]] = []
+    for axis, dim in found.loops:
+        loops += [(turn, dim), (near, dim)] if axis is across else [(axis, dim)]
+    return replace(found, loops=tuple(loops), coordinates=coordinates)
+
+
+def word_loops(block: Block, stack: ExitStack, found: Walk, tile: Tile) -> None:
+    """Open the loops of a walk that fills words; those over rounds stay, as elements are dear.
+
+    Bits of a round are gathered in 32 bits: a shift that takes in the highest bit of another word
+    is one instruction there.
+    """
+    emitter = block.emitter
+    zero = emitter.integer(0)
+    names = [axis.name for axis, _ in found.loops]
+    inner = found.loops[names.index("turn") + 1 :]
+    outer = found.loops[: -len(inner)]
+    for axis, _ in outer:
+        stack.enter_context(emitter.axis_loop(axis, None))
+    emitter.put(block.rounds[tile.name], zero, emitter.const(0, uint32))
+    stack.callback(end_round, block, tile, product(axis.size for axis, _ in inner))
+    for axis, _ in inner:
+        stack.enter_context(emitter.axis_loop(axis, True))
+
+
+def end_round(block: Block, tile: Tile, count: int) -> None:
+    """Take the bits of a round into the word of a tile, from the right."""
+    emitter, array = block.emitter, block.arrays[tile.name]
+    zero, dtype = emitter.integer(0), emitter.dtype(block.arrays[tile.name])
+    moved = emitter.apply("shift_left", emitter.get(array, zero), emitter.const(count, dtype))
+    bits = emitter.cast(emitter.get(block.rounds[tile.name], zero), dtype)
+    emitter.put(array, zero, emitter.apply("bitwise_or", moved, bits))
+
+
+def as_sign(expr: Expr) -> Expr:
+    """Write whether 16 random bits are less than a number as the sign of a difference.
+
+    less(bits, n) -> bits - min(n, 65536) >> 31, of 32 bits
+    """
+    row = OPS.get(expr.op)
+    if row is None or row.least != 1 or not is_half_drawn(expr.args[0]):
+        return expr
+    bits, most = expr.args
+    most = Expr("minimum", (most, const(1 << HALF_BITS, uint32)), None, uint32)
+    less = Expr("sub", (bits, most), None, uint32)
+    return Expr("shift_right", (less, const(31, uint32)), None, uint32)
 
 
 def loops(block: Block, stack: ExitStack, found: Sequence[tuple[Axis, int]], held: int = 0) -> None:
@@ -431,13 +491,12 @@ def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     """Write a value (each lane of it) into the registers of a tile at the present point."""
     emitter, array = block.emitter, block.arrays[tile.name]
     where = found.register(len(tile.shape))
-    value = emitter.cast(value, emitter.dtype(array))
     if is_word(tile):
-        zero = emitter.integer(0)
-        one = emitter.const(1, emitter.dtype(array))
-        moved = emitter.apply("shift_left", emitter.get(array, zero), one)
-        emitter.put(array, zero, emitter.apply("bitwise_or", moved, value))
+        array, zero = block.rounds[tile.name], emitter.integer(0)
+        moved = emitter.apply("shift_left", emitter.get(array, zero), emitter.const(1, uint32))
+        emitter.put(array, zero, emitter.apply("bitwise_or", moved, emitter.cast(value, uint32)))
         return
+    value = emitter.cast(value, emitter.dtype(array))
     if found.vector is None or found.vector[0] not in emitter.index_axes(where):
         emitter.put(array, emitter.index(where), lane_of(emitter, value, 0))
         return

@@ -19,6 +19,7 @@ from dataclasses import field
 from typing import Any
 
 from picograd.codegen.descend import descend
+from picograd.codegen.half_draws import half, half_of_lane
 from picograd.codegen.operands import expr_axes
 from picograd.codegen.pairs import is_even
 from picograd.codegen.program import Instr
@@ -26,8 +27,10 @@ from picograd.codegen.value import Value, decode_float8, encode_float8, round_to
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.late_methods import dataclass
+from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
+    DRAWN,
     Condition,
     Expr,
     Kernel,
@@ -95,6 +98,7 @@ class Emitter:
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
         self.paired: set[int] = set()  # pointers of which nothing but pairs is read
+        self.drawn: dict[Expr, tuple[int, Index]] = {}  # ahead: where in which array
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
 
@@ -450,6 +454,8 @@ class Emitter:
             return self.cast(self.index(expr.arg), compute_dtype(expr.dtype))
         if expr.op in ("tile", "ref"):
             return self.read(self, expr)
+        if is_half_drawn(expr):
+            return half(self, expr)
         if expr.op == "cast":
             # Through the true dtype: this is where a 16-bit float is rounded.
             return self.cast(self.cast(args[0], expr.dtype), compute_dtype(expr.dtype))
@@ -462,7 +468,7 @@ class Emitter:
     def is_lanewise(self, expr: Expr) -> bool:
         """Tell whether a node must be computed lane by lane in the present vector scope."""
         vector = self.scopes[-1].vector
-        if vector is None or expr.op not in ("load", "index", "guard"):
+        if vector is None or expr.op not in ("load", "index", "guard", DRAWN):
             return False
         axis, lanes = vector
         if expr.op == "guard":
@@ -475,7 +481,13 @@ class Emitter:
         """Evaluate an expression once per lane and pack the results."""
         axis, lanes = self.scopes[-1].vector  # type: ignore[misc]
         first = self.axis_value(axis)
-        values = []
+        values: list[int] = []
+        if expr.op == DRAWN and self.constant_of(first) == 0:
+            scope = self.scopes[-1]
+            vector, scope.vector = scope.vector, None
+            values += (half_of_lane(self, expr, axis, lane) for lane in range(lanes))
+            scope.vector = vector
+            return self.add("pack", expr.dtype, values, lanes=lanes)
         for lane in range(lanes):
             with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
                 self.scopes[-1].vector = None

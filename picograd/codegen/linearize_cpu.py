@@ -17,6 +17,7 @@ from picograd.codegen import (
 )
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.linearize_cpu_draws import Ahead, draw_around, drawn_ahead, in_pieces
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
 from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.tile import (
@@ -235,8 +236,12 @@ class CpuBuilder:
         conditions: Sequence[Condition],
         body: Callable[[], None],
         is_unrolled: bool | None = False,
+        drawn: Sequence[Ahead] = (),
     ) -> None:
-        """Emit loops over dims where all conditions hold (as bounds if possible) and a body."""
+        """Emit loops over dims where all conditions hold (as bounds if possible) and a body.
+
+        What is `drawn` is drawn ahead of the innermost loop.
+        """
         emitter = self.emitter
         ready = [c for c in conditions if emitter.index_axes(c[0]).isdisjoint(dims)]
         later = [c for c in conditions if c not in ready]
@@ -257,11 +262,17 @@ class CpuBuilder:
             if self.is_reduction and is_whole and not rest and not is_unrolled:
                 found = nests.stretches(axis.size, self.is_column)
                 loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
-            for start, stop in loops:
-                with emitter.loop(start, stop, 1, is_unrolled) as variable:
+            ahead = drawn if not rest else ()
+            if len(rest) == 1:
+                draw_around(emitter, drawn)
+            for low, high in loops:
+                with (
+                    in_pieces(emitter, ahead, low, high) as (start, stop),
+                    emitter.loop(start, stop, 1, is_unrolled) as variable,
+                ):
                     emitter.bind(axis, variable)
                     emitter.assume(c for c in conditions if c not in later)
-                    self.nest(rest, later, body, is_unrolled)
+                    self.nest(rest, later, body, is_unrolled, drawn)
 
     def tighten(self, start: int, stop: int, bounds: tuple[Index, Index]) -> tuple[int, int]:
         """Limit loop bounds to bounds[0] <= axis < bounds[1]."""
@@ -295,7 +306,8 @@ class CpuBuilder:
         is_few: bool | None = bool(dims) and count <= self.short_row
         if self.is_reduction and self.short_row < count and dims[-1].size < LONG_ROW:
             is_few = None
-        self.nest(dims, conditions, body, is_few)
+        exprs = [step.expr for step in steps]
+        self.nest(dims, conditions, body, is_few, drawn_ahead(self.emitter, exprs, dims))
         self.values.clear()
 
     def values_at(self, step: Assign | Accumulate, value: int, inside: set[int]) -> None:
@@ -382,7 +394,10 @@ class CpuBuilder:
         if firsts:
             self.nest(dims, (), clear)
         is_unrolled = unrolling(steps[0], self.short_row)
-        self.nest((*steps[0].over, *dims), conditions, body, is_unrolled)
+        axes = (*steps[0].over, *dims)
+        exprs = [*bodies, *(store.expr for store in beside)]
+        drawn = drawn_ahead(emitter, exprs, axes)
+        self.nest(axes, conditions, body, is_unrolled, drawn)
         for step in stores:
             if step not in beside:
                 self.pointwise([step])

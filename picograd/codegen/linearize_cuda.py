@@ -17,7 +17,9 @@ from dataclasses import replace
 from picograd.codegen.block_cuda import (
     WIDTHS,
     Block,
+    as_sign,
     default_layout,
+    in_rounds,
     inside,
     is_word,
     lane_of,
@@ -264,7 +266,9 @@ def assign(block: Block, *every: Assign) -> None:
         mask = None if is_register else write_once(block, layout)
         if is_word(tile):
             check(found.vector is None, "booleans of a word come one by one", step)
-            word_loops(block, stack, found)
+            found = in_rounds(found)
+            values = dict(zip(step.dims, found.coordinates, strict=True))
+            word_loops(block, stack, found, tile)
         else:
             loops(block, stack, found.loops, held)
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
@@ -275,6 +279,7 @@ def assign(block: Block, *every: Assign) -> None:
                 expr = relaxed(each.expr, EDITS)
             else:
                 expr = quick_enough(each, block.seen, block.greatest)
+            expr = as_sign(expr) if is_word(tile) else expr
             value = emitter.value(in_parts(rewrite(expr, values), found.loops))
             if is_register:
                 set_registers(block, found, block.tiles[each.tile], value)

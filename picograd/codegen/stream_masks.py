@@ -333,11 +333,26 @@ def unrounded(expr: Expr) -> Expr:
     return expr
 
 
+def is_given(expr: Expr) -> bool:
+    """Tell whether a value is one for all of a launch."""
+    return is_constant(expr) or expr.op == "scalar"
+
+
 def unrounded_sum(expr: Expr) -> Expr:
-    """Take conversions off a weight, and off what it is the sum of."""
+    """Take conversions off a weight, and off what it is the sum of, a multiple, or a part."""
     expr = unrounded(expr)
     row = OPS.get(expr.op)
-    if row is None or len(row.factors) < 2:
+    if row is None:
+        return expr
+    if row.linear == (1, 2) and is_constant(expr.args[2]):  # dropout, or a mask
+        where, shown, fill = expr.args
+        shown = unrounded_sum(shown)
+        fill = const(fill.arg, shown.dtype)
+        return Expr(expr.op, (where, shown, fill), None, shown.dtype)
+    if row.linear == (0, 1) and is_given(expr.args[1]):
+        inner = unrounded_sum(expr.args[0])
+        return Expr(expr.op, (inner, expr.args[1]), None, inner.dtype)
+    if len(row.factors) < 2:
         return expr
     parts = tuple(map(unrounded_sum, expr.args))
     dtypes = {part.dtype for part in parts}

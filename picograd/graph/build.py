@@ -37,7 +37,7 @@ from picograd.graph.build_composite import (
 )
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
-from picograd.graph.random import signed
+from picograd.graph.random import HALF_BITS, signed
 from picograd.graph.row import ORDERED, SUMMED, Role
 from picograd.graph.shape import (
     ConvSpec,
@@ -107,6 +107,13 @@ def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
     if isinstance(seed, int):
         seed = const(signed(seed), (), int64, offset.device)
     return Node("random_bits", (offset, seed), None, tuple(shape), uint32, offset.device)
+
+
+def random_halves(first: Node, seed: Node, shape: Shape) -> Node:
+    """Draw 16 bits an element, as uint32: of philox4x32, whose counters begin at `first`."""
+    inputs = first, seed
+    sizes = tuple(shape)
+    return Node("random_bits", inputs, HALF_BITS, sizes, uint32, first.device)
 
 
 # elementwise

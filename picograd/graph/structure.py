@@ -20,7 +20,7 @@ from picograd.graph.factors import product_gradient
 from picograd.graph.indexing import INDEX_ROWS
 from picograd.graph.node import Gradients, Node
 from picograd.graph.product_ops import PRODUCT_ROWS
-from picograd.graph.random import random_bits
+from picograd.graph.random import random_bits, random_halves
 from picograd.graph.row import ANY, DTypeRule, Op, Role, Sizes, View, table
 from picograd.graph.shape import equal_shape, reduce_shape
 from picograd.graph.viewing import VIEW_ROWS
@@ -29,6 +29,12 @@ from picograd.helpers import lying_along
 Array = Any
 WORDS = DTypeRule(("uint", "int"), wanted="an integer dtype", gives=uint32)
 REDUCTIONS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+
+
+def draw_bits(node: Node, offset: Array, seed: Array) -> Array:
+    """Draw 32 bits an element, or as few as the argument says."""
+    draw = random_halves if node.arg else random_bits
+    return draw(seed, offset, node.shape)
 
 
 def broadcast_const(node: Node) -> Array:
@@ -141,7 +147,7 @@ STRUCTURE = (
             Role.DRAW,
             2,
             WORDS,
-            lambda n, offset, seed: random_bits(seed, offset, n.shape),
+            draw_bits,
             batch=refused(
                 "the position in the random stream depends on the sample",
                 'draw inside, with randomness="different"',

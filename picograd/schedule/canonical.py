@@ -60,6 +60,8 @@ class Numbering:
             return self.index(expr.arg)
         if expr.op == "guard":
             return tuple((self.index(test), lo, hi) for test, lo, hi in expr.arg)
+        if expr.op == loop.DRAWN and expr.arg is not None:
+            return self.index(expr.arg)
         if expr.op == "element":
             number, places = expr.arg
             return number, tuple((self.axis(axis), self.index(index)) for axis, index in places)

@@ -14,6 +14,7 @@ from picograd.conversion import convert
 from picograd.errors import check
 from picograd.graph.binning import binned
 from picograd.graph.elimination import eliminated
+from picograd.graph.random import HALVES, halves
 from picograd.graph.row import OPS
 from picograd.helpers import lying_along
 from picograd.schedule import loop
@@ -172,6 +173,9 @@ class PartInterpreter:
             return self.element(number, {axis: at(index) for axis, index in places_in}, places)
         if expr.op == "scalar":
             return np.asarray(self.scalars[expr.arg]).astype(expr.dtype.numpy)
+        if expr.op == loop.DRAWN and expr.arg is not None:
+            seed, first = args
+            return halves(seed, first * np.uint64(HALVES) + at(expr.arg).astype(np.uint64))
         if expr.op == "guard":
             return np.where(holding(expr.arg, at), args[0], args[1])
         return elementwise(expr, args)

@@ -67,7 +67,8 @@ Condition = tuple[Index, int, int]
 Conditions = tuple[Condition, ...]
 MONOIDS = ("sum", "prod", "max", "min")
 SCAN_MONOIDS = (*MONOIDS, "logaddexp")
-INDEXED = {"load", "index", "guard", "tile", "element"}  # operations that carry indices
+DRAWN = "random_bits"  # args = seed, counter; or seed, first counter, and a place
+INDEXED = {"load", "index", "guard", "tile", "element", DRAWN}  # operations that carry indices
 WALKS_KEPT = 64
 PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
 NEXT_LINE = ";\n" + 6 * " "  # of an expression whose parts have names
@@ -387,6 +388,8 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
         return tuple(expr.arg[1])
     if expr.op == "element":
         return tuple(index for _, index in expr.arg[1])
+    if expr.op == DRAWN and expr.arg is not None:
+        return (expr.arg,)
     return ()
 
 
@@ -467,6 +470,8 @@ def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:
         return tuple([(move(index), lo, hi) for index, lo, hi in arg])
     if expr.op == "element":
         return arg[0], tuple([(axis, move(index)) for axis, index in arg[1]])
+    if expr.op == DRAWN:
+        return None if arg is None else move(arg)
     return arg[0], tuple([move(index) for index in arg[1]])
 
 
@@ -512,6 +517,8 @@ def format_node(expr: Expr, texts: list[str]) -> str:
     if expr.op == "guard":
         tests = " & ".join(f"{lo}<={index}<={hi}" for index, lo, hi in expr.arg)
         return f"guard({tests}; {args})"
+    if expr.op == DRAWN and expr.arg is not None:
+        return f"{expr.op}({args})[{expr.arg}]"
     return f"{expr.dtype.name}({args})" if expr.op == "cast" else f"{expr.op}({args})"
 
 

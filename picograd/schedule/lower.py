@@ -6,18 +6,12 @@ recurses through floating nodes only, whose chains are bounded by fusion. What i
 a `load`, what the part has computed at these indices a `ref`, an element of a product's result at
 others an `element`. A window reduction becomes a compute of its own, before its reader, over the
 axes its indices mention.
-
-random: the threefry2x32 counter generator, written out as scalar expressions.
-
-Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011): 20 rounds, a key injection
-after every 4. The key is the seed's two halves, the counter (offset + position of the element).
-While axes are chosen it is one expression, `DRAWN`: written out it is 200, which all passes walk.
 """
 
 from dataclasses import field
 
 from picograd.conversion import convert
-from picograd.dtype import DType, accumulate_dtype, bool_, int64, uint32, uint64
+from picograd.dtype import DType, accumulate_dtype, bool_, int64
 from picograd.errors import internal
 from picograd.graph.bounded import End, sources_of
 from picograd.graph.node import Node
@@ -25,6 +19,7 @@ from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
+from picograd.schedule.draws import drawn, half_drawn, half_numbered, written_out
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,
@@ -51,72 +46,6 @@ from picograd.schedule.loop import (
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
-
-DRAWN = "random_bits"  # args = seed, counter
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
-
-
-def binary(op: str, a: Expr, b: Expr) -> Expr:
-    """Apply a binary operation."""
-    return Expr(op, (a, b), None, a.dtype)
-
-
-def cast(a: Expr, dtype: DType) -> Expr:
-    """Convert to another dtype."""
-    return a if a.dtype is dtype else Expr("cast", (a,), None, dtype)
-
-
-def word(value: int) -> Expr:
-    """A 32-bit constant."""
-    return const(value & 0xFFFFFFFF, uint32)
-
-
-def rotate(a: Expr, count: int) -> Expr:
-    """Rotate the bits of a word to the left."""
-    left = binary("shift_left", a, word(count))
-    return binary("bitwise_or", left, binary("shift_right", a, word(32 - count)))
-
-
-def halves(value: Expr) -> tuple[Expr, Expr]:
-    """Split 64 bits into their low and their high word."""
-    low = binary("bitwise_and", value, const(0xFFFFFFFF, uint64))
-    high = binary("shift_right", value, const(32, uint64))
-    return cast(low, uint32), cast(high, uint32)
-
-
-def drawn(seed: Expr, offset: Expr, position: Index) -> Expr:
-    """Build the first word of threefry2x32 at counter offset + position, as one expression."""
-    counter = binary("add", cast(offset, uint64), Expr("index", (), position, uint64))
-    return Expr(DRAWN, (cast(seed, uint64), counter), None, uint32)
-
-
-def written_out(root: Expr) -> Expr:
-    """Write out what is drawn."""
-    return rewrite(root, {}, rounds_of)
-
-
-def rounds_of(expr: Expr) -> Expr | None:
-    """Write out the generator if an expression is drawn."""
-    if expr.op != DRAWN:
-        return None
-    seed, counter = expr.args
-    return threefry(halves(seed), *halves(counter))
-
-
-def threefry(key: tuple[Expr, Expr], x: Expr, y: Expr) -> Expr:
-    """Encrypt the counter (x, y) with the key; the first word of the result."""
-    mixed = binary("bitwise_xor", *key)
-    keys = (*key, binary("bitwise_xor", mixed, word(PARITY)))
-    x, y = (binary("add", x, keys[0]), binary("add", y, keys[1]))
-    for turn in range(5):
-        for count in ROTATIONS[turn % 2]:
-            x = binary("add", x, y)
-            y = binary("bitwise_xor", rotate(y, count), x)
-        x = binary("add", x, keys[(turn + 1) % 3])
-        injected = binary("add", keys[(turn + 2) % 3], word(turn + 1))
-        y = binary("add", y, injected)
-    return x
 
 
 @dataclass(slots=True)
@@ -276,10 +205,13 @@ class PartBuilder:
         offset, seed = facts.inputs
         place = flat_index(indices, row_major(facts.node.shape))
         if offset.node.shape:  # the counter of each element
-            indices, place = indices, flat_index((), ())
+            place = constant(0)
         else:
             indices = ()
-        bits = drawn(self.value(seed, ()), self.value(offset, indices), place)
+        start, key = self.value(offset, indices), self.value(seed, ())
+        if facts.node.arg:
+            return half_numbered(key, start) if indices else half_drawn(key, start, place)
+        bits = drawn(key, start, place)
         return written_out(bits) if self.is_final else bits
 
     def passed(self, facts: Facts, indices: Indices) -> Expr:

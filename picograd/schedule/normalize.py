@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 
 from picograd.helpers import product, reached
+from picograd.schedule.draws import is_word_drawn, written_out
 from picograd.schedule.index import (
     Axis,
     Div,
@@ -36,7 +37,6 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
-from picograd.schedule.lower import DRAWN, written_out
 
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
@@ -53,7 +53,7 @@ def normalize_part(part: Part) -> Part:
     if part is not whole:
         bodies = walk_bodies(part)
     part = merge_axes(order_axes(part, bodies), bodies)
-    drawing = {n for n, body in enumerate(bodies) if any(expr.op == DRAWN for expr in body)}
+    drawing = {n for n, body in enumerate(bodies) if any(map(is_word_drawn, body))}
     return write_out(part, drawing) if drawing else part
 
 

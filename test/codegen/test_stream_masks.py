@@ -14,8 +14,9 @@ from picograd.codegen.stream_masks import (
     outermost,
     settled,
     unmasked,
+    unrounded_sum,
 )
-from picograd.dtype import float32, int32, int64
+from picograd.dtype import bfloat16, bool_, float32, int32, int64
 from picograd.schedule.index import (
     Axis,
     Dynamic,
@@ -131,3 +132,16 @@ def test_sums_of_multiples_are_multiples():
     scaled = op("mul", power, other, dtype=float32)
     for parts, wanted in (((power, scaled), True), ((scaled, other), False)):
         assert is_multiple(op("add", *parts, dtype=float32), {power}) is wanted
+
+
+def test_weights_are_rounded_once_where_dropout_scales_them():
+    """bfloat16(where(kept, bfloat16(w) * n, 0)) -> where(kept, w * n, 0), n a number given."""
+    weight = Expr("load", (), (0, axis_index(Axis("i", 8))), float32)
+    number = Expr("scalar", (), 0, bfloat16)
+    rounded = Expr("cast", (weight,), None, bfloat16)
+    multiple = Expr("mul", (rounded, number), None, bfloat16)
+    kept = Expr("load", (), (1, axis_index(Axis("i", 8))), bool_)
+    masked = Expr("where", (kept, multiple, const(0, bfloat16)), None, bfloat16)
+    found = unrounded_sum(Expr("cast", (masked,), None, float32))
+    assert found.dtype is float32 and found.args[1].args == (weight, number)
+    assert found.args[2] == const(0, float32)

@@ -5,7 +5,7 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.graph import build
-from picograd.graph.random import random_bits, signed, threefry
+from picograd.graph.random import philox, random_bits, random_halves, signed, threefry
 
 # Random123, tests/kat_vectors: threefry2x32, 20 rounds: counter, key, first word of the result
 KNOWN = [
@@ -48,3 +48,48 @@ def test_a_large_seed_is_the_int64_of_its_bits(seed: int) -> None:
 def test_bits_are_uniform() -> None:
     bits = random_bits(np.array(0), np.array(0), (100_000,))
     assert abs(bits.astype(np.float64).mean() / 2**32 - 0.5) < 0.005
+
+
+# Random123, tests/kat_vectors: philox4x32, 10 rounds: counter, key, result
+PHILOX = [
+    ((0,) * 4, (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+@pytest.mark.parametrize("counter, key, expected", PHILOX)
+def test_known_answers_of_philox(
+    counter: tuple[int, ...], key: tuple[int, int], expected: tuple[int, ...]
+) -> None:
+    words = philox(key, tuple(np.array([word], np.uint32) for word in counter))
+    assert tuple(int(word[0]) for word in words) == expected
+
+
+def test_halves_are_those_of_the_words_of_blocks() -> None:
+    """Draw n: a counter for 32, a block for those that differ in n % 2 and n // 8 % 4."""
+    seed, first = (9 << 32) + 3, (5 << 32) + 7
+    found = random_halves(np.array(seed), np.array(first), (3, 40)).ravel()
+    for number in range(120):
+        counter = first + number // 32
+        words = counter & 0xFFFFFFFF, counter >> 32, number // 2 % 4, 0
+        block = philox((3, 9), tuple(np.array([word], np.uint32) for word in words))
+        assert found[number] == block[number // 8 % 4][0] >> 16 * (number % 2) & 0xFFFF
+
+
+def test_halves_by_their_numbers_are_those_of_a_stream() -> None:
+    whole = random_halves(np.array(7), np.array(4), (100,))
+    numbers = 4 * 32 + np.array([[3, 99], [64, 0]])
+    part = random_halves(np.array(7), numbers, (2, 2))
+    np.testing.assert_array_equal(part, whole[numbers - 128])
+
+
+def test_halves_are_uniform_and_neighbours_independent() -> None:
+    bits = random_halves(np.array(0), np.array(0), (1 << 17,)).astype(np.float64) / 65536 - 0.5
+    assert abs(bits.mean()) < 0.003 and abs(bits.var() * 12 - 1) < 0.01
+    for away in (1, 2, 7, 8, 9, 16, 24, 32):
+        assert abs((bits[away:] * bits[:-away]).mean() * 12) < 0.012

@@ -13,6 +13,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.nn.functional import dropout
 from picograd.tensor.making import distributions
 
 COUNT = 1000
@@ -55,6 +56,7 @@ SAMPLERS: dict[str, Make] = {
     "multinomial once": lambda *at: picograd.multinomial(weights(*at), 40),
     "randperm": lambda *at: picograd.randperm(COUNT, **place(*at)),
     "gumbels": in_place(distributions.gumbels),
+    "dropout": lambda *at: dropout(Tensor.ones(COUNT, **place(*at)), 0.3),
 }  # fmt: skip
 GOLDEN: dict[str, tuple[int, ...]] = {
     "rand": (0x806A5B65, 0x4DFBD8D5, 0x0D1C785C, 0xFACD1634),
@@ -77,6 +79,7 @@ GOLDEN: dict[str, tuple[int, ...]] = {
     "multinomial once": (0xDFB214DF, 0xDFB214DF, 0xDFB214DF, 0xDFB214DF),
     "randperm": (0x3E45A9A9, 0xC643D24E, 0x3DADE9AD, 0x2EEE17CF),
     "gumbels": (0xC9EAA8C2, 0x7927D80E, 0x48DF38A9, 0x87A5C34E),
+    "dropout": (0x7E5BD8B2, 0xFF125394, 0xBB3C02D2, 0xE51BB753),
 }
 
 

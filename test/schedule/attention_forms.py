@@ -5,7 +5,7 @@ import math
 import numpy as np
 from plan_support import VALUES, leaf, spread
 
-from picograd.dtype import DType, bool_, float32, int32, int64, uint32
+from picograd.dtype import DType, bool_, float32, int32, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -86,8 +86,8 @@ def softcap(q, k, v):
 def dropped(q, k, v):
     """Weights that bits of their places drop; the rest of a causal row is scaled."""
     w = build.softmax(is_seen(s := product(q, k) * 0.3).where(s, -math.inf), 3)
-    bits = build.random_bits(build.const(77, (), int64, "cpu"), 5, s.shape)
-    is_kept = bits.binary("less", build.const(3 << 30, s.shape, uint32, "cpu"))
+    first, seed = (build.const(number, (), int64, "cpu") for number in (77, 5))
+    is_kept = build.random_halves(first, seed, s.shape).binary("less", 3 << 14)
     return weigh(is_kept.where(w / 0.75, 0), v)
 
 

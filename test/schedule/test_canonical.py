@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from plan_support import TARGET, leaf, linear
 
+from picograd.dtype import int64
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.canonical import canonical_key
@@ -38,6 +39,13 @@ def test_differences_change_the_key() -> None:
         x.reduce("max", (0,)),
     ]
     assert len({key(node) for node in nodes}) == len(nodes)
+
+
+def test_places_of_draws_are_part_of_the_key() -> None:
+    first, seed = (build.const(number, (), int64, "cpu") for number in (7, 5))
+    bits = build.random_halves(first, seed, (4, 6))
+    columns = [build.slice_(bits, ((0, 4, 1), (at, at + 1, 1))) for at in (2, 3)]
+    assert len({key(column + 1) for column in columns}) == 2
 
 
 def test_which_equal_expressions_are_one_object_does_not_count() -> None:

@@ -15,7 +15,10 @@ from picograd.codegen.program import Instr, Program
 from picograd.codegen.render import cuda_async
 from picograd.codegen.render.c import FUNCTIONS, SPELLING, is_half, type_name
 from picograd.codegen.render.c_program import Statement, Value, Writer
-from picograd.dtype import DType, bfloat16, float32, uint32
+from picograd.dtype import DType, bfloat16, float32, uint32, uint64
+from picograd.graph.ops import OPS
+from picograd.graph.row import Role
+from picograd.schedule.monoid import COMBINE
 
 REGISTERS = 1 << 16  # of a multiprocessor (CUDA C guide)
 
@@ -118,6 +121,18 @@ template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<floa
 }
 #endif
 """
+# NVRTC makes products of 64 bits of what it does not see to be words.
+WIDE_PRODUCT = """\
+DEVICE uint64 wide_product(uint32 a, uint32 b) {
+#ifdef CUDA_SHIM
+  return (uint64)a * b;
+#else
+  uint64 result;
+  asm("mul.wide.u32 %0, %1, %2;" : "=l"(result) : "r"(a), "r"(b));
+  return result;
+#endif
+}
+"""
 WIDEN_LANES = """\
 template <int lanes> DEVICE Vector<float, lanes> widen_lanes(Vector<bfloat16, lanes> a) {
   struct __align__(2 * lanes) Pairs { uint32 pair[lanes / 2]; };
@@ -196,6 +211,7 @@ QUICK = {
     "atomic_add(": ATOMIC_ADD,
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
+    "wide_product(": WIDE_PRODUCT,
 }
 
 
@@ -284,6 +300,20 @@ VALUES: dict[str, Value] = {
 }
 
 
+def is_wide_product(program: Program, instr: Instr) -> bool:
+    """Tell whether 64 bits are the product of a word and a constant word."""
+    if instr.dtype is not uint64 or instr.op != COMBINE["prod"] or instr.lanes > 1:
+        return False
+    word, number = (program.instructions[arg] for arg in instr.args)
+    row, known = OPS.get(word.op), OPS.get(number.op)
+    is_converted = row is not None and row.keeps_value
+    is_number = known is not None and known.role is Role.NUMBER
+    if not is_converted or not is_number:
+        return False
+    is_word = program.instructions[word.args[0]].dtype is uint32
+    return is_word and 0 <= number.arg < 1 << 32
+
+
 class CudaWriter(Writer):
     """Writes CUDA C: what tensor cores, warps and copies need, and quick instructions."""
 
@@ -308,6 +338,8 @@ class CudaWriter(Writer):
         """Write an elementwise operation: of one instruction, of all lanes, or lane by lane."""
         if is_quick(instr):
             instr = replace(instr, op=f"quick_{instr.op}")
+        if is_wide_product(self.program, instr):
+            return f"wide_product((uint32){args[0]}, (uint32){args[1]})"
         if instr.op != "cast" or instr.lanes == 1:
             return super().computed(args, instr, dtype)
         source = self.program.instructions[instr.args[0]].dtype

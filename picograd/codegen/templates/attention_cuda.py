@@ -29,6 +29,7 @@ from picograd.codegen.stream_masks import (
     shown_of,
     unmasked,
     unrounded,
+    unrounded_sum,
     unscaled,
     with_few_operations,
 )
@@ -378,8 +379,7 @@ class Writer:
         for each in stream.products:
             name = weights[each.number] = frame.add_weight(each)
             value = self.element(each.weight, known)
-            while value.args and OPS[value.op].keeps_value:
-                (value,) = value.args  # it is rounded once, where it is packed
+            value = unrounded_sum(value)  # it is rounded once, where it is packed
             steps.append(Assign(name, self.dims, self.of_rows(value)))
         return [*steps, *self.repair()]
 

@@ -17,6 +17,7 @@ from picograd.codegen.templates.attention_frame import MEMORY, ROWS, Frame
 from picograd.codegen.tile import Assign, Step, Tile
 from picograd.dtype import DType, bool_
 from picograd.helpers import round_up
+from picograd.schedule.draws import is_half_drawn
 from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, walk
 
@@ -164,7 +165,8 @@ def drawn_in(bodies: Iterable[Expr]) -> list[Expr]:
 
     def find(expr: Expr) -> Expr | None:
         parts = walk(expr) if expr.dtype is bool_ else ()
-        if len(parts) < DEAR or any(each.op in READS for each in parts):
+        is_dear = len(parts) >= DEAR or any(map(is_half_drawn, parts))
+        if not is_dear or any(each.op in READS for each in parts):
             return None
         found[expr] = None
         return expr

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.costs import is_zero
+from picograd.codegen.half_draws import neighbours
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import (
@@ -400,10 +401,9 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = 
     loads = [e.arg[:2] for e in expressions if e.op == "load"]
     if len(expressions) > DEAR and not any(last in axes_of(index) for _, index in loads):
         return 1
-    places += loads
     along = {*axes, last}
-    slots = [slot for slot, index in places if along <= axes_of(index)]
-    lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
+    slots = [slot for slot, index in places + loads if along <= axes_of(index)]
+    lanes = neighbours((kernel.slots[s].dtype.itemsize for s in slots), expressions)
     while lanes > 1 and last.size % lanes:
         lanes //= 2
     is_regular = all(is_aligned(index, last, lanes) for index in part_indices(part))

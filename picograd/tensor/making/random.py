@@ -24,9 +24,9 @@ from picograd.engine.tracing import note_draw, note_refusal, note_undo
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
 from picograd.graph.node import Node
-from picograd.graph.random import signed
+from picograd.graph.random import HALF_BITS, HALVES, signed
 from picograd.graph.room import check_size
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.number import given
 from picograd.tensor.core import running_vmaps
@@ -39,6 +39,7 @@ from picograd.tensor.making import inverse_sampling
 DIGITS = {float16: 11, bfloat16: 8, float32: 24}
 # how many numbers randperm takes at most, where a float holds them all; as PyTorch, bfloat16 rounds
 WHOLE = {float16: (1 << 11) + 1, float32: (1 << 24) + 1, float64: (1 << 53) + 1, bfloat16: 1 << 63}
+RARE = 2.0**-6  # a chance below which 2 ** -17 is more than 1 in 2,000 of it
 LONG_PERMUTATION = 1 << 15  # beyond it, some of the 32-bit keys would be equal
 
 
@@ -226,6 +227,39 @@ def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
         return build.random_bits(offset, build.scalar(source.stream(), device, int64), whole)
 
     return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
+
+
+@pending.locked
+def random_halves(shape: Shape, device: str, generator: Generator | None) -> Node:
+    """Draw 16 random bits per element, as uint32, from a counter for every 32 of them."""
+    source = default() if generator is None else generator
+    if device == "meta":
+        source = Generator()
+
+    def make(whole: Shape) -> Node:
+        count = ceil_div(product(whole), HALVES)
+        first = build.scalar(source.take(count), device, int64)
+        seed = build.scalar(source.stream(), device, int64)
+        return build.random_halves(first, seed, whole)
+
+    return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
+
+
+def kept(shape: Shape, p: float, device: str) -> Node:
+    """Draw what dropout keeps: False with probability p.
+
+    16 bits are drawn of an element, so that p is taken to the nearest multiple of 2 ** -16. Where
+    either outcome is so rare that this would show, 24 bits are.
+    """
+    is_rare = min(p, 1.0 - p) < RARE
+    if is_rare:
+        least = build.const(given(p), shape, float32, device)
+        drawn = uniform(shape, float32, device, None)
+        return least.binary("less_equal", drawn)
+    count = 1 << HALF_BITS
+    dropped = round(p * count)
+    most = given(count - dropped)
+    return random_halves(shape, device, None).binary("less", most)
 
 
 def float_dtype(op: str, dtype: DType | None) -> DType:

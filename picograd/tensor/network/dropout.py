@@ -10,7 +10,8 @@ from picograd.errors import ShapeError, check_probability
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
-from picograd.tensor.core.recording import Recorded, maybe_in_place
+from picograd.tensor.core.recording import Recorded, fresh, maybe_in_place
+from picograd.tensor.making import creation, random
 from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
 
 # The value that SELU tends to for large negative inputs: what alpha dropout drops to.
@@ -32,8 +33,13 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input
     if p == 1.0:
         return maybe_in_place("dropout", input, input * 0.0, inplace)
-    is_kept = Recorded.kind.rand(*input.shape, device=input.device) >= p
-    return maybe_in_place("dropout", input, is_kept.where(input * (1.0 / (1.0 - p)), 0.0), inplace)
+    is_kept = kept(tuple(input.shape), p, input)
+    return maybe_in_place("dropout", input, is_kept.where(input * (1.0 / (1.0 - p)), 0), inplace)
+
+
+def kept(shape: tuple[int, ...], p: float, input: Tensor) -> Tensor:
+    """Draw what is kept, where an input is."""
+    return fresh(random.kept(shape, p, creation.device_named(input.device)))
 
 
 def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int) -> Tensor:
@@ -151,5 +157,5 @@ def drop_to_limit(
     if p == 1.0:
         return input * 0.0
     scale = ((1.0 - p) * (1.0 + p * SATURATED * SATURATED)) ** -0.5
-    is_kept = Recorded.kind.rand(*shape, device=input.device) >= p
+    is_kept = kept(shape, p, input)
     return is_kept.where(input, SATURATED) * scale - scale * SATURATED * p

@@ -21,9 +21,11 @@ from picograd.codegen.program import Instr, Program
 from picograd.codegen.render.opencl import OpenclWriter, for_type, helpers
 from picograd.codegen.templates import contract, reduce
 from picograd.codegen.templates import map as map_template
-from picograd.dtype import bool_, float16, float32, float64, int8, int32, uint32
+from picograd.dtype import bool_, float16, float32, float64, int8, int32, uint32, uint64
+from picograd.graph.random import random_halves
+from picograd.schedule.draws import half_drawn
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Kernel, Part, Slot
+from picograd.schedule.loop import Compute, Kernel, Part, Slot, const
 from picograd.target import opencl_target
 
 TARGET = opencl_target("a device", units=2, shared_bytes=64 << 10)
@@ -114,3 +116,15 @@ def test_functions_inside_others_have_the_types_of_all() -> None:
     program = Program("k", (*constants, *shifts), ())
     text = helpers(program, OpenclWriter(program).body())
     assert "is_shift(int b)" in text and "is_shift(uint b)" in text
+
+
+def test_bits_of_dropout_are_those_of_the_generator() -> None:
+    axis = Axis("i", 1000)
+    draw = half_drawn(const(3 << 32, uint64), const(5, uint64), axis_index(axis))
+    compute = Compute((axis,), (), None, draw, uint32, (0, axis_index(axis)))
+    slots = (Slot(uint32, axis.size, "out"),)
+    built = map_template.build(
+        Kernel("draw", "map", slots, (), (Part((axis,), (compute,)),)), TARGET
+    )
+    found = run_host(compile_opencl([built], TARGET), built, {})[0]
+    np.testing.assert_array_equal(found, random_halves(np.array(3 << 32), np.array(5), (1000,)))

@@ -6,6 +6,7 @@ from nn_support import array, torch
 
 from picograd import Tensor, manual_seed
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.graph.random import random_halves
 from picograd.nn import functional
 
 
@@ -37,6 +38,42 @@ def test_what_is_drawn_for_is_pytorchs(kind, rank):
         return next(n for n in range(rank + 1) if not np.ptp(y.reshape(6**n, -1), axis=1).any())
 
     assert leading(found) == leading(wanted)
+
+
+@pytest.mark.parametrize("p", [0.001, 0.02, 0.1, 0.5, 0.9, 0.999])
+def test_the_share_that_is_dropped(p, device):
+    """Rare outcomes are drawn with more bits: of 2 ** 18 draws within five deviations."""
+    manual_seed(3)
+    y = functional.dropout(Tensor.ones(1 << 9, 1 << 9, device=device), p).numpy()
+    assert abs((y == 0).mean() - p) < 5 * (p * (1 - p) / y.size) ** 0.5
+    np.testing.assert_allclose(y[y != 0], 1 / (1 - p), rtol=1e-6)
+
+
+def test_what_is_rarer_than_16_bits_tell_is_dropped_too(device):
+    y = functional.dropout(Tensor.ones(1 << 12, 1 << 12, device=device), 2.0**-18)
+    assert 24 <= int((y == 0).sum().item()) <= 104, "64 are expected"
+
+
+@pytest.mark.parametrize("shape", [(33,), (5, 64), (7, 50), (3, 40, 31), (2, 3, 96, 64)])
+def test_what_is_kept_is_a_function_of_the_place(shape, device):
+    """In order, in another order, in a sum, in rows that are normalised: the same elements."""
+    kept = random_halves(np.array(5), np.array(0), shape) < 65536 - round(0.3 * 65536)
+
+    def dropped(x):
+        manual_seed(5)
+        return functional.dropout(x, 0.3)
+
+    x = Tensor(1 + array(*shape) ** 2, device=device)
+    assert ((dropped(x).numpy() != 0) == kept).all()
+    turned = dropped(x).permute(*reversed(range(len(shape)))).contiguous()
+    assert ((turned.numpy() != 0) == kept.T).all()
+    ones = Tensor.ones(*shape, device=device)
+    np.testing.assert_allclose(dropped(ones).sum(-1).numpy() * 0.7, kept.sum(-1), rtol=1e-5)
+    np.testing.assert_allclose(dropped(ones).sum(0).numpy() * 0.7, kept.sum(0), rtol=1e-5)
+    rows = functional.layer_norm(dropped(x) + x, shape[-1:]).numpy()
+    wanted = np.where(kept, 1 / 0.7, 0) * x.numpy() + x.numpy()
+    wanted = (wanted - wanted.mean(-1, keepdims=True)) / wanted.std(-1, keepdims=True)
+    np.testing.assert_allclose(rows, wanted, rtol=2e-3, atol=2e-3)
 
 
 def test_alpha_dropout_keeps_mean_and_variance(device):
