@@ -23,12 +23,12 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import field
 
 from picograd.dtype import bool_
-from picograd.graph.row import EXPONENTIALS, Role
+from picograd.graph.row import Role
 from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis
+from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis, score_sizes
 from picograd.schedule.viewindex import view_source
 
 NO_LIMIT = 1 << 31
@@ -107,7 +107,8 @@ class Matcher:
             stream = self.online(sink, found, taken)
             taken |= {x.facts.number for x in stream.sinks}
             self.streams.append(stream)
-        if not taken:
+        are_known = all(is_product(x) or is_sum(x) or is_kept(x) for x in region.sinks)
+        if not (taken or (are_known and region.is_outer)):
             self.problem = "no sum of exponentials was found, less the maximum of their row"
         left = [sink for sink in sinks.values() if sink.facts.number not in taken]
         for sink in sorted(left, key=is_kept):
@@ -278,11 +279,11 @@ def find_streams(
     `missing` says why the target has no kernel for a stream; `limits` are its own.
     """
     # All members of a region have as many elements: one with an exponential as that has.
-    sizes = {x.node.size for x in values if x.node.op in EXPONENTIALS and not x.is_source}
+    sizes = score_sizes([x.node for x in values if not x.is_source])
     if not sizes:
         return []
     every = find_regions(values, wanted, limits.least, sizes, has_wide)
-    regions = [r for r in every if r.has_exponential and r.sinks]
+    regions = [r for r in every if r.sinks and (r.has_exponential or r.is_outer)]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
     waits = waits_of(values, bits) if bits else {}

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from attention_forms import FORMS, causal, causal_twice, documents, plain, window, with_gradients
+from attention_forms import (
+    FORMS,
+    UNBOUND,
+    causal,
+    causal_twice,
+    documents,
+    plain,
+    window,
+    with_gradients,
+)
 from plan_support import VALUES, leaf
 
 from picograd import Tensor
@@ -35,7 +44,7 @@ def tile_results(roots, target=SMALL):
     return [memory[n].reshape(plan.slots[n].shape) for n in plan.outputs]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", [*FORMS, *UNBOUND], ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     np.random.seed(0)
     roots = with_gradients(form, *SHAPES)
