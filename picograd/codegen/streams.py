@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from picograd.codegen.boxes import view_of
-from picograd.codegen.operands import Role, bind_roles, expr_axes, narrow, size_of
+from picograd.codegen.operands import Role, bind_roles, expr_axes, guarded, narrow, size_of
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import is_found
 
 MOST_COLUMNS = 256  # of products that share a part: a thread holds half a value for each
@@ -64,6 +65,7 @@ class Stream:
     shown: tuple[Index, ...] = ()  # a place adds nothing where one of them is below 0
     kept: tuple[int, ...] = ()  # the computes that are stored of every place
     early: tuple[int, ...] = ()  # those of sums of rows that are no scores
+    least: Expr | None = None  # what the peak of a row is at least
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -76,6 +78,15 @@ class Stream:
         own = {axis for axis in compute.axes if axis not in kept}
         found = (each for each in self.products if set(each.columns) == own)
         return next(found, None) if own else None
+
+    def start_of(self, number: int, rows: Role) -> Expr:
+        """Find what a reduction begins with: nothing, or what the peak is at least."""
+        if number == self.peak and self.least is not None:
+            least = bind_roles(self.least, rows)
+            return guarded(least, rows.conditions)
+        compute = self.computes[number]
+        start = identity(str(compute.monoid), compute.dtype)
+        return const(start, compute.dtype)
 
     @property
     def exponential(self) -> str:
@@ -122,6 +133,11 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
             sums.append(number)
     if len(peaks) > 1 or not scores:
         internal("a stream has scores, and at most one maximum that it waits for", kernel)
+    least = None
+    if peaks:
+        body, least = parted_peak(computes[peaks[0]].body, over)
+        found_peak = replace(computes[peaks[0]], body=body)
+        computes = (*computes[: peaks[0]], found_peak, *computes[peaks[0] + 1 :])
     shared = [expr_axes(each.streamed) for each in scores]
     shared += [expr_axes(each.value) for each in products]
     batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
@@ -140,7 +156,19 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple([index for index, _, _ in found]),
         kept_in(computes, over),
         early,
+        least,
     )
+
+
+def parted_peak(body: Expr, over: Sequence[Axis]) -> tuple[Expr, Expr | None]:
+    """Part what a peak is the greatest of: scores, and what is one value a row."""
+    if body.op != COMBINE["max"]:
+        return body, None
+    for scores, least in (body.args, body.args[::-1]):
+        has_score = any(part.op == "ref" for part in walk(least))
+        if not has_score and expr_axes(least).isdisjoint(over):
+            return scores, least
+    return body, None
 
 
 def narrow_streams(stream: Stream) -> list[Stream]:

@@ -34,7 +34,8 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     for member in members:
         sink = sinks[member.number]
         role = member.node.row.role
-        write = summed if sink.places else WRITERS[role]
+        is_early = role is Role.REDUCE and sink.places
+        write = summed if is_early else WRITERS[role]
         yield write(sink, stream, part)
 
 
@@ -161,7 +162,14 @@ def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     return member, compute, sink.places
 
 
-WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept}
+def made(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write what is computed of other sinks, for every row."""
+    part.bound = stream.rows
+    body = part.build(sink.facts, sink.places)
+    return sink.facts, Compute(stream.rows, (), None, body, body.dtype), sink.places
+
+
+WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Role.ELEMENTWISE: made}
 
 
 def total_of(stream: Stream, part: PartBuilder) -> Expr:

@@ -236,6 +236,27 @@ def with_logarithms(q, k, v):
     return o + build.logsumexp(s, 3, True).expand(o.shape)
 
 
+def one_more(q, k, v):
+    """Softmax off by one: the sum has one more term."""
+    s = product(q, k).cast(float32) * 0.3
+    m = s.reduce("max", (3,), True)
+    e = (s - m.expand(s.shape)).unary("exp")
+    total = e.reduce("sum", (3,), True) + m.unary("neg").unary("exp")
+    return weigh((e / total.expand(s.shape)).cast(v.dtype), v)
+
+
+def sunk(q, k, v, c):
+    """A sink, here one a head: one more logit in the softmax of a row."""
+    s = product(q, k).cast(float32) * 0.3
+    s = is_seen(s).where(s, -math.inf)
+    m = s.reduce("max", (3,), True)
+    c = spread(c.cast(float32), m.shape)
+    m = m.binary("maximum", c)
+    e = (s - m.expand(s.shape)).unary("exp")
+    total = e.reduce("sum", (3,), True) + (c - m).unary("exp")
+    return weigh((e / total.expand(s.shape)).cast(v.dtype), v)
+
+
 def sigmoid(q, k, v):
     return weigh((product(q, k) * 0.3 - 2.0).unary("sigmoid"), v)
 
@@ -262,7 +283,7 @@ def decaying(q, k, v):
 UNBOUND = [sigmoid, sigmoid_causal, relu_squared, decaying]  # weights that wait for no reduction
 FORMS = [
     plain, scale_before, by_hand, divided_last, causal, causal_twice, window, additive, boolean,
-    softcap, alibi, merged_batch,
+    softcap, alibi, merged_batch, one_more,
 ]  # fmt: skip
 
 

@@ -202,8 +202,7 @@ class Writer:
             compute = stream.computes[number]
             shape = self.panel.size, self.lanes
             name = self.tiles.add(f"value{number}", shape, compute.dtype)
-            monoid = str(compute.monoid)
-            start = const(identity(monoid, compute.dtype), compute.dtype)
+            start = stream.start_of(number, self.rows)
             found.append(Assign(name, (self.panel, self.lane), start))
         for number in stream.early:
             compute = stream.computes[number]

@@ -10,6 +10,7 @@ from attention_forms import (
     causal_twice,
     documents,
     plain,
+    sunk,
     window,
     with_gradients,
 )
@@ -49,6 +50,16 @@ def tile_results(roots, target=SMALL):
 def test_tiles_mean_what_the_graph_means(form):
     np.random.seed(0)
     roots = with_gradients(form, *SHAPES)
+    for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sinks():
+    """A logit a head, of which some are greater than all scores of a row."""
+    np.random.seed(0)
+    roots = with_gradients(sunk, *SHAPES, (1, 2, 1, 1))
+    kernels = schedule(roots, SMALL).kernels
+    assert [kernel.hero for kernel in kernels[:1]] == ["attention"] and len(kernels) <= 6
     for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 

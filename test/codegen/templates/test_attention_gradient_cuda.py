@@ -25,10 +25,12 @@ from attention_forms import (
     is_seen,
     learned,
     merged_batch,
+    one_more,
     plain,
     product,
     sigmoid,
     softcap,
+    sunk,
     weigh,
     window,
     with_logarithms,
@@ -136,6 +138,13 @@ def test_weights_without_a_total(form):
     for kernel in streams_of(schedule(gradients_of(form, shapes), FEW)):
         hidden = emptied(analyse(kernel, kernel.parts[-1]))
         assert bool(hidden) == (form is not sigmoid)
+
+
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_sums_with_one_more_term(run):
+    """A sink is where the maximum of a row begins; what is divided by is made of the stream's."""
+    check(one_more, shapes_of(150, 150, 64, 64), run)
+    check(sunk, (*shapes_of(150, 150, 64, 64), (1, 2, 1, 1)), run)
 
 
 @pytest.mark.parametrize(
