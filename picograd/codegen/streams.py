@@ -115,7 +115,6 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
     """Sort the axes and computes of an attention kernel."""
     computes, guards = opened(part.computes)
     found = [guard for guard in guards if is_found(guard[0])]
-    stops = tuple([guard for guard in guards if guard not in found])
     over = [c.reduce for c in computes if c.reduce][-1]
     early = early_in(computes, over)
     scores, sums, products, peaks = [], [], [], []
@@ -133,16 +132,11 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
             sums.append(number)
     if len(peaks) > 1 or not scores:
         internal("a stream has scores, and at most one maximum that it waits for", kernel)
-    least = None
-    if peaks:
-        body, least = parted_peak(computes[peaks[0]].body, over)
-        found_peak = replace(computes[peaks[0]], body=body)
-        computes = (*computes[: peaks[0]], found_peak, *computes[peaks[0] + 1 :])
     shared = [expr_axes(each.streamed) for each in scores]
     shared += [expr_axes(each.value) for each in products]
     batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
     rows = tuple(axis for axis in part.rows if axis not in batch)
-    return Stream(
+    stream = Stream(
         computes,
         batch,
         rows,
@@ -151,13 +145,24 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple(sums),
         tuple(products),
         peaks[0] if peaks else None,
-        stops,
+        tuple([guard for guard in guards if guard not in found]),
         part.ends,
         tuple([index for index, _, _ in found]),
         kept_in(computes, over),
         early,
-        least,
     )
+    return with_parted_peak(stream)
+
+
+def with_parted_peak(stream: Stream) -> Stream:
+    """Part the maximum of a row from what it is at least."""
+    if stream.peak is None:
+        return stream
+    computes = list(stream.computes)
+    peak = computes[stream.peak]
+    body, least = parted_peak(peak.body, stream.over)
+    computes[stream.peak] = replace(peak, body=body)
+    return replace(stream, computes=tuple(computes), least=least)
 
 
 def parted_peak(body: Expr, over: Sequence[Axis]) -> tuple[Expr, Expr | None]:

@@ -14,33 +14,31 @@ from operator import is_
 from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.schedule.monoid import COMBINE
-from picograd.schedule.score_boxes import has_scores
 from picograd.schedule.scores import score_sizes
 from picograd.schedule.weighted_sums import is_along, is_reshaped, is_sum, replaced
-from picograd.target import Target
 
 REDUCTIONS = ops_of(Role.REDUCE)
 
 
-def widen_maxima(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
-    """Put what limits the maxima of scores into them; `order` lists inputs first."""
-    if not has_scores(order, target):
-        return list(roots)
+def widen_maxima(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | None:
+    """Put what limits the maxima of scores into them; None if nothing does."""
     sizes = score_sizes(order)
     new: dict[int, Node] = {}
     for node in order:
         if node.realized is not None:
             continue
-        if node.size in sizes and len(node.inputs) == 2:
-            found = gathered(*node.inputs) or gathered(*node.inputs[::-1])
-            if found is not None and node.row.linear == (0, 1):
+        if node.size in sizes and node.row.linear == (0, 1):
+            first, second = node.inputs
+            found = gathered(first, second)
+            found = found or gathered(second, first)
+            if found is not None:
                 new[id(node)] = found
         for number, each in enumerate(node.inputs if node.op == COMBINE["max"] else ()):
             maximum = reduction_under(each)
             if maximum is not None and maximum.inputs[0].size in sizes:
                 new[id(node)] = widened(maximum, node.inputs[1 - number])
                 break
-    return replaced(roots, order, new) if new else list(roots)
+    return replaced(roots, order, new) if new else None
 
 
 def reduction_under(node: Node) -> Node | None:
@@ -63,8 +61,9 @@ def widened(maximum: Node, limit: Node) -> Node:
 
 def gathered(factor: Node, power: Node) -> Node | None:
     """Divide an exponential by the total that a gradient beside it is divided by."""
-    is_sum = factor.realized is None and factor.row.factors == (1, 1)
-    if power.op not in EXPONENTIALS or not is_sum:
+    if power.op not in EXPONENTIALS or factor.realized is not None:
+        return None
+    if factor.row.factors != (1, 1):
         return None
     for quotient, rest in (factor.inputs, factor.inputs[::-1]):
         is_quotient = quotient.realized is None and quotient.row.linear == (0,)
@@ -72,10 +71,13 @@ def gathered(factor: Node, power: Node) -> Node | None:
             continue
         gradient, total = quotient.inputs
         axis = power.rank - 1
-        if is_along(total, axis) and is_along(rest, axis):
-            found = undivided(rest.inputs[0], quotient)
-            if found is not None:
-                return (power / total) * (gradient - found.expand(power.shape))
+        if not (is_along(total, axis) and is_along(rest, axis)):
+            continue
+        found = undivided(rest.inputs[0], quotient)
+        if found is not None:
+            wide = found.expand(power.shape)
+            weight = power / total
+            return weight * (gradient - wide)
     return None
 
 
@@ -91,10 +93,14 @@ def undivided(short: Node, quotient: Node) -> Node | None:
         if each.realized is not None or each.row.factors != (-1,):
             continue
         (under,) = each.inputs
-        is_alike = under.op == quotient.op and under.realized is None
-        if is_alike and all(map(is_, under.inputs, quotient.inputs)):
+        if under.op != quotient.op or under.realized is not None:
+            continue
+        are_same = map(is_, under.inputs, quotient.inputs)
+        if all(are_same):
+            axes = found.arg[1]
             inputs = list(product.inputs)
             inputs[number] = under.inputs[0]
-            total = product.with_inputs(tuple(inputs)).reduce("sum", found.arg[1])
+            whole = product.with_inputs(tuple(inputs))
+            total = whole.reduce("sum", axes)
             return total.reshape(short.shape)
     return None

@@ -24,7 +24,6 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
-from picograd.schedule.joined_scores import widen_maxima
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
@@ -148,7 +147,6 @@ REWRITES = (
     take_updates,
     sum_products,
     expanded,
-    widen_maxima,
     move_factors,
     edit_weights,
     fit_scores,

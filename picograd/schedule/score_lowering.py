@@ -164,9 +164,13 @@ def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
 
 def made(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     """Write what is computed of other sinks, for every row."""
-    part.bound = stream.rows
-    body = part.build(sink.facts, sink.places)
-    return sink.facts, Compute(stream.rows, (), None, body, body.dtype), sink.places
+    rows = stream.rows
+    member = sink.facts
+    places = sink.places
+    part.bound = rows
+    body = part.build(member, places)
+    compute = Compute(rows, (), None, body, body.dtype)
+    return member, compute, places
 
 
 WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Role.ELEMENTWISE: made}
