@@ -252,8 +252,8 @@ def share(is_minus: Value, t: Value, low: Value, top: Value, top_low: Value) -> 
 
 
 def sigmoid(x: Value) -> Value:
-    """Compute 1 / (1 + exp(-x))."""
-    most = 104.0 if x.dtype is float32 else 746.0
+    """Compute 1 / (1 + exp(-x)); the least is of two powers of two that are 0, as `exp`."""
+    most = 254.0 * log(2) if x.dtype is float32 else 2046.0 * log(2)
     excess, first, second = negative_exp(x.raw("abs"), most)
     power = first * second  # exact, as a denormal too
     t = excess.fma(power, power)

@@ -46,6 +46,7 @@ from picograd.schedule.score_masks import (
     FARTHEST,
     LOWEST,
     bare,
+    filled,
     hidden_where,
     hiding,
     is_constant,
@@ -153,9 +154,10 @@ def unmasked(weight: Expr, hidden: Collection[Expr]) -> Expr:
         row = OPS.get(expr.op)
         if row is None or row.linear != (1, 2):
             return None
-        condition, yes, no = expr.args
-        is_mask = condition in hidden and is_number(no, 0.0)
-        return unmasked(yes, hidden) if is_mask else None
+        conditions, shown = filled(expr, 0.0)
+        if shown is None or conditions[0] not in hidden:
+            return None
+        return unmasked(shown, hidden)
 
     return replaced(weight, find) if hidden else weight
 

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from picograd.codegen.boxes import view_of
-from picograd.codegen.operands import Role, bind_roles, expr_axes, narrow, size_of
+from picograd.codegen.operands import Role, bind_roles, expr_axes, guarded, narrow, size_of
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import is_found
 
 MOST_COLUMNS = 256  # of products that share a part: a thread holds half a value for each
@@ -64,6 +65,7 @@ class Stream:
     shown: tuple[Index, ...] = ()  # a place adds nothing where one of them is below 0
     kept: tuple[int, ...] = ()  # the computes that are stored of every place
     early: tuple[int, ...] = ()  # those of sums of rows that are no scores
+    least: Expr | None = None  # what the peak of a row is at least
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -76,6 +78,15 @@ class Stream:
         own = {axis for axis in compute.axes if axis not in kept}
         found = (each for each in self.products if set(each.columns) == own)
         return next(found, None) if own else None
+
+    def start_of(self, number: int, rows: Role) -> Expr:
+        """Find what a reduction begins with: nothing, or what the peak is at least."""
+        if number == self.peak and self.least is not None:
+            least = bind_roles(self.least, rows)
+            return guarded(least, rows.conditions)
+        compute = self.computes[number]
+        start = identity(str(compute.monoid), compute.dtype)
+        return const(start, compute.dtype)
 
     @property
     def exponential(self) -> str:
@@ -104,7 +115,6 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
     """Sort the axes and computes of an attention kernel."""
     computes, guards = opened(part.computes)
     found = [guard for guard in guards if is_found(guard[0])]
-    stops = tuple([guard for guard in guards if guard not in found])
     over = [c.reduce for c in computes if c.reduce][-1]
     early = early_in(computes, over)
     scores, sums, products, peaks = [], [], [], []
@@ -126,7 +136,7 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
     shared += [expr_axes(each.value) for each in products]
     batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
     rows = tuple(axis for axis in part.rows if axis not in batch)
-    return Stream(
+    stream = Stream(
         computes,
         batch,
         rows,
@@ -135,12 +145,35 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple(sums),
         tuple(products),
         peaks[0] if peaks else None,
-        stops,
+        tuple([guard for guard in guards if guard not in found]),
         part.ends,
         tuple([index for index, _, _ in found]),
         kept_in(computes, over),
         early,
     )
+    return with_parted_peak(stream)
+
+
+def with_parted_peak(stream: Stream) -> Stream:
+    """Part the maximum of a row from what it is at least."""
+    if stream.peak is None:
+        return stream
+    computes = list(stream.computes)
+    peak = computes[stream.peak]
+    body, least = parted_peak(peak.body, stream.over)
+    computes[stream.peak] = replace(peak, body=body)
+    return replace(stream, computes=tuple(computes), least=least)
+
+
+def parted_peak(body: Expr, over: Sequence[Axis]) -> tuple[Expr, Expr | None]:
+    """Part what a peak is the greatest of: scores, and what is one value a row."""
+    if body.op != COMBINE["max"]:
+        return body, None
+    for scores, least in (body.args, body.args[::-1]):
+        has_score = any(part.op == "ref" for part in walk(least))
+        if not has_score and expr_axes(least).isdisjoint(over):
+            return scores, least
+    return body, None
 
 
 def narrow_streams(stream: Stream) -> list[Stream]:

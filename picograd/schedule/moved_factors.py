@@ -28,11 +28,12 @@ from typing import Any, NamedTuple
 
 from picograd.dtype import float16, float32, float64
 from picograd.graph.bounded import EndedNode
-from picograd.graph.node import Node
+from picograd.graph.node import Node, toposort
 from picograd.graph.row import EXPONENTIALS, SCALARS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
 from picograd.number import Given
+from picograd.schedule.joined_scores import widen_maxima
 from picograd.schedule.score_boxes import has_scores, streamed_nodes
 from picograd.schedule.scores import LEAST_SIDE
 from picograd.schedule.values import is_leaf
@@ -47,6 +48,9 @@ def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     """Scale scores and weights instead of operands and results; `order` lists inputs first."""
     if not has_scores(order, target):
         return list(roots)
+    wider = widen_maxima(roots, order)
+    if wider is not None:
+        roots, order = wider, toposort(wider, is_leaf)
     made = made_of_exponentials(order)
     scores = below_exponentials(order, made)
     readers = counted(roots, order)

@@ -48,6 +48,7 @@ from picograd.schedule.score_sinks import (
     Stream,
     find_streams,
     is_kept,
+    is_made,
     is_product,
     is_sum,
     mark,
@@ -166,7 +167,8 @@ def is_small(stream: Stream) -> bool:
 def is_forward(stream: Stream) -> bool:
     """Tell whether a stream finds a maximum and a total, and multiplies weights once at most."""
     count = sum(is_product(sink) for sink in stream.sinks)
-    is_whole = stream.total is not None and len(stream.sinks) == 2 + count
+    made = sum(map(is_made, stream.sinks))
+    is_whole = stream.total is not None and len(stream.sinks) == 2 + count + made
     return is_whole and count <= 1 and len(seeds_of(stream)) == 1
 
 

@@ -34,7 +34,8 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     for member in members:
         sink = sinks[member.number]
         role = member.node.row.role
-        write = summed if sink.places else WRITERS[role]
+        is_early = role is Role.REDUCE and sink.places
+        write = summed if is_early else WRITERS[role]
         yield write(sink, stream, part)
 
 
@@ -161,7 +162,18 @@ def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     return member, compute, sink.places
 
 
-WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept}
+def made(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write what is computed of other sinks, for every row."""
+    rows = stream.rows
+    member = sink.facts
+    places = sink.places
+    part.bound = rows
+    body = part.build(member, places)
+    compute = Compute(rows, (), None, body, body.dtype)
+    return member, compute, places
+
+
+WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Role.ELEMENTWISE: made}
 
 
 def total_of(stream: Stream, part: PartBuilder) -> Expr:

@@ -8,6 +8,8 @@ numbers known before a kernel runs: those hold where indices are 0 or more.
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
@@ -139,7 +141,19 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 def needed_where(condition: Expr) -> list[Index]:
     """List indices of which one below 0 says that a condition fails, whatever else it asks for."""
-    return [index for part in conjuncts(condition) for index in seen_where(part) or []]
+    every = [*conjuncts(condition)]
+    for part in conjuncts(condition):
+        every += [each for score in exceeding(part) for each in conjuncts(score)]
+    return [index for part in every for index in seen_where(part) or []]
+
+
+def exceeding(condition: Expr) -> list[Expr]:
+    """List what a score that is compared has to be shown by: -inf exceeds no number."""
+    row = OPS.get(condition.op)
+    if row is None or row.least is None:
+        return []
+    least, score = condition.args
+    return hiding(score) if is_constant(least) and least.dtype.is_float else []
 
 
 def filled(choice: Expr, fill: float) -> tuple[list[Expr], Expr | None]:
@@ -167,11 +181,26 @@ def weighing(weight: Expr) -> list[Expr]:
         return [x for each in weight.args for x in weighing(each)]
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient
         return weighing(weight.args[0])
-    if row.is_exponential:
-        power = weight.args[0]
-        under = OPS.get(power.op)  # None of what lies in memory, as a factor that is learned
-        return hiding(power.args[0]) if under is not None and under.factors == (1, -1) else []
-    return []
+    if not is_zero_at_lowest(weight):
+        return []
+    score, *_ = weight.args
+    under = OPS.get(score.op)  # None of what lies in memory, as a factor that is learned
+    is_less = under is not None and under.factors == (1, -1)
+    return hiding(score.args[0] if is_less else score)
+
+
+def is_zero_at_lowest(weight: Expr) -> bool:
+    """Tell whether an operation leaves 0 of a score of -inf, as exponentials and ReLU do."""
+    score, *rest = weight.args or [weight]
+    row = OPS[weight.op]
+    is_of_one = row.role is Role.ELEMENTWISE and weight.dtype.is_float
+    if not is_of_one or is_constant(score) or not all(map(is_constant, rest)):
+        return False
+    if row.numpy is None:
+        return False
+    with np.errstate(all="ignore"):
+        value = row.numpy(np.float32(LOWEST), *[float(each.arg) for each in rest])
+    return bool(value == 0)
 
 
 def hiding(score: Expr) -> list[Expr]:

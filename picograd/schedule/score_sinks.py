@@ -23,15 +23,16 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import field
 
 from picograd.dtype import bool_
-from picograd.graph.row import EXPONENTIALS, Role
+from picograd.graph.row import Role
 from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis
+from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis, score_sizes
 from picograd.schedule.viewindex import view_source
 
 NO_LIMIT = 1 << 31
+MOST_MADE = 8  # nodes between the sinks of a stream and what its weights are divided by
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Weight:
     peak: Facts | None
     path: frozenset[int]  # the nodes on the way, where `total` and `peak` may be read
     is_masked: bool = False
+    quotient: Facts | None = None  # what divides by the total
 
 
 @dataclass(slots=True)
@@ -107,7 +109,8 @@ class Matcher:
             stream = self.online(sink, found, taken)
             taken |= {x.facts.number for x in stream.sinks}
             self.streams.append(stream)
-        if not taken:
+        are_known = all(is_product(x) or is_sum(x) or is_kept(x) for x in region.sinks)
+        if not (taken or (are_known and region.is_outer)):
             self.problem = "no sum of exponentials was found, less the maximum of their row"
         left = [sink for sink in sinks.values() if sink.facts.number not in taken]
         for sink in sorted(left, key=is_kept):
@@ -127,17 +130,48 @@ class Matcher:
             peaks = [x for x in self.region.sinks if x.facts is known.peak and x.side == side]
             members = [*peaks, total]
             own |= self.bits[known.peak.number]
+        stream = Stream(self.region, side, members, total.facts)
         for sink in self.region.sinks:
             if not is_product(sink) or sink.side != side or sink.facts.number in taken:
                 continue
             weight = self.weight(sink.facts.inputs[sink.operand])
             if weight is None or weight.exponential is not known.exponential:
                 continue
-            is_own = weight.total in (None, total.facts) and weight.peak is known.peak
-            if is_own and self.is_free(sink, weight, own):
+            if weight.peak is not known.peak or not self.is_free(sink, weight, own):
+                continue
+            if weight.total in (None, stream.total) or self.take_divisor(stream, weight, own):
                 sink.is_divided, sink.is_masked = weight.total is not None, weight.is_masked
                 members.append(sink)
-        return Stream(self.region, side, members, total.facts)
+        return stream
+
+    def take_divisor(self, stream: Stream, weight: Weight, own: int) -> bool:
+        """Let a stream compute what its weights are divided by, if that is made of its sinks.
+
+        As a total with one more summand of the row, a sink of attention. All that lies between is
+        computed with it: what others read of it is there then.
+        """
+        if stream.total is not stream.sinks[-1].facts or weight.quotient is None:
+            return False
+        made: dict[int, Sink] = {}
+        stack = [(weight.quotient.inputs[1], self.region.at[weight.quotient.number])]
+        while stack:
+            found = shown(*stack.pop())
+            if found is None:
+                return False
+            facts, places = found
+            waits = self.waits[facts.number]
+            if facts.number in self.bits or not waits & own:
+                continue
+            is_fit = facts.node.row.role is Role.ELEMENTWISE and not waits & ~own
+            if not is_fit or not are_rows(places, stream) or len(made) == MOST_MADE:
+                return False
+            made[facts.number] = Sink(facts, stream.side, 0, places=places)
+            stack += [(source, places) for source in facts.inputs]
+        if not made:
+            return False
+        stream.sinks += sorted(made.values(), key=lambda sink: sink.facts.number)
+        stream.total = weight.total
+        return True
 
     def is_free(self, sink: Sink, weight: Weight, own: int) -> bool:
         """Tell whether a product waits for the sinks of its stream in its weights alone."""
@@ -154,6 +188,7 @@ class Matcher:
     def weight(self, facts: Facts) -> Weight | None:
         """Follow weights down to the exponentials that they are linear in."""
         total: Facts | None = None
+        quotient: Facts | None = None
         is_masked = False
         path: set[int] = set()
         while not facts.node.row.is_exponential:
@@ -168,10 +203,10 @@ class Matcher:
                     return None
             if row.linear == (0,) and len(facts.inputs) == 2:  # a quotient
                 base = base_of(facts.inputs[1])
-                if base.number in self.bits:
+                if self.waits[base.number]:
                     if total is not None:
                         return None
-                    total = base
+                    total, quotient = base, facts
             facts = facts.inputs[inside[0]]
         peak, under = None, facts.inputs[0]
         path.add(facts.number)
@@ -183,7 +218,7 @@ class Matcher:
             if is_peak and under.inputs[0].number in self.region.at:
                 peak = base
                 path.add(under.number)
-        return Weight(facts, total, peak, frozenset(path), is_masked)
+        return Weight(facts, total, peak, frozenset(path), is_masked, quotient)
 
     def ready(self, sink: Sink) -> None:
         """Put a sink in a stream of its side whose sinks do not wait for it, nor it for them."""
@@ -235,6 +270,11 @@ def is_kept(sink: Sink) -> bool:
     return sink.facts.node.row.role is Role.PASS
 
 
+def is_made(sink: Sink) -> bool:
+    """Tell whether a sink is computed of others of its stream."""
+    return sink.facts.node.row.role is Role.ELEMENTWISE
+
+
 def is_passing(facts: Facts) -> bool:
     """Tell whether a node has the values of its input, in another shape or dtype."""
     row = facts.node.row
@@ -278,11 +318,11 @@ def find_streams(
     `missing` says why the target has no kernel for a stream; `limits` are its own.
     """
     # All members of a region have as many elements: one with an exponential as that has.
-    sizes = {x.node.size for x in values if x.node.op in EXPONENTIALS and not x.is_source}
+    sizes = score_sizes([x.node for x in values if not x.is_source])
     if not sizes:
         return []
     every = find_regions(values, wanted, limits.least, sizes, has_wide)
-    regions = [r for r in every if r.has_exponential and r.sinks]
+    regions = [r for r in every if r.sinks and (r.has_exponential or r.is_outer)]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
     waits = waits_of(values, bits) if bits else {}
@@ -425,21 +465,32 @@ def row_sums(stream: Stream) -> Iterator[Sink]:
 
 def shown_sum(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
     """Find the sum that views show, and which element of it they show at some places."""
+    found = shown(facts, places)
+    if found is None or found[0].is_source:
+        return None
+    return found if is_sum_of(found[0]) else None
+
+
+def shown(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
+    """Find what views show, and which element of it they show at some places."""
     while not facts.is_source and facts.node.row.role is Role.VIEW:
         if not facts.node.row.is_showing or facts.node.row.is_shifting:
             return None
         places = view_source(facts.node, places)
         (facts,) = facts.inputs
-    is_found = not facts.is_source and is_sum_of(facts)
-    return (facts, places) if is_found else None
+    return facts, places
+
+
+def are_rows(places: Indices, stream: Stream) -> bool:
+    """Tell whether there is an element for every row, and no other."""
+    axes = [lone_axis(place) for place in places if place.terms]
+    return set(axes) == set(stream.rows) and len(axes) == len(stream.rows)
 
 
 def is_of_rows(facts: Facts, places: Indices, stream: Stream) -> bool:
     """Tell whether there is a sum for every row, of no more columns than kernels hold."""
     itemsize = stream.sinks[0].facts.node.dtype.itemsize
-    axes = [lone_axis(place) for place in places if place.terms]
     _, over = facts.node.arg
     shape = facts.inputs[0].node.shape
     columns = product(shape[d] for d in over)
-    is_whole = set(axes) == set(stream.rows) and len(axes) == len(stream.rows)
-    return is_whole and columns * itemsize <= MOST_BYTES
+    return are_rows(places, stream) and columns * itemsize <= MOST_BYTES

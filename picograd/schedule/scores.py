@@ -99,6 +99,11 @@ class Region:
         """Tell whether a softmax may be in it."""
         return any(each.node.op in EXPONENTIALS for each in self.members)
 
+    @property
+    def is_outer(self) -> bool:
+        """Tell whether all its products are larger than what they are made of."""
+        return all(is_outer(x.node) for x in self.members if x.node.op in CONTRACTIONS)
+
 
 def find_regions(
     values: Sequence[Facts],
@@ -325,11 +330,35 @@ def lone_axis(index: Index) -> Axis | None:
 
 
 def openers(order: Sequence[Node], least: int) -> Iterator[Node]:
-    """Yield the products that may open regions: of as many elements as an exponential."""
-    sizes = {node.size for node in order if node.op in EXPONENTIALS}
+    """Yield the products that may open regions: of the sizes that scores may have."""
+    sizes = score_sizes(order)
     for node in order if sizes else ():
         if node.op in CONTRACTIONS and node.size in sizes and is_seed(node, least):
             yield node
+
+
+def score_sizes(order: Sequence[Node]) -> set[int]:
+    """Count the elements of scores: as many as an exponential, or a large product, has."""
+    found = set()
+    for node in order:
+        is_power = node.op in EXPONENTIALS
+        if node.realized is None and (is_power or is_outer(node)):
+            found.add(node.size)
+    return found
+
+
+def is_outer(node: Node) -> bool:
+    """Tell whether a node is a product for each of a batch, larger than either operand.
+
+    Whatever is elementwise may lie between it and the product that reads it: weights of sigmoids,
+    squares, decays. One product of all rows with a matrix, as in a network of layers, is none.
+    """
+    if node.op not in CONTRACTIONS:
+        return False
+    labels_a, labels_b, out = node.arg
+    sizes = zip(out, node.shape, strict=True)
+    is_batch = any(n > 1 and name in labels_a and name in labels_b for name, n in sizes)
+    return is_batch and node.size > max(each.size for each in node.inputs)
 
 
 def is_seed(node: Node, least: int = LEAST_SIDE) -> bool:

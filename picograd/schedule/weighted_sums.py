@@ -2,6 +2,7 @@
 
     o = w @ v                                      sum over j of w[i, j] * (g @ v.T)[i, j]
     sum(w * (g @ v.T), columns)        ->          = sum over d of g[i, d] * o[i, d]
+    sum(w / t * (g @ v.T), columns)    ->            the same, over t[i]
 
 The gradient of a softmax subtracts such a sum. The left side reads two matrices of scores, or
 computes their products again; the right side reads what is in memory already. What masks and
@@ -19,11 +20,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from picograd.dtype import DType
+from picograd.graph import build
 from picograd.graph.bounded import ended, sources_of
 from picograd.graph.composites import expand_logsumexp, expand_softmax, logsumexp_beside_softmax
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
-from picograd.graph.row import EXPONENTIALS, NUMBERS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, Role, ops_of
 from picograd.schedule.group import Facts
 from picograd.schedule.values import facts_of
 from picograd.target import Target
@@ -197,9 +200,43 @@ def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:
             found = short_sum(node, gradient, value, output)
             if found is None:
                 continue
-            if factors_of(other_operand(output, value)) == +others:
+            weights = factors_of(other_operand(output, value))
+            if weights - others:
+                continue
+            found = multiplied(found, others - weights, node)
+            if found is not None:
                 return found
     return None
+
+
+def multiplied(short: Node, rest: Factors, node: Node) -> Node | None:
+    """Multiply a short sum by what else `node` sums, if that has one value a row."""
+    for (kind, what), count in rest.items():
+        is_operation = isinstance(kind, tuple)
+        others = what if is_operation else (what,)
+        if is_operation and OPS[kind[0]].arity != len(others) + 1:
+            return None
+        rows = [row_of(each, node, short.dtype) for each in others]
+        if count > 1 or kind == "product" or any(row is None for row in rows):
+            return None
+        if is_operation:
+            op, place = kind
+            rows.insert(place, short)
+        else:
+            op, rows = "mul", [short, *rows]
+        found = build.elementwise(op, *[row for row in rows if row is not None])
+        short = found
+    return short
+
+
+def row_of(what: Any, node: Node, dtype: DType) -> Node | None:
+    """Find the value that all summed elements of a row share: a number, or what is repeated."""
+    if not isinstance(what, Node):
+        return build.const(what, node.shape, dtype, node.device)
+    axes = node.arg[1]
+    sizes = [1 if axis in axes else size for axis, size in enumerate(what.shape)]
+    is_same = what.row.is_repeating and what.inputs[0].shape == tuple(sizes)
+    return what.inputs[0].cast(dtype).reshape(node.shape) if is_same else None
 
 
 def gradients_in(factors: Factors) -> Iterator[tuple[Node, Node]]:

@@ -236,9 +236,54 @@ def with_logarithms(q, k, v):
     return o + build.logsumexp(s, 3, True).expand(o.shape)
 
 
+def one_more(q, k, v):
+    """Softmax off by one: the sum has one more term."""
+    s = product(q, k).cast(float32) * 0.3
+    m = s.reduce("max", (3,), True)
+    e = (s - m.expand(s.shape)).unary("exp")
+    total = e.reduce("sum", (3,), True) + m.unary("neg").unary("exp")
+    return weigh((e / total.expand(s.shape)).cast(v.dtype), v)
+
+
+def sunk(q, k, v, c):
+    """A sink, here one a head: one more logit in the softmax of a row."""
+    s = product(q, k).cast(float32) * 0.3
+    s = is_seen(s).where(s, -math.inf)
+    m = s.reduce("max", (3,), True)
+    c = spread(c.cast(float32), m.shape)
+    m = m.binary("maximum", c)
+    e = (s - m.expand(s.shape)).unary("exp")
+    total = e.reduce("sum", (3,), True) + (c - m).unary("exp")
+    return weigh((e / total.expand(s.shape)).cast(v.dtype), v)
+
+
+def sigmoid(q, k, v):
+    return weigh((product(q, k) * 0.3 - 2.0).unary("sigmoid"), v)
+
+
+def sigmoid_causal(q, k, v):
+    s = product(q, k) * 0.3 - 2.0
+    return weigh(is_seen(s).where(s, -math.inf).unary("sigmoid"), v)
+
+
+def relu_squared(q, k, v):
+    """Squares of what exceeds 0, through a causal mask."""
+    s = product(q, k) * 0.3
+    w = build.relu(is_seen(s).where(s, -math.inf))
+    return weigh(w * w, v)
+
+
+def decaying(q, k, v):
+    """Scores as they are, times powers of how far away they are."""
+    s = product(q, k) * 0.3
+    away = (s.iota(2) - s.iota(3)).cast(float32)
+    return weigh(is_seen(s).where(s * (away * -0.1).unary("exp"), 0), v)
+
+
+UNBOUND = [sigmoid, sigmoid_causal, relu_squared, decaying]  # weights that wait for no reduction
 FORMS = [
     plain, scale_before, by_hand, divided_last, causal, causal_twice, window, additive, boolean,
-    softcap, alibi, merged_batch,
+    softcap, alibi, merged_batch, one_more,
 ]  # fmt: skip
 
 

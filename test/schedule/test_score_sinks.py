@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from attention_forms import FORMS, divided_last, log_softmax, plain, product, weigh, with_gradients
+from attention_forms import (
+    FORMS,
+    UNBOUND,
+    decaying,
+    divided_last,
+    log_softmax,
+    plain,
+    product,
+    weigh,
+    with_gradients,
+)
 from plan_support import TARGET, check_plan, leaf
 
 from picograd.dtype import float64
@@ -34,6 +44,25 @@ def test_gradients_stream_too(form):
     inputs = {n for n, slot in enumerate(plan.slots) if slot.kind == "input"}
     sizes = [slot.size for n, slot in enumerate(plan.slots) if n not in inputs]
     assert max(sizes) < 2 * 3 * rows * columns, plan.slots
+
+
+@pytest.mark.parametrize("form", UNBOUND, ids=lambda form: form.__name__)
+def test_weights_without_a_total_stream_too(form):
+    """What is of rows, and what is of columns: the result leaves beside dq.
+
+    Gradients that need no scores, as those of decays, are a region of their own.
+    """
+    np.random.seed(3)
+    plan = check_plan([form(*(leaf(*shape) for shape in SHAPES))], 1, 1e-5)
+    assert heroes(plan) == ["attention"]
+    plan = check_plan(with_gradients(form, *SHAPES), tolerance=1e-4)
+    assert heroes(plan) == ["attention"] * (4 if form is decaying else 2)
+
+
+def test_products_no_larger_than_their_operands_are_stored():
+    q, k, v = (leaf(4, 2, 16, 16) for _ in range(3))
+    plan = check_plan([weigh(product(q, k).unary("sigmoid"), v)])
+    assert "attention" not in heroes(plan)
 
 
 def test_weights_that_no_total_divides_stream_after_it():

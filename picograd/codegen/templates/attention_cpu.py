@@ -31,7 +31,15 @@ from picograd.codegen.streams import (
     replaced,
     subtracted,
 )
-from picograd.codegen.templates.attention_cpu_tiles import Tiles, pack, turned_sum
+from picograd.codegen.templates.attention_cpu_tiles import (
+    Element,
+    Tiles,
+    pack,
+    shared_powers,
+    turned_sum,
+    with_turned_reads,
+    without_masks,
+)
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -194,8 +202,7 @@ class Writer:
             compute = stream.computes[number]
             shape = self.panel.size, self.lanes
             name = self.tiles.add(f"value{number}", shape, compute.dtype)
-            monoid = str(compute.monoid)
-            start = const(identity(monoid, compute.dtype), compute.dtype)
+            start = stream.start_of(number, self.rows)
             found.append(Assign(name, (self.panel, self.lane), start))
         for number in stream.early:
             compute = stream.computes[number]
@@ -307,32 +314,47 @@ class Writer:
     def weigh(self, is_whole: bool, weights: dict[int, str]) -> list[Step]:
         """Write everything between the products; `is_whole`: no mask or guard is needed."""
         stream = self.stream
-        steps: list[Step] = []
+        steps: list[Element] = []
         known: dict[Expr, Expr] = {}  # bodies that are in tiles
         if stream.peak is not None:
             steps += self.find_peak(stream.peak, is_whole, known)
+        else:
+            steps += self.share_powers(is_whole, known)
         for number in stream.sums:
             compute = stream.computes[number]
             body, monoid = compute.body, str(compute.monoid)
             value = self.body(body, monoid, is_whole, known)
             value = self.kept(f"element{number}", value, steps)
-            known[settled(body) if is_whole else body] = value
+            known[settled(body) if is_whole else bared(body)] = value
             steps += self.add(number, value)
         for product in stream.products:
-            weight = cast(product.weight, self.dtype)
+            weight = without_masks(stream, cast(product.weight, self.dtype))
             value = self.body(weight, "sum", is_whole, known)
             name = weights.get(product.number, f"weight{product.number}")
             is_new = product.number not in weights
-            if is_tile(value) and is_new and len(stream.products) == 1:
+            is_own = len(stream.products) == 1 or value in known.values()
+            if is_tile(value) and is_new and is_own:
                 name = value.arg[0]  # what masks hide at edges is taken out of it there
             weights[product.number] = name
             if is_tile(value) and value.arg[0] == name:
                 continue
             value = self.kept(name, value, steps, is_copied=True)
-            known[settled(product.weight) if is_whole else product.weight] = value
-        return steps + self.repair()
+            known[settled(weight) if is_whole else bared(weight)] = value
+        conditions = (*self.rows.conditions, *self.over.conditions)
+        dims = self.place, self.lane
+        return with_turned_reads(self.tiles, steps, dims, conditions) + self.repair()
 
-    def kept(self, name: str, value: Expr, steps: list[Step], is_copied: bool = False) -> Expr:
+    def share_powers(self, is_whole: bool, known: dict[Expr, Expr]) -> list[Element]:
+        """Compute exponentials that several weights are made of once."""
+        steps: list[Element] = []
+        for power in shared_powers(self.stream, settled if is_whole else bared):
+            value = self.body(power, "sum", is_whole, known)
+            known[power] = self.kept(f"power{len(known)}", value, steps)
+        return steps
+
+    def kept(
+        self, name: str, value: Expr, steps: list[Assign | Accumulate], is_copied: bool = False
+    ) -> Expr:
         """Keep a value of every score of a panel in a tile, unless it is in one."""
         if is_tile(value) and not is_copied:
             return value
@@ -365,14 +387,14 @@ class Writer:
         fill = const(identity(monoid, found.dtype), found.dtype)
         return Expr("guard", (found, fill), conditions, found.dtype)
 
-    def find_peak(self, number: int, is_whole: bool, known: dict[Expr, Expr]) -> list[Step]:
+    def find_peak(self, number: int, is_whole: bool, known: dict[Expr, Expr]) -> list[Element]:
         """Find the greatest score so far, and by what sums of lower ones are scaled."""
         compute = self.stream.computes[number]
         dtype, lane = compute.dtype, axis_index(self.lane)
-        steps: list[Step] = []
+        steps: list[Element] = []
         value = self.body(compute.body, "max", is_whole, known)
         value = self.kept("edited", value, steps)
-        known[settled(compute.body) if is_whole else compute.body] = value
+        known[settled(compute.body) if is_whole else bared(compute.body)] = value
         for name in ("greatest", "top", "safe", "factor"):
             self.tiles.add(name, (self.lanes,), dtype, "register")
         dims = (self.lane,)
@@ -392,7 +414,7 @@ class Writer:
             Assign(f"value{number}", dims, top, here),
         ]
 
-    def add(self, number: int, value: Expr) -> list[Step]:
+    def add(self, number: int, value: Expr) -> list[Element]:
         """Add the elements of a block to a sum, scaled if the peak changed."""
         compute, lane = self.stream.computes[number], axis_index(self.lane)
         dtype, monoid = compute.dtype, str(compute.monoid)

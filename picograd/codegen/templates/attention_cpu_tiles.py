@@ -1,18 +1,23 @@
 """Tiles of attention on a CPU, and what fills them before the stream: rows in lanes of vectors."""
 
-from collections.abc import Sequence
-from dataclasses import field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from itertools import chain
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.operands import Role, bind_roles, guarded, role, size_of
-from picograd.codegen.streams import read
+from picograd.codegen.operands import Role, bind_roles, cast, guarded, role, size_of
+from picograd.codegen.stream_masks import exponentials_in, unmasked
+from picograd.codegen.streams import Stream, read, replaced
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile
-from picograd.dtype import DType
+from picograd.dtype import DType, bool_, float32
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index
-from picograd.schedule.loop import Compute, Expr
+from picograd.schedule.loop import Compute, Condition, Expr, const, walk
+from picograd.schedule.score_masks import hiding
 
 Indices = tuple[Index, ...]
+Element = Assign | Accumulate  # what computes elements
 
 
 @dataclass(slots=True)
@@ -35,6 +40,63 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Indices) -> Assign:
     ones = (1,) * len(shape)
     vector = (*ones[:-1], 16)
     return Assign(tile, tuple(dims), expr, index, Blocked(shape, ones, vector))
+
+
+def with_turned_reads(
+    tiles: Tiles, steps: Sequence[Element], dims: tuple[Axis, Axis], conditions: Sequence[Condition]
+) -> list[Step]:
+    """Copy what steps read of every place, such as a mask: turned, so that rows lie in lanes."""
+    place, lane = dims
+    index = axis_index(place), axis_index(lane)
+    shape = place.size, lane.size
+    reads: dict[Expr, Expr] = {}
+    packs: list[Step] = []
+    every = chain.from_iterable(walk(step.expr) for step in steps)
+    across = [part for part in every if is_across(part, place, lane)]
+    for number, part in enumerate(dict.fromkeys(across)):
+        is_bits = part.dtype is bool_
+        dtype = float32 if is_bits else part.dtype  # bits are slow to turn
+        name = tiles.add(f"beside{number}", shape, dtype)
+        value = guarded(cast(part, dtype), conditions)
+        packs.append(pack(name, (lane, place), value, index))
+        found = read(name, index, dtype)
+        if is_bits:
+            zero = const(0.0, dtype)
+            found = Expr("not_equal", (found, zero), None, bool_)
+        reads[part] = found
+    turned: list[Step] = []
+    for step in steps:
+        expr = replaced(step.expr, reads.get)
+        turned.append(replace(step, expr=expr))
+    return [*packs, *turned]
+
+
+def shared_powers(stream: Stream, form: Callable[[Expr], Expr]) -> list[Expr]:
+    """List the exponentials that several sums are made of, once bodies have a form."""
+    bodies = [each.weight for each in stream.products]
+    bodies += [stream.computes[number].body for number in stream.sums]
+    count: Counter[Expr] = Counter()
+    for body in bodies:
+        powers = exponentials_in(form(body))
+        count.update(dict.fromkeys(powers, 1))
+    return [power for power, number in count.items() if number > 1]
+
+
+def without_masks(stream: Stream, weight: Expr) -> Expr:
+    """Leave masks out of a weight that is 0 anyway, where they hide scores of a peak."""
+    if stream.peak is None:
+        return weight
+    peak = stream.computes[stream.peak]
+    return unmasked(weight, hiding(peak.body))
+
+
+def is_across(expr: Expr, place: Axis, lane: Axis) -> bool:
+    """Tell whether places lie beside one another where an expression reads, and rows apart."""
+    if expr.op != "load":
+        return False
+    _, index = expr.arg
+    steps = dict(index.terms)
+    return steps.get(place) == 1 and steps.get(lane, 0) > 1
 
 
 def turned_sum(

@@ -253,6 +253,9 @@ class Writer:
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
         self.peak = peak_of(self.stream)
         self.inner, self.scale = unscaled(self.peak.body)
+        if frame.stream.least is not None:  # a peak is multiplied by the scale at the end
+            least = scaled(frame.stream.least, 1 / self.scale)
+            frame.stream = self.stream = replace(frame.stream, least=least)
         self.vectors = Vectors(frame)
 
     # -- the block --------------------------------------------------------------------------------

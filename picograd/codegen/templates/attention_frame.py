@@ -241,9 +241,8 @@ class Frame:
     def start_reduction(self, number: int) -> Step:
         """Add the rows of a reduction, and start them."""
         compute = self.stream.computes[number]
-        dtype, monoid = compute.dtype, str(compute.monoid)
-        name = self.add_rows(f"value{number}", dtype)
-        start = const(identity(monoid, dtype), dtype)
+        name = self.add_rows(f"value{number}", compute.dtype)
+        start = self.stream.start_of(number, self.rows)
         return Assign(name, (self.row,), start)
 
     def sum_before(self, number: int) -> Expr:

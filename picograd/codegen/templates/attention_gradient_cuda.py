@@ -77,10 +77,15 @@ def schedules(stream: Stream) -> Iterator[Schedule]:
 
 
 def is_read_twice(stream: Stream) -> bool:
-    """Tell whether scores are read beside the powers that are made of them: both are held."""
+    """Tell whether scores are read beside the powers that are made of them: both are held.
+
+    Where there are no powers, each weight is made of scores by itself.
+    """
     weights = [each.weight for each in stream.products]
     weights += [stream.computes[number].body for number in stream.sums]
     powers = exponentials_of(weights)
+    if not powers:
+        return len(stream.scores) > 1
     inside = refs_of(powers)
     zero = const(0.0, stream.computes[0].dtype)
     none = dict.fromkeys(powers, zero)

@@ -499,9 +499,10 @@ def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
     columns = node.iota(rank - 1)
     edge = elementwise.arithmetic("add", rows, diagonal)
     low, high = (columns, edge) if is_lower else (edge, columns)
-    return elementwise.where(
-        elementwise.compare("less_equal", low, high), node, composites.zero_of(node)
-    )
+    is_kept = elementwise.compare("less_equal", low, high)
+    if node.dtype is bool_:  # a mask of ones is one of positions, which attention can read
+        return node.binary("logical_and", is_kept)
+    return elementwise.where(is_kept, node, composites.zero_of(node))
 
 
 @recorded(view="always")

@@ -2,13 +2,24 @@
 
 import numpy as np
 import pytest
-from attention_forms import FORMS, causal, causal_twice, documents, plain, window, with_gradients
+from attention_forms import (
+    FORMS,
+    UNBOUND,
+    boolean,
+    causal,
+    causal_twice,
+    documents,
+    plain,
+    sunk,
+    window,
+    with_gradients,
+)
 from plan_support import VALUES, leaf
 
 from picograd import Tensor
 from picograd.codegen import interpret_tile
 from picograd.codegen.templates import attention_cpu
-from picograd.codegen.tile import verify
+from picograd.codegen.tile import format_tiles, verify
 from picograd.dtype import float64
 from picograd.graph.interpret import interpret
 from picograd.schedule import score_ranges
@@ -35,10 +46,20 @@ def tile_results(roots, target=SMALL):
     return [memory[n].reshape(plan.slots[n].shape) for n in plan.outputs]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", [*FORMS, *UNBOUND], ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     np.random.seed(0)
     roots = with_gradients(form, *SHAPES)
+    for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sinks():
+    """A logit a head, of which some are greater than all scores of a row."""
+    np.random.seed(0)
+    roots = with_gradients(sunk, *SHAPES, (1, 2, 1, 1))
+    kernels = schedule(roots, SMALL).kernels
+    assert [kernel.hero for kernel in kernels[:1]] == ["attention"] and len(kernels) <= 6
     for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
@@ -54,6 +75,26 @@ def test_documents(monkeypatch):
     found = tile_results(roots)
     for each, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(each, wanted, rtol=1e-4, atol=1e-4)
+
+
+def texts_of(form):
+    """Write the Tile IR of the attention kernels of a form with gradients."""
+    plan = schedule(with_gradients(form, *SHAPES), SMALL)
+    kernels = [kernel for kernel in plan.kernels if kernel.hero == "attention"]
+    return [format_tiles(attention_cpu.build(kernel, SMALL)) for kernel in kernels]
+
+
+def test_masks_in_memory_are_read_along_their_rows():
+    """They are turned before; gradients of keys have rows of masks in their lanes."""
+    forward, *_ = texts_of(boolean)
+    lines = [line.strip() for line in forward.splitlines() if "not_equal(" in line]
+    assert lines and all("not_equal(beside0[place, lane], 0.0)" in line for line in lines)
+
+
+def test_exponentials_are_computed_once_for_all_weights():
+    *_, last = texts_of(plain)
+    lines = [line.strip() for line in last.splitlines() if "exp(" in line]
+    assert len(lines) == 2 and all(line.startswith("power0 [") for line in lines)
 
 
 def on_nodes(form, *arrays, **options):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from attention_forms import (
     LABELS,
+    UNBOUND,
     WEIGHTED,
     additive,
     alibi,
@@ -24,9 +25,12 @@ from attention_forms import (
     is_seen,
     learned,
     merged_batch,
+    one_more,
     plain,
     product,
+    sigmoid,
     softcap,
+    sunk,
     weigh,
     window,
     with_logarithms,
@@ -39,6 +43,7 @@ from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
+from picograd.codegen.stream_masks import emptied
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates import attention_cuda, attention_frame, attention_gradient_cuda
 from picograd.codegen.templates.attention_frame import SPAN, Schedule
@@ -95,7 +100,7 @@ def run_program(kernel, slots):
         value[...] = from_bits(bits, slot.dtype)
 
 
-def results(roots, run):
+def results(roots, run, least=3):
     """Run the attention kernels of a plan by `run`, the others as Loop IR."""
     plan = schedule(roots, FEW)
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
@@ -106,14 +111,16 @@ def results(roots, run):
         slots = [memory[slot] for slot in step.slots]
         is_stream = step.kernel.hero == "attention"
         (run if is_stream else interpret_kernel)(step.kernel, slots)
-    assert len(streams_of(plan)) >= 3, plan.reasons
+    assert len(streams_of(plan)) >= least, plan.reasons
     return [memory[n].reshape(plan.slots[n].shape) for n in plan.outputs]
 
 
-def check(form, shapes, run, dtype=bfloat16):
+def check(form, shapes, run, dtype=bfloat16, least=3):
     np.random.seed(0)
     roots = gradients_of(form, shapes, dtype)
-    for found, wanted in zip(results(roots, run), interpret(roots, values=VALUES), strict=True):
+    for found, wanted in zip(
+        results(roots, run, least), interpret(roots, values=VALUES), strict=True
+    ):
         missed = np.linalg.norm(np.float64(found) - wanted)
         assert missed < 0.02 * np.linalg.norm(wanted)  # the graph rounds scores on the way
 
@@ -121,6 +128,23 @@ def check(form, shapes, run, dtype=bfloat16):
 @pytest.mark.parametrize("form", [*FORMS, with_logarithms], ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     check(form, shapes_of(150, 150, 64, 64), run_tiles)
+
+
+@pytest.mark.parametrize("form", UNBOUND, ids=lambda form: form.__name__)
+def test_weights_without_a_total(form):
+    """Blocks that a mask hides are left out: sigmoids, ReLU and its square are 0 of -inf."""
+    shapes = shapes_of(150, 150, 64, 64)
+    check(form, shapes, run_tiles, least=2)
+    for kernel in streams_of(schedule(gradients_of(form, shapes), FEW)):
+        hidden = emptied(analyse(kernel, kernel.parts[-1]))
+        assert bool(hidden) == (form is not sigmoid)
+
+
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_sums_with_one_more_term(run):
+    """A sink is where the maximum of a row begins; what is divided by is made of the stream's."""
+    check(one_more, shapes_of(150, 150, 64, 64), run)
+    check(sunk, (*shapes_of(150, 150, 64, 64), (1, 2, 1, 1)), run)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ import pytest
 from graph_support import leaf, value
 
 from picograd import Tensor
+from picograd.dtype import bool_
 from picograd.errors import PicogradError
+from picograd.graph import build
+from picograd.graph.node import toposort
 from picograd.tensor.shaping import movement as m
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -85,3 +88,11 @@ def test_one_axis_flattened_is_the_tensor_itself() -> None:
     assert rows.flatten() is not rows and Tensor(3.0).flatten().shape == (1,)
     with pytest.raises(IndexError):
         x.flatten(1)
+
+
+def test_a_triangle_of_ones_is_a_mask_of_positions():
+    """As attention reads it: nothing of ones is left to look at."""
+    ones = build.const(True, (3, 4), bool_, "cpu")
+    seen = m.triangle(ones, 0, True)
+    assert seen.dtype is bool_ and ones not in toposort([seen])
+    np.testing.assert_array_equal(value(seen), np.tril(np.ones((3, 4), bool)))

@@ -1,0 +1,331 @@
+"""Attention as other people write it, on an NVIDIA GPU beside the same code compiled by PyTorch.
+
+Every form is a few lines of tensor code that both frameworks run: weights without a maximum
+(sigmoid, ReLU and its square), sinks, one more in the sum, normalised queries and keys, a
+temperature a row, differences of two softmaxes, heads that talk, weights that are read, heads of
+other sizes for values, a cache in pages. `--plan` only lists the kernels of our plans, for
+which no GPU is needed; else PyTorch runs the form as it is and compiled. Rivals take turns, each a
+CUDA graph of launches; a ratio is the median over rounds. `--check` compares values with float64.
+
+    python bench/gpu_attention_forms.py [--plan] [--check] [--modes forward both]
+        [--forms sigmoid relu ...] [--sizes 4x16x2048x64] [--rounds 5]
+"""
+
+import argparse
+import math
+import statistics
+from functools import partial
+
+import torch
+from gpu_attention import programs
+from gpu_contract import Rival, compiled_all, in_turns, plan_call, show_kernels, target_here
+
+import picograd
+import picograd.nn.functional
+from picograd import Tensor
+from picograd.buffer import Storage
+from picograd.codegen.render.cuda import render
+from picograd.dtype import bfloat16, float32, int64
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+PAGE = 64  # places of a block of a paged cache
+
+
+def scores(q, k):
+    """Multiply queries and keys; scores are float32."""
+    return (q @ k.transpose(-2, -1)).float() / math.sqrt(q.shape[-1])
+
+
+def weighted(weights, v):
+    """Multiply weights and values, in the dtype of the values."""
+    return weights.to(v.dtype) @ v
+
+
+def causal(lib, s):
+    """Hide places behind the own."""
+    n = s.shape[-1]
+    seen = lib.ones(n, n, dtype=lib.bool, device=s.device).tril()
+    return s.masked_fill(~seen, -math.inf)
+
+
+def plain(lib, q, k, v):
+    return weighted(scores(q, k).softmax(-1), v)
+
+
+def sigmoid(lib, q, k, v):
+    return weighted((scores(q, k) - math.log(k.shape[-2])).sigmoid(), v)
+
+
+def sigmoid_causal(lib, q, k, v):
+    s = scores(q, k) - math.log(k.shape[-2])
+    return weighted(causal(lib, s).sigmoid(), v)
+
+
+def relu(lib, q, k, v):
+    return weighted(scores(q, k).relu() / k.shape[-2], v)
+
+
+def relu_squared(lib, q, k, v):
+    return weighted(scores(q, k).relu().square() / k.shape[-2], v)
+
+
+def sink_joined(lib, q, k, v, sink):
+    """A logit a head joins the scores of a row, and leaves behind the softmax."""
+    s = causal(lib, scores(q, k))
+    logits = sink.reshape(1, -1, 1, 1).expand(*s.shape[:3], 1)
+    w = lib.cat([s, logits], -1).softmax(-1)
+    return weighted(w[..., :-1], v)
+
+
+def sink_summed(lib, q, k, v, sink):
+    """The same with the exponential of the logit in the sum."""
+    s = causal(lib, scores(q, k))
+    logits = sink.reshape(1, -1, 1, 1)
+    m = lib.maximum(s.amax(-1, keepdim=True), logits)
+    e = (s - m).exp()
+    w = e / (e.sum(-1, keepdim=True) + (logits - m).exp())
+    return weighted(w, v)
+
+
+def off_by_one(lib, q, k, v):
+    """Softmax off by one: a sink of 0."""
+    s = scores(q, k)
+    m = s.amax(-1, keepdim=True).clamp(min=0)
+    e = (s - m).exp()
+    return weighted(e / ((-m).exp() + e.sum(-1, keepdim=True)), v)
+
+
+def off_by_one_peak(lib, q, k, v):
+    """The same less the maximum of the scores alone."""
+    s = scores(q, k)
+    m = s.amax(-1, keepdim=True)
+    e = (s - m).exp()
+    return weighted(e / ((-m).exp() + e.sum(-1, keepdim=True)), v)
+
+
+def cosine(lib, q, k, v, t):
+    """Normalised queries and keys, and a scale a head."""
+    functional = lib.nn.functional
+    q, k = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1)
+    s = (q @ k.transpose(-2, -1)).float() * t.reshape(1, -1, 1, 1)
+    return weighted(s.softmax(-1), v)
+
+
+def tempered(lib, q, k, v, t):
+    """A temperature a row."""
+    return weighted((scores(q, k) * t.unsqueeze(-1)).softmax(-1), v)
+
+
+def differential(lib, q, k, v):
+    """Two softmaxes subtracted: halves of each query and key."""
+    q1, q2 = q.chunk(2, -1)
+    k1, k2 = k.chunk(2, -1)
+    w = scores(q1, k1).softmax(-1) - 0.8 * scores(q2, k2).softmax(-1)
+    return weighted(w, v)
+
+
+def talking(lib, q, k, v, mix):
+    """Heads that talk: scores are mixed before, weights behind the softmax."""
+    s = lib.einsum("bhij,hg->bgij", scores(q, k), mix)
+    w = lib.einsum("bhij,hg->bgij", s.softmax(-1), mix)
+    return weighted(w, v)
+
+
+def latent(lib, q, k, v):
+    """Values of half the size of the keys."""
+    return weighted(causal(lib, scores(q, k)).softmax(-1), v[..., : v.shape[-1] // 2])
+
+
+def averaged(lib, q, k, v):
+    """Weights are read too, averaged over heads."""
+    w = scores(q, k).softmax(-1)
+    return weighted(w, v), w.mean(1)
+
+
+def pages(lib, q, k, v, table):
+    """Keys and values in blocks of memory that a table lists."""
+    heads, size = k.shape[1], k.shape[-1]
+    table = table.clamp(0, q.shape[0] * q.shape[2] // PAGE - 1)  # known to be of the memory
+    k, v = (
+        x.reshape(heads, -1, PAGE, size)[:, table].reshape(heads, q.shape[0], -1, size)
+        for x in (k, v)
+    )
+    k, v = k.transpose(0, 1), v.transpose(0, 1)
+    return weighted(scores(q, k).softmax(-1), v)
+
+
+FORMS = {
+    f.__name__: f
+    for f in [
+        plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_summed, off_by_one,
+        off_by_one_peak, cosine, tempered, differential, talking, latent, averaged, pages,
+    ]
+}  # fmt: skip
+EXTRA = {
+    "sink_joined": "head", "sink_summed": "head", "cosine": "head", "tempered": "row",
+    "talking": "heads", "pages": "table",
+}  # fmt: skip
+
+
+def sizes_of(name, sizes):
+    """Shapes of the operands of a form."""
+    b, h, n, d = sizes
+    extra = {"head": (h,), "row": (b, h, n), "heads": (h, h), "table": (b, n // PAGE)}
+    shapes = dict.fromkeys("qkv", (b, h, n, d))
+    if name in EXTRA:
+        shapes["x"] = extra[EXTRA[name]]
+    return shapes
+
+
+def plan_of(name, sizes, mode, target):
+    """Schedule a form; the plan, and which operand each input is."""
+    leaves = {}
+    for each, shape in sizes_of(name, sizes).items():
+        dtype = bfloat16 if each in "qkv" else int64 if EXTRA[name] == "table" else float32
+        leaves[each] = Node("buffer", (), Storage(None), shape, dtype, "cpu")
+    found = FORMS[name](picograd, *map(Tensor.from_node, leaves.values()))
+    outputs = [each.node for each in (found if isinstance(found, tuple) else (found,))]
+    roots = list(outputs)
+    if mode == "both":
+        learned = [leaf for leaf in leaves.values() if leaf.dtype.is_float]
+        for number, output in enumerate(outputs):
+            leaves[f"g{number}"] = Node(
+                "buffer", (), Storage(None), output.shape, output.dtype, "cpu"
+            )
+        pairs = [(output, leaves[f"g{number}"]) for number, output in enumerate(outputs)]
+        roots += gradient(pairs, learned)
+    plan = schedule(roots, target)
+    roles = {id(node): each for each, node in leaves.items()}
+    return plan, [roles[id(node)] for node in plan.inputs]
+
+
+def tensors_of(name, sizes):
+    """Make random operands."""
+    given = {}
+    for each, shape in sizes_of(name, sizes).items():
+        if each != "x":
+            given[each] = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+        elif EXTRA[name] == "table":
+            count = shape[0] * shape[1]
+            given[each] = torch.randperm(count, device="cuda").reshape(shape)
+        else:
+            given[each] = torch.rand(shape, device="cuda") + 0.5
+    return given
+
+
+def torch_call(name, mode, given, form, kind=None):
+    """Make what computes the same with PyTorch, and the gradients of its results."""
+    is_both = mode == "both"
+    leaves = {
+        n: (x.to(kind) if kind and x.is_floating_point() else x.clone()).requires_grad_(
+            is_both and x.is_floating_point()
+        )
+        for n, x in given.items()
+        if not n.startswith("g")
+    }
+    learned = [x for x in leaves.values() if x.requires_grad]
+
+    def run():
+        found = form(torch, *leaves.values())
+        outputs = list(found) if isinstance(found, tuple) else [found]
+        if not is_both:
+            return outputs
+        seeds = [given[f"g{n}"].to(x.dtype) for n, x in enumerate(outputs)]
+        return [*outputs, *torch.autograd.grad(outputs, learned, seeds)]
+
+    return run
+
+
+def ours(name, mode, sizes, given):
+    """Build the kernels of a form: the plan, what launches it, and the results."""
+    target = target_here()
+    plan, roles = plan_of(name, sizes, mode, target)
+    written = programs(plan, target)
+    cubins = compiled_all([render(program) for program, _ in written], target)
+    built = [(program, slots, cubins[render(program)]) for program, slots in written]
+    for role in set(roles) - set(given):
+        shape = next(node.shape for node in plan.inputs if roles[plan.inputs.index(node)] == role)
+        kind = getattr(torch, plan.inputs[roles.index(role)].dtype.name)
+        given[role] = torch.randn(shape, device="cuda").to(kind)
+    call, results = plan_call(plan, roles, built, given)
+    return plan, call, results
+
+
+def check(name, mode, sizes):
+    """Compare values and gradients with float64, and two runs."""
+    given = tensors_of(name, sizes)
+    plan, call, results = ours(name, mode, sizes, given)
+    runs = []
+    for _ in range(2):
+        call()
+        torch.cuda.synchronize()
+        runs.append([each.clone() for each in results])
+    is_same = all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+    expected = torch_call(name, mode, given, FORMS[name], torch.float64)()
+    pairs = zip(runs[0], expected, strict=True)
+    errors = [((a.double() - b).norm() / b.norm()).item() for a, b in pairs]
+    verdict = "ok   " if max(errors) < 1e-2 and is_same else "WRONG"
+    numbers = " ".join(f"{each:.1e}" for each in errors)
+    print(verdict, name, mode, sizes, numbers, f"same {is_same}", len(plan.steps), flush=True)
+
+
+def compare(name, mode, sizes, options):
+    """Time a form beside PyTorch's, as it is and compiled."""
+    given = tensors_of(name, sizes)
+    plan, call, _ = ours(name, mode, sizes, given)
+    torch._dynamo.reset()
+    compiled = torch.compile(FORMS[name], dynamic=False)
+    calls = {"eager": torch_call(name, mode, given, FORMS[name])}
+    calls["compiled"] = torch_call(name, mode, given, compiled)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for each in calls.values():
+            each()
+            each()
+    torch.cuda.synchronize()
+    rivals = [Rival(n, [each]) for n, each in {"ours": call, **calls}.items()]
+    times = in_turns(rivals, options.rounds, options.seconds, 1e-3)
+    median = {n: statistics.median(each) * 1e6 for n, each in times.items()}
+    best = min(calls, key=median.__getitem__)
+    ratio = statistics.median(t / o for t, o in zip(times[best], times["ours"]))
+    texts = " | ".join(f"{n} {t:8.1f} us" for n, t in median.items())
+    print(f"{name:16} {mode:8} {len(plan.steps)} kernels | {texts} | {ratio:.2f}", flush=True)
+    if options.kernels:
+        show_kernels(plan, call, options.seconds, 5e-4)
+
+
+def show_plan(name, mode, sizes):
+    """List the kernels of our plan."""
+    plan, _ = plan_of(name, sizes, mode, cuda_target("sm_90a"))
+    heroes = " ".join(step.kernel.hero for step in plan.steps)
+    print(f"{name:16} {mode:8} {len(plan.steps)} kernels: {heroes}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", action="store_true", help="list kernels; needs no GPU")
+    parser.add_argument("--check", action="store_true", help="compare values, time nothing")
+    parser.add_argument("--kernels", action="store_true", help="time each kernel by itself too")
+    parser.add_argument("--modes", nargs="+", default=["forward", "both"])
+    parser.add_argument("--forms", nargs="+", default=list(FORMS))
+    parser.add_argument("--sizes", default="4x16x2048x64", help="batch x heads x length x columns")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4e-3, help="of a sample")
+    options = parser.parse_args()
+    sizes = tuple(map(int, options.sizes.split("x")))
+    for name in options.forms:
+        for mode in options.modes:
+            if options.plan:
+                show_plan(name, mode, sizes)
+                continue
+            try:
+                (check if options.check else partial(compare, options=options))(name, mode, sizes)
+            except RuntimeError as error:
+                print(name, mode, type(error).__name__, str(error)[:200], flush=True)
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
