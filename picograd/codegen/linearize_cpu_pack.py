@@ -67,11 +67,18 @@ def is_turn(step: Step) -> bool:
         return False
     read = step.expr.arg[1]
     if isinstance(step, Assign):
-        is_copy = step.expr.op == "load" and step.index == crossed
-        return is_copy and is_unit(read, element)
+        if step.expr.op == "load":
+            return step.index == crossed and is_unit(read, element)
+        return step.layout is None and runs_along(step.index or (), row) and runs_along(read, element)
     if step.expr.op == "tile":
         return bool(read == crossed) and is_unit(step.index, element)
     return element.size >= LEAST and is_unit(read, element) and is_unit(step.index, row)
+
+
+def runs_along(place: Sequence[Index], axis: Axis) -> bool:
+    """Tell whether neighbours along an axis are neighbours in a tile."""
+    is_elsewhere = any(axis in axes_of(index) for index in place[:-1])
+    return bool(place) and is_unit(place[-1], axis) and not is_elsewhere
 
 
 def linearize_turn(builder: Builder, step: Assign | Store) -> None:
@@ -121,12 +128,10 @@ class Turn:
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
         step, expr = self.step, narrow(self.step.expr)
-        if expr.op == "tile":
-            source, place = self.tile(*expr.arg)
+        source, place = (self.tile if expr.op == "tile" else self.slot)(*expr.arg)
+        over, along = 0, 1
+        if expr.op == "tile" and isinstance(step, Store):
             over, along = 1, 0  # vectors of rows, one an element
-        else:
-            source, place = self.slot(*expr.arg)
-            over, along = 0, 1
         vectors = self.load(source, place, over)
         if isinstance(step, Assign):
             target, place = self.tile(step.tile, step.index or ())
@@ -243,7 +248,10 @@ class Pack:
         """Tell whether the last dim is contiguous in the panel and regular in every load."""
         if not dims or not is_unit(self.target, dims[-1]):
             return False
+        tiles = self.builder.tiles
         indices = [node.arg[1] for node in walk(self.expr) if node.op == "load"]
+        reads = [node.arg for node in walk(self.expr) if node.op == "tile"]
+        indices += [flat_position(tiles[name], place) for name, place in reads]
         used = [i for i in indices if dims[-1] in self.emitter.index_axes(i)]
         return all(is_unit(index, dims[-1]) for index in used)
 

@@ -18,7 +18,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.tile import Step
+from picograd.codegen.tile import Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -67,6 +67,14 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Patches:
+    """How a block of results is computed without packing: templates/contract_patches.py."""
+
+    tiles: tuple[Tile, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything chosen about one contraction."""
 
@@ -83,6 +91,7 @@ class Plan:
     tag: str = ""  # of the names of its tiles, where a task computes several products
     shares_a: bool = False  # the first product has packed its rows
     image: Image | None = None  # instead of packed columns
+    patches: Patches | None = None  # instead of packed rows and columns
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:

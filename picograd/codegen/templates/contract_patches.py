@@ -1,0 +1,378 @@
+"""Convolutions of 3 x 3 taps and stride 1 on a CPU with fewer products: patches of 6 x 6 places.
+
+    task (rows of weights, images or rows of them):
+      for channels: image with its border; its patches, transformed: 36 matrices
+                    for panel: weights, transformed: 36 panels; 36 products
+      for panel: results of all patches, transformed back
+      epilogue over the finished block
+
+The algebra is that of graph/conv_winograd.py, F(4 x 4, 3 x 3), which a GPU's kernels write through
+memory; here nothing of it leaves the cache. Vectors run along channels: what lies along an image is
+turned round before and after.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from picograd.codegen import cuts
+from picograd.codegen.operands import Contraction, bind, guarded, size_of, swap
+from picograd.codegen.templates.contract_plan import (
+    Columns,
+    Patches,
+    Plan,
+    register_block,
+    vector_lanes,
+)
+from picograd.codegen.templates.contract_shift import Shift, find
+from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
+from picograd.codegen.tile import Assign, Dot, Step, Tile
+from picograd.dtype import float32
+from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
+from picograd.helpers import ceil_div, product, round_up
+from picograd.late_methods import dataclass
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axis_index,
+    constant,
+    position_over,
+    substitute,
+    unflatten,
+)
+from picograd.schedule.loop import Condition, Expr, const
+from picograd.target import Target
+
+TAPS = 3
+MATRICES = PATCH**2
+MOST_PATCHES = 48  # of a block
+MOST_OUTPUTS = 64  # rows of weights of a block
+MOST_CHANNELS = 64  # at once
+Terms = Callable[..., Sequence[Any]]
+
+
+class Same(dict[float, float]):
+    """Numbers as they are, for terms that are evaluated at numbers."""
+
+    def __missing__(self, number: float) -> float:
+        return number
+
+
+def matrix(terms: Terms, count: int) -> list[list[float]]:
+    """Write terms of `count` elements as a matrix: what each multiplies."""
+    return [list(map(float, row)) for row in terms(Same(), *np.eye(count))]
+
+
+def combined(factors: Sequence[float], read: Callable[[int], Expr]) -> Expr:
+    """Sum elements times factors."""
+    found: Expr | None = None
+    for number, factor in enumerate(factors):
+        if factor:
+            part = read(number)
+            if factor != 1:
+                part = Expr("mul", (part, const(factor, float32)), None, float32)
+            found = part if found is None else Expr("add", (found, part), None, float32)
+    return const(0, float32) if found is None else found
+
+
+def tile(name: str, *place: Index) -> Expr:
+    """Read a tile."""
+    return Expr("tile", (), (name, place), float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a task works on: patches of some images, and rows of weights in panels."""
+
+    shift: Shift
+    channel: Axis
+    columns: cuts.Cut
+    down: Axis  # patches of an image
+    across: Axis
+    weights: cuts.Cut  # panels of the rows of weights
+    panel: Axis
+    out: Axis  # rows of weights in a panel
+    height: int  # patches of a register block
+    lane: Axis  # channels that are transformed at once
+    run: Axis  # counts these
+    deep: Axis  # counts blocks of channels
+
+    @property
+    def planes(self) -> tuple[Axis, ...]:
+        """Axes of the images of a block."""
+        return self.columns.pieces[0].dims[:-2]
+
+    @property
+    def patch_axes(self) -> tuple[Axis, ...]:
+        """Axes of the patches of a block."""
+        return *self.planes, self.down, self.across
+
+    @property
+    def patches(self) -> int:
+        """Patches of a block: whole register blocks."""
+        return round_up(size_of(self.patch_axes), self.height)
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """Places of an image with its border, down and across."""
+        return STEP * self.down.size + TAPS - 1, STEP * self.across.size + TAPS - 1
+
+    @property
+    def results(self) -> int:
+        """Results of a block for one row of weights."""
+        return size_of(self.patch_axes) * STEP**2
+
+    @property
+    def channels(self) -> int:
+        """Channels of a block."""
+        return self.run.size * self.lane.size
+
+    def tiles(self) -> tuple[Tile, ...]:
+        """List the memory of a task but for its results."""
+        lanes, width, (down, across) = self.lane.size, self.out.size, self.spread
+        images, count = size_of(self.planes), size_of(self.patch_axes)
+        places = images * down * across
+        shapes = {
+            "image": (lanes, places),
+            "turned": (places, lanes),
+            "half": (PATCH, images * self.down.size, across, lanes),
+            "seen": (MATRICES, self.patches, self.channels),
+            "weight": (lanes * TAPS**2, width),
+            "taps_half": (PATCH, lanes * TAPS, width),
+            "taps": (MATRICES, self.channels, width),
+            "product": (MATRICES * self.patches, self.panel.size * width),
+            "back_half": (STEP, PATCH, count, width),
+            "back": (self.results, width),
+        }
+        return tuple([Tile(name, shape, float32, "shared") for name, shape in shapes.items()])
+
+    def steps(self) -> tuple[Step, ...]:
+        """Compute the block of results."""
+        is_first = self.deep.size == 1
+        rows, columns = Axis("row", MATRICES * self.patches), Axis("column", self.panel.size)
+        at = axis_index(columns) * self.out.size + axis_index(self.out)
+        clear = pack(
+            "product", (rows, columns, self.out), const(0, float32), (axis_index(rows), at)
+        )
+        fill = loops((self.run,), [*self.image(), *self.seen()])
+        taps = loops((self.run,), [*self.weight(), *self.taps()])
+        multiply = loops((self.panel,), [*taps, *self.products(is_first)])
+        deep = loops((self.deep,), [*fill, *multiply])
+        return (*(() if is_first else (clear,)), *deep, *loops((self.panel,), self.back()))
+
+    def channel_place(self) -> Index:
+        """Say which channel is in a lane."""
+        first = axis_index(self.deep) * self.channels + axis_index(self.run) * self.lane.size
+        return first + axis_index(self.lane)
+
+    def image(self) -> list[Step]:
+        """Evaluate some channels of the image with its border, and turn them round."""
+        c, piece = self.shift.product, self.columns.pieces[0]
+        places = Axis("v", self.spread[0]), Axis("h", self.spread[1])
+        values: dict[Axis, Index] = {self.channel: self.channel_place()}
+        inside: list[Condition] = []
+        for axis, dim, place in zip(c.columns[-2:], piece.dims[-2:], places):
+            back, reach = self.shift.back(axis), self.shift.reach(axis)
+            moved = {dim: axis_index(place) + back}
+            values[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
+            values[self.shift.taps[axis][0]] = constant(0)
+            inside.append((values[axis], back, axis.size - 1 + reach + back))
+        for axis in c.columns[:-2]:
+            values[axis] = piece.values.get(axis, axis_index(axis))
+            inside.append((values[axis], 0, axis.size - 1))
+        expr = guarded(bind(c.b, values), inside)
+        dims = (self.lane, *self.planes, *places)
+        whole = Axis("place", product(axis.size for axis in dims[1:]))
+        lane, at = axis_index(self.lane), axis_index(whole)
+        turn = Assign("turned", (self.lane, whole), tile("image", lane, at), (at, lane))
+        return [pack("image", dims, expr, (lane, position_over(dims[1:]))), turn]
+
+    def seen(self) -> list[Step]:
+        """Transform patches of the image."""
+        *planes, down, across = self.patch_axes
+        height, width = self.spread
+        strips, place = (*planes, down), Axis("h", width)
+        strip, lane, first = position_over(strips), axis_index(self.lane), Axis("first", PATCH)
+        factors, steps = matrix(patch_terms, PATCH), []
+        corner = (position_over(planes) * height + axis_index(down) * STEP) * width
+
+        def row(number: int) -> Expr:
+            return tile("turned", corner + axis_index(place) + number * width, lane)
+
+        def column(number: int) -> Expr:
+            at = axis_index(across) * STEP + number
+            return tile("half", axis_index(first), strip, at, lane)
+
+        for number, each in enumerate(factors):
+            where = constant(number), strip, axis_index(place), lane
+            steps.append(pack("half", (*strips, place, self.lane), combined(each, row), where))
+        channel = axis_index(self.run) * self.lane.size + lane
+        for number, each in enumerate(factors):
+            at = axis_index(first) * PATCH + number, position_over(self.patch_axes), channel
+            dims = first, *self.patch_axes, self.lane
+            steps.append(pack("seen", dims, combined(each, column), at))
+        return steps
+
+    def weight(self) -> list[Step]:
+        """Evaluate a panel of the weights of some channels: neighbours are their rows."""
+        c, tap = self.shift.product, Axis("tap", TAPS**2)
+        found: list[Step] = []
+        both = unflatten(axis_index(tap), (TAPS, TAPS))
+        taps = [self.shift.taps[axis][0] for axis in c.columns[-2:]]
+        values = {self.channel: self.channel_place(), **dict(zip(taps, both))}
+        at = axis_index(self.lane) * TAPS**2 + axis_index(tap)
+        for piece in self.weights.pieces:
+            expr = bind(c.a, {**piece.values, **values})
+            step = pack("weight", (self.lane, *piece.dims, tap), expr, (at, piece.position))
+            found += guarded_steps(piece.when, [step])
+        return found
+
+    def taps(self) -> list[Step]:
+        """Transform the weights of a panel; taps that walk back are counted from the last one."""
+        lane, tap, out = self.lane, Axis("tap", TAPS), axis_index(self.out)
+        first = Axis("first", PATCH)
+        is_back = [self.shift.back(axis) < 0 for axis in self.shift.product.columns[-2:]]
+        orders = [range(TAPS)[:: -1 if back else 1] for back in is_back]
+        factors, steps = matrix(factor_terms, TAPS), []
+
+        def row(number: int) -> Expr:
+            at = axis_index(lane) * TAPS + orders[0][number]
+            return tile("weight", at * TAPS + axis_index(tap), out)
+
+        def column(number: int) -> Expr:
+            at = axis_index(lane) * TAPS + orders[1][number]
+            return tile("taps_half", axis_index(first), at, out)
+
+        for number, each in enumerate(factors):
+            at = constant(number), axis_index(lane) * TAPS + axis_index(tap), out
+            steps.append(pack("taps_half", (lane, tap, self.out), combined(each, row), at))
+        channel = axis_index(self.run) * lane.size + axis_index(lane)
+        for number, each in enumerate(factors):
+            at = axis_index(first) * PATCH + number, channel, out
+            steps.append(pack("taps", (first, lane, self.out), combined(each, column), at))
+        return steps
+
+    def products(self, is_first: bool) -> tuple[Step, ...]:
+        """Multiply all matrices of patches by a panel of weights each."""
+        number = Axis("matrix", MATRICES)
+        group = Axis("group", self.patches // self.height)
+        row, zero = axis_index(group) * self.height, constant(0)
+        dot = Dot(
+            "product", "seen", "taps", self.channels,
+            a_origin=(axis_index(number), row, zero),
+            b_origin=(axis_index(number), zero, zero),
+            acc_origin=(
+                axis_index(number) * self.patches + row, axis_index(self.panel) * self.out.size
+            ),
+            block=(self.height, self.out.size),
+            is_first=is_first,
+        )  # fmt: skip
+        return loops((number, group), [dot])
+
+    def back(self) -> list[Step]:
+        """Transform the products of a panel back to results, which lie along the image then."""
+        *planes, down, across = self.patch_axes
+        patch, out = position_over(self.patch_axes), axis_index(self.out)
+        first, second = Axis("first", STEP), Axis("second", PATCH)
+        factors, steps = matrix(result_terms, PATCH), []
+        from_panel = axis_index(self.panel) * self.out.size + out
+
+        def row(number: int) -> Expr:
+            at = (axis_index(second) + number * PATCH) * self.patches + patch
+            return tile("product", at, from_panel)
+
+        def column(number: int) -> Expr:
+            return tile("back_half", axis_index(first), constant(number), patch, out)
+
+        for number, each in enumerate(factors):
+            where = constant(number), axis_index(second), patch, out
+            dims = second, *self.patch_axes, self.out
+            steps.append(pack("back_half", dims, combined(each, row), where))
+        height, width = STEP * self.down.size, STEP * self.across.size
+        corner = (position_over(planes) * height + axis_index(down) * STEP) * width
+        corner = corner + axis_index(first) * width + axis_index(across) * STEP
+        for number, each in enumerate(factors):
+            dims = first, *self.patch_axes, self.out
+            steps.append(pack("back", dims, combined(each, column), (corner + number, out)))
+        place = Axis("place", self.results)
+        at = axis_index(place)
+        return [*steps, Assign("c", (place, self.out), tile("back", at, out), (from_panel, at))]
+
+    def column_cut(self) -> cuts.Cut:
+        """Say where columns are in the block of results."""
+        down, across = STEP * self.down.size, STEP * self.across.size
+        pieces = []
+        for piece in self.columns.pieces:
+            *planes, row, column = piece.dims
+            place = (position_over(planes) * down + axis_index(row)) * across + axis_index(column)
+            pieces.append(replace(piece, position=place))
+        return replace(self.columns, pieces=tuple(pieces), size=self.results)
+
+
+def choose(c: Contraction, target: Target) -> Plan | None:
+    """Plan a convolution by patches; None if it has none, or takes less time otherwise."""
+    if c.dtype is not float32 or c.windows or c.ends or 0 in c.sizes:
+        return None
+    shift = find(c) or find(swap(c))
+    if shift is None:
+        return None
+    columns, taps = shift.product.columns, shift.taps
+    found = [taps[axis] for axis in columns[-2:] if axis in taps]
+    channels = [axis for axis in shift.product.depth if axis not in dict(found) and axis.size > 1]
+    is_square = [(tap.size, abs(step)) for tap, step in found] == [(TAPS, 1)] * 2
+    if not is_square or len(channels) != 1 or len(taps) != 2:
+        return None
+    return planned(shift, channels[0], target)
+
+
+def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
+    """Choose blocks, panels and tasks."""
+    c, lanes = shift.product, vector_lanes(shift.product.dtype, target)
+    if channel.size % lanes or c.sizes[1] < lanes:
+        return None
+    cut = cuts.nested_cut(c.columns, MOST_PATCHES * STEP**2, {c.columns[-2]: STEP})
+    dims = cut.pieces[0].dims
+    if len(dims) < 2 or dims[-1] is not c.columns[-1]:
+        return None
+    down, across = (Axis(dim.name, ceil_div(dim.size, STEP)) for dim in dims[-2:])
+    count = size_of((*dims[:-2], down, across))
+    height, vectors = register_block(count, c.sizes[1], lanes, target.registers)
+    width = lanes * vectors
+    panels = ceil_div(c.sizes[1], width)
+    each = ceil_div(panels, ceil_div(panels, max(MOST_OUTPUTS // width, 1)))
+    task, loop = Axis("rows", ceil_div(panels, each)), Axis("row_block", 1)
+    panel, runs = Axis("panel", each), channel.size // lanes
+    run = cuts.split_size(runs, max(MOST_CHANNELS // lanes, 1))
+    if runs % run:
+        return None
+    block = Block(
+        shift,
+        channel,
+        cut,
+        down,
+        across,
+        cuts.range_cut(c.rows, width, (task, panel)),
+        panel,
+        Axis("out", width),
+        height,
+        Axis("lane", lanes),
+        Axis("run", run),
+        Axis("deep", runs // run),
+    )
+    rows = cuts.range_cut(c.rows, each * width, (task, loop))
+    results = Axis("panel", block.results // lanes)
+    return Plan(
+        c,
+        rows,
+        Columns(block.column_cut(), results, (), lanes, False),
+        cuts.nested_cut(c.depth, c.sizes[3]),
+        1,
+        (task,),
+        loop,
+        Axis("part", 1),
+        False,
+        False,
+        patches=Patches(block.tiles(), block.steps()),
+    )
