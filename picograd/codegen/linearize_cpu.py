@@ -193,7 +193,7 @@ class CpuBuilder:
         """Emit one group of steps that share a nest, or one other step."""
         step = steps[0]
         if isinstance(step, Assign) and step.layout is not None:
-            linearize_cpu_pack.linearize_pack(self, step)
+            linearize_cpu_pack.linearize_pack(self, *steps)  # type: ignore[arg-type]
         elif isinstance(step, Accumulate) and not nests.is_pointwise(step):
             self.accumulate(steps)  # type: ignore[arg-type]
         elif linearize_cpu_pack.is_turn(step):

@@ -222,11 +222,26 @@ def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
     return expr, ()
 
 
-def linearize_pack(builder: Builder, step: Assign) -> None:
-    """Append the loops of one packing step."""
+def linearize_pack(builder: Builder, step: Assign, *others: Assign) -> None:
+    """Append the loops of a packing step, and of others that may share them."""
     expr, conditions = without_guards(step.expr)
-    Pack(builder, step, expr).nest(step.dims, conditions, False)
+    pack = Pack(builder, step, expr)
+    pack.others = [Pack(builder, other, other.expr) for other in others]
+    pack.nest(step.dims, conditions, False)
     builder.emitter.forget()
+
+
+def may_share(step: Step, first: Assign) -> bool:
+    """Tell whether a packing step may be computed in the loops of another: both read tiles alone.
+
+    Neither reads what the other writes.
+    """
+    if not isinstance(step, Assign) or step.layout is None or step.dims != first.dims:
+        return False
+    both = [(one, node) for one in (step, first) for node in walk(one.expr)]
+    names = {node.arg[0] for _, node in both if node.op == "tile"}
+    is_plain = all(node.op not in ("load", "index", "guard") for _, node in both)
+    return is_plain and bool(names) and names.isdisjoint((step.tile, first.tile))
 
 
 class Pack:
@@ -243,6 +258,7 @@ class Pack:
         self.target: Index = flat_position(tile, step.index or ())
         width = LANES[tile.dtype.itemsize]
         self.lanes: int = width if self.is_vector(step.dims) else 1
+        self.others: list[Pack] = []  # what is computed at the same points
 
     def is_vector(self, dims: Sequence[Axis]) -> bool:
         """Tell whether the last dim is contiguous in the panel and regular in every load."""
@@ -402,6 +418,8 @@ class Pack:
         value = emitter.value(self.zero if fills else self.expr)
         value = emitter.splat(value, lanes) if lanes > 1 else value
         emitter.store(self.memory, emitter.index(self.target), value)
+        for other in self.others:
+            other.point(fills, lanes)
 
 
 def as_bounds(

@@ -106,6 +106,7 @@ def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
         before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
     content: list[Step] = [keep_rows(plan)] if plan.kept else []
     if plan.patches is not None:
+        before = plan.patches.before
         content += plan.patches.steps
     else:
         content += [clear(each) for each in every if not each.is_first]
@@ -116,7 +117,8 @@ def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
         exists = needed(plan.rows.first, plan.rows.total)
         content = list(guarded_steps(exists, content))
     content = list(guarded_steps(exist(plan.reach[0]), content))
-    steps = (*before, *loops((plan.row_loop,), content))
+    walked = plan.patches.walked if plan.patches is not None else (plan.row_loop,)
+    steps = (*before, *loops(walked, content))
     if sums is not None and not is_at_once(plan, sums):
         steps = (*begin(sums), *steps, *leave(sums))
     steps = guarded_steps(block_exists(plan), steps)

@@ -11,11 +11,9 @@ memory; here nothing of it leaves the cache. Vectors run along channels: what li
 turned round before and after.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from picograd.codegen import cuts
 from picograd.codegen.operands import Contraction, bind, guarded, size_of, swap
@@ -23,6 +21,7 @@ from picograd.codegen.templates.contract_plan import (
     Columns,
     Patches,
     Plan,
+    WORK_PER_TASK,
     register_block,
     vector_lanes,
 )
@@ -31,7 +30,7 @@ from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
 from picograd.codegen.tile import Assign, Dot, Step, Tile
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
-from picograd.helpers import ceil_div, product, round_up
+from picograd.helpers import ceil_div, divisors, product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
     Axis,
@@ -47,34 +46,41 @@ from picograd.target import Target
 
 TAPS = 3
 MATRICES = PATCH**2
-MOST_PATCHES = 48  # of a block
+MOST_PATCHES = 64  # of a block
 MOST_OUTPUTS = 64  # rows of weights of a block
 MOST_CHANNELS = 64  # at once
+APART = 1  # rows between matrices: those of a place do not share a set of the cache
+KEPT_BYTES = 8 << 20  # of transformed weights that a task reads for all of its columns
 Terms = Callable[..., Sequence[Any]]
 
 
+class Value:
+    """An expression with Python's operators, as terms are written."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def __add__(self, other: "Value") -> "Value":
+        return Value(Expr("add", (self.expr, other.expr), None, float32))
+
+    def __sub__(self, other: "Value") -> "Value":
+        return Value(Expr("sub", (self.expr, other.expr), None, float32))
+
+    def __mul__(self, factor: float) -> "Value":
+        return Value(Expr("mul", (self.expr, const(factor, float32)), None, float32))
+
+
 class Same(dict[float, float]):
-    """Numbers as they are, for terms that are evaluated at numbers."""
+    """Numbers as they are."""
 
     def __missing__(self, number: float) -> float:
         return number
 
 
-def matrix(terms: Terms, count: int) -> list[list[float]]:
-    """Write terms of `count` elements as a matrix: what each multiplies."""
-    return [list(map(float, row)) for row in terms(Same(), *np.eye(count))]
-
-
-def combined(factors: Sequence[float], read: Callable[[int], Expr]) -> Expr:
-    """Sum elements times factors."""
-    found: Expr | None = None
-    for number, factor in enumerate(factors):
-        if factor:
-            part = read(number)
-            if factor != 1:
-                part = Expr("mul", (part, const(factor, float32)), None, float32)
-            found = part if found is None else Expr("add", (found, part), None, float32)
-    return const(0, float32) if found is None else found
+def transformed(terms: Terms, elements: Iterable[Expr]) -> Iterator[tuple[int, Expr]]:
+    """Number the terms of some elements."""
+    for number, value in enumerate(terms(Same(), *map(Value, elements))):
+        yield number, value.expr
 
 
 def tile(name: str, *place: Index) -> Expr:
@@ -98,6 +104,7 @@ class Block:
     lane: Axis  # channels that are transformed at once
     run: Axis  # counts these
     deep: Axis  # counts blocks of channels
+    is_kept: bool  # transformed weights are
 
     @property
     def planes(self) -> tuple[Axis, ...]:
@@ -138,15 +145,30 @@ class Block:
             "image": (lanes, places),
             "turned": (places, lanes),
             "half": (PATCH, images * self.down.size, across, lanes),
-            "seen": (MATRICES, self.patches, self.channels),
+            "seen": (MATRICES, self.patches + APART, self.channels),
             "weight": (lanes * TAPS**2, width),
             "taps_half": (PATCH, lanes * TAPS, width),
-            "taps": (MATRICES, self.channels, width),
+            "taps": (self.kept, MATRICES, self.channels + APART, width),
             "product": (MATRICES * self.patches, self.panel.size * width),
             "back_half": (STEP, PATCH, count, width),
             "back": (self.results, width),
         }
         return tuple([Tile(name, shape, float32, "shared") for name, shape in shapes.items()])
+
+    @property
+    def kept(self) -> int:
+        """Panels of transformed weights that are kept."""
+        return self.deep.size * self.panel.size if self.is_kept else 1
+
+    def kept_place(self) -> Index:
+        """Say where a panel of transformed weights is."""
+        return position_over((self.deep, self.panel)) if self.is_kept else constant(0)
+
+    def before(self) -> tuple[Step, ...]:
+        """Transform the weights of a task."""
+        if not self.is_kept:
+            return ()
+        return loops((self.deep, self.panel, self.run), [*self.weight(), *self.taps()])
 
     def steps(self) -> tuple[Step, ...]:
         """Compute the block of results."""
@@ -157,7 +179,7 @@ class Block:
             "product", (rows, columns, self.out), const(0, float32), (axis_index(rows), at)
         )
         fill = loops((self.run,), [*self.image(), *self.seen()])
-        taps = loops((self.run,), [*self.weight(), *self.taps()])
+        taps = loops((self.run,), [] if self.is_kept else [*self.weight(), *self.taps()])
         multiply = loops((self.panel,), [*taps, *self.products(is_first)])
         deep = loops((self.deep,), [*fill, *multiply])
         return (*(() if is_first else (clear,)), *deep, *loops((self.panel,), self.back()))
@@ -195,7 +217,7 @@ class Block:
         height, width = self.spread
         strips, place = (*planes, down), Axis("h", width)
         strip, lane, first = position_over(strips), axis_index(self.lane), Axis("first", PATCH)
-        factors, steps = matrix(patch_terms, PATCH), []
+        steps: list[Step] = []
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
 
         def row(number: int) -> Expr:
@@ -205,14 +227,14 @@ class Block:
             at = axis_index(across) * STEP + number
             return tile("half", axis_index(first), strip, at, lane)
 
-        for number, each in enumerate(factors):
+        for number, expr in transformed(patch_terms, map(row, range(PATCH))):
             where = constant(number), strip, axis_index(place), lane
-            steps.append(pack("half", (*strips, place, self.lane), combined(each, row), where))
+            steps.append(pack("half", (*strips, place, self.lane), expr, where))
         channel = axis_index(self.run) * self.lane.size + lane
-        for number, each in enumerate(factors):
+        for number, expr in transformed(patch_terms, map(column, range(PATCH))):
             at = axis_index(first) * PATCH + number, position_over(self.patch_axes), channel
             dims = first, *self.patch_axes, self.lane
-            steps.append(pack("seen", dims, combined(each, column), at))
+            steps.append(pack("seen", dims, expr, at))
         return steps
 
     def weight(self) -> list[Step]:
@@ -235,7 +257,7 @@ class Block:
         first = Axis("first", PATCH)
         is_back = [self.shift.back(axis) < 0 for axis in self.shift.product.columns[-2:]]
         orders = [range(TAPS)[:: -1 if back else 1] for back in is_back]
-        factors, steps = matrix(factor_terms, TAPS), []
+        steps: list[Step] = []
 
         def row(number: int) -> Expr:
             at = axis_index(lane) * TAPS + orders[0][number]
@@ -245,13 +267,13 @@ class Block:
             at = axis_index(lane) * TAPS + orders[1][number]
             return tile("taps_half", axis_index(first), at, out)
 
-        for number, each in enumerate(factors):
+        for number, expr in transformed(factor_terms, map(row, range(TAPS))):
             at = constant(number), axis_index(lane) * TAPS + axis_index(tap), out
-            steps.append(pack("taps_half", (lane, tap, self.out), combined(each, row), at))
+            steps.append(pack("taps_half", (lane, tap, self.out), expr, at))
         channel = axis_index(self.run) * lane.size + axis_index(lane)
-        for number, each in enumerate(factors):
-            at = axis_index(first) * PATCH + number, channel, out
-            steps.append(pack("taps", (first, lane, self.out), combined(each, column), at))
+        for number, expr in transformed(factor_terms, map(column, range(TAPS))):
+            at = self.kept_place(), axis_index(first) * PATCH + number, channel, out
+            steps.append(pack("taps", (first, lane, self.out), expr, at))
         return steps
 
     def products(self, is_first: bool) -> tuple[Step, ...]:
@@ -262,7 +284,7 @@ class Block:
         dot = Dot(
             "product", "seen", "taps", self.channels,
             a_origin=(axis_index(number), row, zero),
-            b_origin=(axis_index(number), zero, zero),
+            b_origin=(self.kept_place(), axis_index(number), zero, zero),
             acc_origin=(
                 axis_index(number) * self.patches + row, axis_index(self.panel) * self.out.size
             ),
@@ -276,7 +298,7 @@ class Block:
         *planes, down, across = self.patch_axes
         patch, out = position_over(self.patch_axes), axis_index(self.out)
         first, second = Axis("first", STEP), Axis("second", PATCH)
-        factors, steps = matrix(result_terms, PATCH), []
+        steps: list[Step] = []
         from_panel = axis_index(self.panel) * self.out.size + out
 
         def row(number: int) -> Expr:
@@ -286,16 +308,16 @@ class Block:
         def column(number: int) -> Expr:
             return tile("back_half", axis_index(first), constant(number), patch, out)
 
-        for number, each in enumerate(factors):
+        for number, expr in transformed(result_terms, map(row, range(PATCH))):
             where = constant(number), axis_index(second), patch, out
             dims = second, *self.patch_axes, self.out
-            steps.append(pack("back_half", dims, combined(each, row), where))
+            steps.append(pack("back_half", dims, expr, where))
         height, width = STEP * self.down.size, STEP * self.across.size
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
         corner = corner + axis_index(first) * width + axis_index(across) * STEP
-        for number, each in enumerate(factors):
+        for number, expr in transformed(result_terms, map(column, range(PATCH))):
             dims = first, *self.patch_axes, self.out
-            steps.append(pack("back", dims, combined(each, column), (corner + number, out)))
+            steps.append(pack("back", dims, expr, (corner + number, out)))
         place = Axis("place", self.results)
         at = axis_index(place)
         return [*steps, Assign("c", (place, self.out), tile("back", at, out), (from_panel, at))]
@@ -347,6 +369,10 @@ def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
     run = cuts.split_size(runs, max(MOST_CHANNELS // lanes, 1))
     if runs % run:
         return None
+    tasks = 4 * target.threads if target.threads > 1 else 1
+    wanted = min(tasks, max(product(c.sizes) // WORK_PER_TASK, 1))
+    cut, walked = walk_columns(cut, ceil_div(wanted, c.sizes[0] * task.size))
+    size = MATRICES * channel.size * each * width * c.dtype.itemsize
     block = Block(
         shift,
         channel,
@@ -360,6 +386,7 @@ def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
         Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
+        size_of(walked) > 1 and size <= KEPT_BYTES,
     )
     rows = cuts.range_cut(c.rows, each * width, (task, loop))
     results = Axis("panel", block.results // lanes)
@@ -374,5 +401,18 @@ def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
         Axis("part", 1),
         False,
         False,
-        patches=Patches(block.tiles(), block.steps()),
+        patches=Patches(block.tiles(), block.before(), block.steps(), walked),
     )
+
+
+def walk_columns(cut: cuts.Cut, wanted: int) -> tuple[cuts.Cut, tuple[Axis, ...]]:
+    """Share blocks of columns among so many tasks or more; gives the axes that a task walks."""
+    grid = 0
+    while grid < len(cut.outer) and product(x.size for x in cut.outer[: grid + 1]) < wanted:
+        grid += 1
+    if grid or not cut.outer:
+        return cut, cut.outer[grid + 1 :]
+    size = cut.outer[0].size
+    parts = next(n for n in divisors(size, size) if n >= wanted)
+    cut, part = cuts.split_outer(cut, parts)
+    return replace(cut, outer=(part, *cut.outer)), cut.outer

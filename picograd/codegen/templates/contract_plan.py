@@ -71,7 +71,9 @@ class Patches:
     """How a block of results is computed without packing: templates/contract_patches.py."""
 
     tiles: tuple[Tile, ...]
-    steps: tuple[Step, ...]
+    before: tuple[Step, ...]  # of a task
+    steps: tuple[Step, ...]  # of a block of columns
+    walked: tuple[Axis, ...]  # blocks of columns of a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,10 @@ class Plan:
     @property
     def cells(self) -> tuple[Axis, ...]:
         """Grid axes of the blocks of results."""
-        return (*self.product.batch, *self.task, *self.columns.cut.outer)
+        columns = self.columns.cut.outer
+        if self.patches is not None:
+            columns = columns[: len(columns) - len(self.patches.walked)]
+        return (*self.product.batch, *self.task, *columns)
 
     @property
     def a(self) -> str:
