@@ -46,11 +46,11 @@ from picograd.target import Target
 
 TAPS = 3
 MATRICES = PATCH**2
-MOST_PATCHES = 64  # of a block
-MOST_OUTPUTS = 64  # rows of weights of a block
+MOST_PATCHES, LEAST_PATCHES = 64, 16  # of a block
+SEEN_BYTES = 5 << 19  # of transformed patches
 MOST_CHANNELS = 64  # at once
 APART = 1  # rows between matrices: those of a place do not share a set of the cache
-KEPT_BYTES = 8 << 20  # of transformed weights that a task reads for all of its columns
+KEPT_BYTES = 3 << 20  # of transformed weights that a task reads for all of its columns
 Terms = Callable[..., Sequence[Any]]
 
 
@@ -145,11 +145,11 @@ class Block:
             "image": (lanes, places),
             "turned": (places, lanes),
             "half": (PATCH, images * self.down.size, across, lanes),
-            "seen": (MATRICES, self.patches + APART, self.channels),
+            "seen": (self.deep.size, MATRICES, self.patches + APART, self.channels),
             "weight": (lanes * TAPS**2, width),
             "taps_half": (PATCH, lanes * TAPS, width),
             "taps": (self.kept, MATRICES, self.channels + APART, width),
-            "product": (MATRICES * self.patches, self.panel.size * width),
+            "product": (MATRICES * self.patches, width),
             "back_half": (STEP, PATCH, count, width),
             "back": (self.results, width),
         }
@@ -173,16 +173,13 @@ class Block:
     def steps(self) -> tuple[Step, ...]:
         """Compute the block of results."""
         is_first = self.deep.size == 1
-        rows, columns = Axis("row", MATRICES * self.patches), Axis("column", self.panel.size)
-        at = axis_index(columns) * self.out.size + axis_index(self.out)
-        clear = pack(
-            "product", (rows, columns, self.out), const(0, float32), (axis_index(rows), at)
-        )
-        fill = loops((self.run,), [*self.image(), *self.seen()])
+        row = Axis("row", MATRICES * self.patches)
+        place = axis_index(row), axis_index(self.out)
+        clear = [] if is_first else [pack("product", (row, self.out), const(0, float32), place)]
+        seen = loops((self.deep, self.run), [*self.image(), *self.seen()])
         taps = loops((self.run,), [] if self.is_kept else [*self.weight(), *self.taps()])
-        multiply = loops((self.panel,), [*taps, *self.products(is_first)])
-        deep = loops((self.deep,), [*fill, *multiply])
-        return (*(() if is_first else (clear,)), *deep, *loops((self.panel,), self.back()))
+        multiply = loops((self.deep,), [*taps, *self.products(is_first)])
+        return (*seen, *loops((self.panel,), [*clear, *multiply, *self.back()]))
 
     def channel_place(self) -> Index:
         """Say which channel is in a lane."""
@@ -230,9 +227,9 @@ class Block:
         for number, expr in transformed(patch_terms, map(row, range(PATCH))):
             where = constant(number), strip, axis_index(place), lane
             steps.append(pack("half", (*strips, place, self.lane), expr, where))
-        channel = axis_index(self.run) * self.lane.size + lane
+        deep, channel = axis_index(self.deep), axis_index(self.run) * self.lane.size + lane
         for number, expr in transformed(patch_terms, map(column, range(PATCH))):
-            at = axis_index(first) * PATCH + number, position_over(self.patch_axes), channel
+            at = deep, axis_index(first) * PATCH + number, position_over(self.patch_axes), channel
             dims = first, *self.patch_axes, self.lane
             steps.append(pack("seen", dims, expr, at))
         return steps
@@ -283,11 +280,9 @@ class Block:
         row, zero = axis_index(group) * self.height, constant(0)
         dot = Dot(
             "product", "seen", "taps", self.channels,
-            a_origin=(axis_index(number), row, zero),
+            a_origin=(axis_index(self.deep), axis_index(number), row, zero),
             b_origin=(self.kept_place(), axis_index(number), zero, zero),
-            acc_origin=(
-                axis_index(number) * self.patches + row, axis_index(self.panel) * self.out.size
-            ),
+            acc_origin=(axis_index(number) * self.patches + row, zero),
             block=(self.height, self.out.size),
             is_first=is_first,
         )  # fmt: skip
@@ -303,7 +298,7 @@ class Block:
 
         def row(number: int) -> Expr:
             at = (axis_index(second) + number * PATCH) * self.patches + patch
-            return tile("product", at, from_panel)
+            return tile("product", at, out)
 
         def column(number: int) -> Expr:
             return tile("back_half", axis_index(first), constant(number), patch, out)
@@ -354,7 +349,9 @@ def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
     c, lanes = shift.product, vector_lanes(shift.product.dtype, target)
     if channel.size % lanes or c.sizes[1] < lanes:
         return None
-    cut = cuts.nested_cut(c.columns, MOST_PATCHES * STEP**2, {c.columns[-2]: STEP})
+    item = c.dtype.itemsize
+    most = min(max(SEEN_BYTES // (MATRICES * channel.size * item), LEAST_PATCHES), MOST_PATCHES)
+    cut = cuts.nested_cut(c.columns, most * STEP**2, {c.columns[-2]: STEP})
     dims = cut.pieces[0].dims
     if len(dims) < 2 or dims[-1] is not c.columns[-1]:
         return None
@@ -362,17 +359,14 @@ def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
     count = size_of((*dims[:-2], down, across))
     height, vectors = register_block(count, c.sizes[1], lanes, target.registers)
     width = lanes * vectors
-    panels = ceil_div(c.sizes[1], width)
-    each = ceil_div(panels, ceil_div(panels, max(MOST_OUTPUTS // width, 1)))
-    task, loop = Axis("rows", ceil_div(panels, each)), Axis("row_block", 1)
-    panel, runs = Axis("panel", each), channel.size // lanes
-    run = cuts.split_size(runs, max(MOST_CHANNELS // lanes, 1))
-    if runs % run:
-        return None
+    panels, runs = ceil_div(c.sizes[1], width), channel.size // lanes
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = min(tasks, max(product(c.sizes) // WORK_PER_TASK, 1))
+    each = max(panels // ceil_div(wanted, c.sizes[0] * cut.count), 1)
+    task, loop, panel = Axis("rows", ceil_div(panels, each)), Axis("row_block", 1), Axis("panel", each)
+    run = divisors(runs, MOST_CHANNELS // lanes)[-1]
     cut, walked = walk_columns(cut, ceil_div(wanted, c.sizes[0] * task.size))
-    size = MATRICES * channel.size * each * width * c.dtype.itemsize
+    size = MATRICES * channel.size * each * width * item
     block = Block(
         shift,
         channel,
