@@ -69,7 +69,9 @@ def is_turn(step: Step) -> bool:
     if isinstance(step, Assign):
         if step.expr.op == "load":
             return step.index == crossed and is_unit(read, element)
-        return step.layout is None and runs_along(step.index or (), row) and runs_along(read, element)
+        return (
+            step.layout is None and runs_along(step.index or (), row) and runs_along(read, element)
+        )
     if step.expr.op == "tile":
         return bool(read == crossed) and is_unit(step.index, element)
     return element.size >= LEAST and is_unit(read, element) and is_unit(step.index, row)

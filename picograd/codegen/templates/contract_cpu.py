@@ -26,7 +26,7 @@ from picograd.codegen.operands import (
     step_of,
     stores,
 )
-from picograd.codegen.templates import contract_patches, contract_shift, contract_taps, contract_thin
+from picograd.codegen.templates import contract_shift, contract_taps, contract_thin, patches_plan
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
@@ -86,7 +86,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     thin = contract_thin.build_part(product)
     if thin is not None:
         return thin
-    plan = None if others else contract_patches.choose(product, target)
+    plan = None if others else patches_plan.choose(product, target)
     plan = plan or (None if others else contract_shift.choose(product, target))
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]

@@ -16,21 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from picograd.codegen import cuts
-from picograd.codegen.operands import Contraction, bind, guarded, size_of, swap
-from picograd.codegen.templates.contract_plan import (
-    Columns,
-    Patches,
-    Plan,
-    WORK_PER_TASK,
-    register_block,
-    vector_lanes,
-)
-from picograd.codegen.templates.contract_shift import Shift, find
+from picograd.codegen.operands import Contraction, bind, guarded, size_of, strides
 from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
 from picograd.codegen.tile import Assign, Dot, Step, Tile
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
-from picograd.helpers import ceil_div, divisors, product, round_up
+from picograd.helpers import round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
     Axis,
@@ -42,15 +33,10 @@ from picograd.schedule.index import (
     unflatten,
 )
 from picograd.schedule.loop import Condition, Expr, const
-from picograd.target import Target
 
 TAPS = 3
 MATRICES = PATCH**2
-MOST_PATCHES, LEAST_PATCHES = 64, 16  # of a block
-SEEN_BYTES = 5 << 19  # of transformed patches
-MOST_CHANNELS = 64  # at once
 APART = 1  # rows between matrices: those of a place do not share a set of the cache
-KEPT_BYTES = 3 << 20  # of transformed weights that a task reads for all of its columns
 Terms = Callable[..., Sequence[Any]]
 
 
@@ -89,17 +75,34 @@ def tile(name: str, *place: Index) -> Expr:
 
 
 @dataclass(frozen=True, slots=True)
+class Convolution:
+    """An image by weights of 3 x 3 taps: which axes and operands of a product these are."""
+
+    product: Contraction  # its rows are places if outputs are neighbours in memory, else outputs
+    is_last: bool  # they are
+    image: Expr
+    weight: Expr
+    places: tuple[Axis, ...]  # of results: images, down, across
+    outputs: tuple[Axis, ...]
+    channel: Axis
+    taps: tuple[tuple[Axis, int], ...]  # down, across: the axis, and places from one to the next
+
+    def back(self, number: int) -> int:
+        """Places, negative, from a result to the first place that it reads along an axis."""
+        return min(self.taps[number][1], 0) * (TAPS - 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """What a task works on: patches of some images, and rows of weights in panels."""
 
-    shift: Shift
-    channel: Axis
-    columns: cuts.Cut
+    conv: Convolution
+    places: cuts.Cut
     down: Axis  # patches of an image
     across: Axis
-    weights: cuts.Cut  # panels of the rows of weights
+    weights: cuts.Cut  # panels of the outputs
     panel: Axis
-    out: Axis  # rows of weights in a panel
+    out: Axis  # outputs of a panel
     height: int  # patches of a register block
     lane: Axis  # channels that are transformed at once
     run: Axis  # counts these
@@ -109,7 +112,7 @@ class Block:
     @property
     def planes(self) -> tuple[Axis, ...]:
         """Axes of the images of a block."""
-        return self.columns.pieces[0].dims[:-2]
+        return self.places.pieces[0].dims[:-2]
 
     @property
     def patch_axes(self) -> tuple[Axis, ...]:
@@ -187,26 +190,28 @@ class Block:
         return first + axis_index(self.lane)
 
     def image(self) -> list[Step]:
-        """Evaluate some channels of the image with its border, and turn them round."""
-        c, piece = self.shift.product, self.columns.pieces[0]
-        places = Axis("v", self.spread[0]), Axis("h", self.spread[1])
-        values: dict[Axis, Index] = {self.channel: self.channel_place()}
+        """Evaluate some channels of the image with its border; they become neighbours."""
+        conv, piece = self.conv, self.places.pieces[0]
+        spread = Axis("v", self.spread[0]), Axis("h", self.spread[1])
+        values: dict[Axis, Index] = {self.conv.channel: self.channel_place()}
         inside: list[Condition] = []
-        for axis, dim, place in zip(c.columns[-2:], piece.dims[-2:], places):
-            back, reach = self.shift.back(axis), self.shift.reach(axis)
-            moved = {dim: axis_index(place) + back}
-            values[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
-            values[self.shift.taps[axis][0]] = constant(0)
-            inside.append((values[axis], back, axis.size - 1 + reach + back))
-        for axis in c.columns[:-2]:
+        for axis in conv.places[:-2]:
             values[axis] = piece.values.get(axis, axis_index(axis))
             inside.append((values[axis], 0, axis.size - 1))
-        expr = guarded(bind(c.b, values), inside)
-        dims = (self.lane, *self.planes, *places)
-        whole = Axis("place", product(axis.size for axis in dims[1:]))
-        lane, at = axis_index(self.lane), axis_index(whole)
+        for number, (axis, dim) in enumerate(zip(conv.places[-2:], piece.dims[-2:])):
+            back = conv.back(number)
+            moved = {dim: axis_index(spread[number]) + back}
+            values[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
+            values[conv.taps[number][0]] = constant(0)
+            inside.append((values[axis], back, axis.size + TAPS - 2 + back))
+        expr = guarded(bind(conv.image, values), inside)
+        dims, lane = (*self.planes, *spread), axis_index(self.lane)
+        if strides(conv.image, (conv.channel,))[conv.channel] == 1:
+            return [pack("turned", (*dims, self.lane), expr, (position_over(dims), lane))]
+        whole = Axis("place", size_of(dims))
+        at = axis_index(whole)
         turn = Assign("turned", (self.lane, whole), tile("image", lane, at), (at, lane))
-        return [pack("image", dims, expr, (lane, position_over(dims[1:]))), turn]
+        return [pack("image", (self.lane, *dims), expr, (lane, position_over(dims))), turn]
 
     def seen(self) -> list[Step]:
         """Transform patches of the image."""
@@ -235,16 +240,22 @@ class Block:
         return steps
 
     def weight(self) -> list[Step]:
-        """Evaluate a panel of the weights of some channels: neighbours are their rows."""
-        c, tap = self.shift.product, Axis("tap", TAPS**2)
+        """Evaluate a panel of the weights of some channels: neighbours are outputs."""
+        conv, tap = self.conv, Axis("tap", TAPS**2)
         found: list[Step] = []
-        both = unflatten(axis_index(tap), (TAPS, TAPS))
-        taps = [self.shift.taps[axis][0] for axis in c.columns[-2:]]
-        values = {self.channel: self.channel_place(), **dict(zip(taps, both))}
+        taps = [axis for axis, _ in conv.taps]
+        both = dict(zip(taps, unflatten(axis_index(tap), (TAPS, TAPS))))
+        values = {conv.channel: self.channel_place(), **both}
         at = axis_index(self.lane) * TAPS**2 + axis_index(tap)
+        steps = strides(conv.weight, (conv.channel, *conv.outputs))
         for piece in self.weights.pieces:
-            expr = bind(c.a, {**piece.values, **values})
-            step = pack("weight", (self.lane, *piece.dims, tap), expr, (at, piece.position))
+            expr = bind(conv.weight, {**piece.values, **values})
+            dims = (self.lane, *piece.dims, tap)
+            if steps[conv.channel] == 1:
+                dims = (tap, *piece.dims, self.lane)
+            elif 1 in steps.values():
+                dims = (self.lane, tap, *piece.dims)
+            step = pack("weight", dims, expr, (at, piece.position))
             found += guarded_steps(piece.when, [step])
         return found
 
@@ -252,8 +263,7 @@ class Block:
         """Transform the weights of a panel; taps that walk back are counted from the last one."""
         lane, tap, out = self.lane, Axis("tap", TAPS), axis_index(self.out)
         first = Axis("first", PATCH)
-        is_back = [self.shift.back(axis) < 0 for axis in self.shift.product.columns[-2:]]
-        orders = [range(TAPS)[:: -1 if back else 1] for back in is_back]
+        orders = [range(TAPS)[::step] for _, step in self.conv.taps]
         steps: list[Step] = []
 
         def row(number: int) -> Expr:
@@ -310,103 +320,23 @@ class Block:
         height, width = STEP * self.down.size, STEP * self.across.size
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
         corner = corner + axis_index(first) * width + axis_index(across) * STEP
+        name = "c" if self.conv.is_last else "back"
+        where = from_panel if self.conv.is_last else out
         for number, expr in transformed(result_terms, map(column, range(PATCH))):
             dims = first, *self.patch_axes, self.out
-            steps.append(pack("back", dims, expr, (corner + number, out)))
+            steps.append(pack(name, dims, expr, (corner + number, where)))
+        if self.conv.is_last:
+            return steps
         place = Axis("place", self.results)
         at = axis_index(place)
         return [*steps, Assign("c", (place, self.out), tile("back", at, out), (from_panel, at))]
 
-    def column_cut(self) -> cuts.Cut:
-        """Say where columns are in the block of results."""
+    def place_cut(self) -> cuts.Cut:
+        """Say where places are in the block of results."""
         down, across = STEP * self.down.size, STEP * self.across.size
         pieces = []
-        for piece in self.columns.pieces:
+        for piece in self.places.pieces:
             *planes, row, column = piece.dims
             place = (position_over(planes) * down + axis_index(row)) * across + axis_index(column)
             pieces.append(replace(piece, position=place))
-        return replace(self.columns, pieces=tuple(pieces), size=self.results)
-
-
-def choose(c: Contraction, target: Target) -> Plan | None:
-    """Plan a convolution by patches; None if it has none, or takes less time otherwise."""
-    if c.dtype is not float32 or c.windows or c.ends or 0 in c.sizes:
-        return None
-    shift = find(c) or find(swap(c))
-    if shift is None:
-        return None
-    columns, taps = shift.product.columns, shift.taps
-    found = [taps[axis] for axis in columns[-2:] if axis in taps]
-    channels = [axis for axis in shift.product.depth if axis not in dict(found) and axis.size > 1]
-    is_square = [(tap.size, abs(step)) for tap, step in found] == [(TAPS, 1)] * 2
-    if not is_square or len(channels) != 1 or len(taps) != 2:
-        return None
-    return planned(shift, channels[0], target)
-
-
-def planned(shift: Shift, channel: Axis, target: Target) -> Plan | None:
-    """Choose blocks, panels and tasks."""
-    c, lanes = shift.product, vector_lanes(shift.product.dtype, target)
-    if channel.size % lanes or c.sizes[1] < lanes:
-        return None
-    item = c.dtype.itemsize
-    most = min(max(SEEN_BYTES // (MATRICES * channel.size * item), LEAST_PATCHES), MOST_PATCHES)
-    cut = cuts.nested_cut(c.columns, most * STEP**2, {c.columns[-2]: STEP})
-    dims = cut.pieces[0].dims
-    if len(dims) < 2 or dims[-1] is not c.columns[-1]:
-        return None
-    down, across = (Axis(dim.name, ceil_div(dim.size, STEP)) for dim in dims[-2:])
-    count = size_of((*dims[:-2], down, across))
-    height, vectors = register_block(count, c.sizes[1], lanes, target.registers)
-    width = lanes * vectors
-    panels, runs = ceil_div(c.sizes[1], width), channel.size // lanes
-    tasks = 4 * target.threads if target.threads > 1 else 1
-    wanted = min(tasks, max(product(c.sizes) // WORK_PER_TASK, 1))
-    each = max(panels // ceil_div(wanted, c.sizes[0] * cut.count), 1)
-    task, loop, panel = Axis("rows", ceil_div(panels, each)), Axis("row_block", 1), Axis("panel", each)
-    run = divisors(runs, MOST_CHANNELS // lanes)[-1]
-    cut, walked = walk_columns(cut, ceil_div(wanted, c.sizes[0] * task.size))
-    size = MATRICES * channel.size * each * width * item
-    block = Block(
-        shift,
-        channel,
-        cut,
-        down,
-        across,
-        cuts.range_cut(c.rows, width, (task, panel)),
-        panel,
-        Axis("out", width),
-        height,
-        Axis("lane", lanes),
-        Axis("run", run),
-        Axis("deep", runs // run),
-        size_of(walked) > 1 and size <= KEPT_BYTES,
-    )
-    rows = cuts.range_cut(c.rows, each * width, (task, loop))
-    results = Axis("panel", block.results // lanes)
-    return Plan(
-        c,
-        rows,
-        Columns(block.column_cut(), results, (), lanes, False),
-        cuts.nested_cut(c.depth, c.sizes[3]),
-        1,
-        (task,),
-        loop,
-        Axis("part", 1),
-        False,
-        False,
-        patches=Patches(block.tiles(), block.before(), block.steps(), walked),
-    )
-
-
-def walk_columns(cut: cuts.Cut, wanted: int) -> tuple[cuts.Cut, tuple[Axis, ...]]:
-    """Share blocks of columns among so many tasks or more; gives the axes that a task walks."""
-    grid = 0
-    while grid < len(cut.outer) and product(x.size for x in cut.outer[: grid + 1]) < wanted:
-        grid += 1
-    if grid or not cut.outer:
-        return cut, cut.outer[grid + 1 :]
-    size = cut.outer[0].size
-    parts = next(n for n in divisors(size, size) if n >= wanted)
-    cut, part = cuts.split_outer(cut, parts)
-    return replace(cut, outer=(part, *cut.outer)), cut.outer
+        return replace(self.places, pieces=tuple(pieces), size=self.results)

@@ -109,9 +109,8 @@ class Plan:
     @property
     def cells(self) -> tuple[Axis, ...]:
         """Grid axes of the blocks of results."""
-        columns = self.columns.cut.outer
-        if self.patches is not None:
-            columns = columns[: len(columns) - len(self.patches.walked)]
+        walked = self.patches.walked if self.patches is not None else ()
+        columns = [axis for axis in self.columns.cut.outer if axis not in walked]
         return (*self.product.batch, *self.task, *columns)
 
     @property
