@@ -234,9 +234,10 @@ class Block:
             steps.append(pack("half", (*strips, place, self.lane), expr, where))
         deep, channel = axis_index(self.deep), axis_index(self.run) * self.lane.size + lane
         for number, expr in transformed(patch_terms, map(column, range(PATCH))):
-            at = deep, axis_index(first) * PATCH + number, position_over(self.patch_axes), channel
+            matrix = axis_index(first) * PATCH + number
+            spot = deep, matrix, position_over(self.patch_axes), channel
             dims = first, *self.patch_axes, self.lane
-            steps.append(pack("seen", dims, expr, at))
+            steps.append(pack("seen", dims, expr, spot))
         return steps
 
     def weight(self) -> list[Step]:
@@ -279,8 +280,8 @@ class Block:
             steps.append(pack("taps_half", (lane, tap, self.out), expr, at))
         channel = axis_index(self.run) * lane.size + axis_index(lane)
         for number, expr in transformed(factor_terms, map(column, range(TAPS))):
-            at = self.kept_place(), axis_index(first) * PATCH + number, channel, out
-            steps.append(pack("taps", (first, lane, self.out), expr, at))
+            place = self.kept_place(), axis_index(first) * PATCH + number, channel, out
+            steps.append(pack("taps", (first, lane, self.out), expr, place))
         return steps
 
     def products(self, is_first: bool) -> tuple[Step, ...]:
@@ -314,9 +315,9 @@ class Block:
             return tile("back_half", axis_index(first), constant(number), patch, out)
 
         for number, expr in transformed(result_terms, map(row, range(PATCH))):
-            where = constant(number), axis_index(second), patch, out
+            at = constant(number), axis_index(second), patch, out
             dims = second, *self.patch_axes, self.out
-            steps.append(pack("back_half", dims, expr, where))
+            steps.append(pack("back_half", dims, expr, at))
         height, width = STEP * self.down.size, STEP * self.across.size
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
         corner = corner + axis_index(first) * width + axis_index(across) * STEP
@@ -327,9 +328,9 @@ class Block:
             steps.append(pack(name, dims, expr, (corner + number, where)))
         if self.conv.is_last:
             return steps
-        place = Axis("place", self.results)
-        at = axis_index(place)
-        return [*steps, Assign("c", (place, self.out), tile("back", at, out), (from_panel, at))]
+        result = Axis("result", self.results)
+        turned = tile("back", axis_index(result), out)
+        return [*steps, Assign("c", (result, self.out), turned, (from_panel, axis_index(result)))]
 
     def place_cut(self) -> cuts.Cut:
         """Say where places are in the block of results."""

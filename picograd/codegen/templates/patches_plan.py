@@ -1,4 +1,4 @@
-"""Choices of a convolution by patches on a CPU (contract_patches.py): what is one, blocks, tasks."""
+"""Convolutions by patches on a CPU (contract_patches.py): what is one, when, blocks and tasks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,10 +30,13 @@ from picograd.helpers import ceil_div, divisors, product
 from picograd.schedule.index import Axis
 from picograd.target import Target
 
-MOST_PATCHES, LEAST_PATCHES = 64, 16  # of a block
+MOST_PATCHES, LEAST_PATCHES = 50, 16  # of a block
 SEEN_BYTES = 5 << 19  # of transformed patches
-MOST_CHANNELS = 64  # at once
-KEPT_BYTES = 3 << 20  # of transformed weights that a task reads for all of its columns
+MOST_CHANNELS = 64  # multiplied at once
+KEPT_BYTES = 3 << 20  # of transformed weights that a task reads for all of its places
+# In multiply-adds of a core meanwhile (docs/records/0014): to transform a patch of a channel, or
+# of an output; the taps of a pair of both; and to pack these, where outputs lie last.
+PATCH_WORK, TAPS_WORK, PACKED_WORK = 780, 500, 450
 
 
 def choose(c: Contraction, target: Target) -> Plan | None:
@@ -104,8 +107,13 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     each = max(panels // ceil_div(wanted, batch * cut.count), 1)
     task, panel = Axis("outputs", ceil_div(panels, each)), Axis("panel", each)
     run = divisors(runs, MOST_CHANNELS // lanes)[-1]
+    blocks = cut.count
     cut, walked = walk(cut, ceil_div(wanted, batch * task.size))
     size = MATRICES * channels * each * width * item
+    is_kept = size_of(walked) > 1 and size <= KEPT_BYTES
+    times = blocks // size_of(walked) if is_kept else blocks
+    if not is_faster(conv, (blocks * count, channels * task.size, outputs * times)):
+        return None
     block = Block(
         conv,
         cut,
@@ -118,9 +126,19 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
         Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
-        size_of(walked) > 1 and size <= KEPT_BYTES,
+        is_kept,
     )
     return with_block(block, task, walked)
+
+
+def is_faster(conv: Convolution, transformed: tuple[int, int, int]) -> bool:
+    """Estimate the work: of patches, channels for each, and outputs for each of the channels."""
+    places, outputs, channels = (size_of(conv.places), size_of(conv.outputs), conv.channel.size)
+    patches, seen, weights = transformed
+    work = MATRICES * patches * channels * outputs
+    work += PATCH_WORK * patches * (seen + outputs) + TAPS_WORK * channels * weights
+    direct = TAPS**2 * places + (PACKED_WORK if conv.is_last else 0)
+    return work < direct * channels * outputs
 
 
 def walk(cut: cuts.Cut, wanted: int) -> tuple[cuts.Cut, tuple[Axis, ...]]:
