@@ -155,18 +155,21 @@ class CpuBuilder:
         name, indices = expr.arg
         if name in self.values:
             return self.values[name]
-        return self.get(name, self.position(name, indices))
+        index = flat_position(self.tiles[name], indices)
+        vector = emitter.scopes[-1].vector
+        is_vector = vector is not None and vector[0] in emitter.index_axes(index)
+        return self.get(name, emitter.index(index), vector[1] if vector and is_vector else 1)
 
     def position(self, name: str, indices: Sequence[Index]) -> int:
         """Find the flat position inside a tile."""
         return self.emitter.index(flat_position(self.tiles[name], indices))
 
-    def get(self, name: str, position: int) -> int:
-        """Read a tile element."""
+    def get(self, name: str, position: int, lanes: int = 1) -> int:
+        """Read a tile element, or neighbours."""
         memory, emitter = self.memory[name], self.emitter
         if emitter.instructions[memory].op == "array":
             return emitter.get(memory, position)
-        return emitter.load(memory, position)
+        return emitter.load(memory, position, lanes=lanes)
 
     def put(self, name: str, position: int, value: int) -> None:
         """Write a tile element."""
@@ -191,7 +194,7 @@ class CpuBuilder:
         """Emit one group of steps that share a nest, or one other step."""
         step = steps[0]
         if isinstance(step, Assign) and step.layout is not None:
-            linearize_cpu_pack.linearize_pack(self, step)
+            linearize_cpu_pack.linearize_pack(self, *steps)  # type: ignore[arg-type]
         elif isinstance(step, Accumulate) and not nests.is_pointwise(step):
             self.accumulate(steps)  # type: ignore[arg-type]
         elif linearize_cpu_pack.is_turn(step):

@@ -70,11 +70,20 @@ def is_turn(step: Step) -> bool:
         return False
     read = step.expr.arg[1]
     if isinstance(step, Assign):
-        is_copy = step.expr.op == "load" and step.index == crossed
-        return is_copy and is_unit(read, element)
+        if step.expr.op == "load":
+            return step.index == crossed and is_unit(read, element)
+        return (
+            step.layout is None and runs_along(step.index or (), row) and runs_along(read, element)
+        )
     if step.expr.op == "tile":
         return bool(read == crossed) and is_unit(step.index, element)
     return element.size >= LEAST and is_unit(read, element) and is_unit(step.index, row)
+
+
+def runs_along(place: Sequence[Index], axis: Axis) -> bool:
+    """Tell whether neighbours along an axis are neighbours in a tile."""
+    is_elsewhere = any(axis in axes_of(index) for index in place[:-1])
+    return bool(place) and is_unit(place[-1], axis) and not is_elsewhere
 
 
 def linearize_turn(builder: Builder, step: Assign | Store) -> None:
@@ -132,12 +141,10 @@ class Turn:
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
         step, expr = self.step, narrow(self.step.expr)
-        if expr.op == "tile":
-            source, place = self.tile(*expr.arg)
+        source, place = (self.tile if expr.op == "tile" else self.slot)(*expr.arg)
+        over, along = 0, 1
+        if expr.op == "tile" and isinstance(step, Store):
             over, along = 1, 0  # vectors of rows, one an element
-        else:
-            source, place = self.slot(*expr.arg)
-            over, along = 0, 1
         vectors = self.load(source, place, over)
         if isinstance(step, Assign):
             target, place = self.tile(step.tile, step.index or ())
@@ -228,11 +235,26 @@ def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
     return expr, ()
 
 
-def linearize_pack(builder: Builder, step: Assign) -> None:
-    """Append the loops of one packing step."""
+def linearize_pack(builder: Builder, step: Assign, *others: Assign) -> None:
+    """Append the loops of a packing step, and of others that may share them."""
     expr, conditions = without_guards(step.expr)
-    Pack(builder, step, expr).nest(step.dims, conditions, False)
+    pack = Pack(builder, step, expr)
+    pack.others = [Pack(builder, other, other.expr) for other in others]
+    pack.nest(step.dims, conditions, False)
     builder.emitter.forget()
+
+
+def may_share(step: Step, first: Assign) -> bool:
+    """Tell whether a packing step may be computed in the loops of another: both read tiles alone.
+
+    Neither reads what the other writes.
+    """
+    if not isinstance(step, Assign) or step.layout is None or step.dims != first.dims:
+        return False
+    both = [(one, node) for one in (step, first) for node in walk(one.expr)]
+    names = {node.arg[0] for _, node in both if node.op == "tile"}
+    is_plain = all(node.op not in ("load", "index", "guard") for _, node in both)
+    return is_plain and bool(names) and names.isdisjoint((step.tile, first.tile))
 
 
 class Pack:
@@ -249,12 +271,16 @@ class Pack:
         self.target: Index = flat_position(tile, step.index or ())
         width = LANES[tile.dtype.itemsize]
         self.lanes: int = width if self.is_vector(step.dims) else 1
+        self.others: list[Pack] = []  # what is computed at the same points
 
     def is_vector(self, dims: Sequence[Axis]) -> bool:
         """Tell whether the last dim is contiguous in the panel and regular in every load."""
         if not dims or not is_unit(self.target, dims[-1]):
             return False
+        tiles = self.builder.tiles
         indices = [node.arg[1] for node in walk(self.expr) if node.op == "load"]
+        reads = [node.arg for node in walk(self.expr) if node.op == "tile"]
+        indices += [flat_position(tiles[name], place) for name, place in reads]
         used = [i for i in indices if dims[-1] in self.emitter.index_axes(i)]
         return all(is_unit(index, dims[-1]) for index in used)
 
@@ -405,6 +431,8 @@ class Pack:
         value = emitter.value(self.zero if fills else self.expr)
         value = emitter.splat(value, lanes) if lanes > 1 else value
         emitter.store(self.memory, emitter.index(self.target), value)
+        for other in self.others:
+            other.point(fills, lanes)
 
 
 def as_bounds(

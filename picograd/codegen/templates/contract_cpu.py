@@ -26,7 +26,7 @@ from picograd.codegen.operands import (
     step_of,
     stores,
 )
-from picograd.codegen.templates import contract_shift, contract_taps, contract_thin
+from picograd.codegen.templates import contract_shift, contract_taps, contract_thin, patches_plan
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
@@ -86,7 +86,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     thin = contract_thin.build_part(product)
     if thin is not None:
         return thin
-    plan = None if others else contract_shift.choose(product, target)
+    plan = None if others else patches_plan.choose(product, target)
+    plan = plan or (None if others else contract_shift.choose(product, target))
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
@@ -104,15 +105,20 @@ def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
     if plan.packs_all and plan.depth.size:
         before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
     content: list[Step] = [keep_rows(plan)] if plan.kept else []
-    content += [clear(each) for each in every if not each.is_first]
-    for _, group in groupby(every, key=lambda each: (each.depth, each.reach[2])):
-        content += multiply_deep(list(group))
+    if plan.patches is not None:
+        before = plan.patches.before
+        content += plan.patches.steps
+    else:
+        content += [clear(each) for each in every if not each.is_first]
+        for _, group in groupby(every, key=lambda each: (each.depth, each.reach[2])):
+            content += multiply_deep(list(group))
     content += finish(plan, sums, more)
     if plan.rows.first is not None and plan.row_loop.size > 1:
         exists = needed(plan.rows.first, plan.rows.total)
         content = list(guarded_steps(exists, content))
     content = list(guarded_steps(exist(plan.reach[0]), content))
-    steps = (*before, *loops((plan.row_loop,), content))
+    walked = plan.patches.walked if plan.patches is not None else (plan.row_loop,)
+    steps = (*before, *loops(walked, content))
     if sums is not None and not is_at_once(plan, sums):
         steps = (*begin(sums), *steps, *leave(sums))
     steps = guarded_steps(block_exists(plan), steps)
@@ -191,6 +197,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     b_shape = plan.image.shape if plan.image else (blocks, plan.panels, depth, lanes)
     b = Tile(plan.b, b_shape, dtype, "shared")
     c = Tile(plan.c, (plan.kept + rows, width), dtype, "shared", row_padding=pad)
+    if plan.patches is not None:
+        return *plan.patches.tiles, c
     operands = (b,) if plan.shares_a else (a, b)
     return (*operands, c) if depth else (c,)
 

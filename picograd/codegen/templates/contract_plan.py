@@ -18,7 +18,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.tile import Step
+from picograd.codegen.tile import Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -67,6 +67,16 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Patches:
+    """How a block of results is computed without packing: templates/contract_patches.py."""
+
+    tiles: tuple[Tile, ...]
+    before: tuple[Step, ...]  # of a task
+    steps: tuple[Step, ...]  # of a block of columns
+    walked: tuple[Axis, ...]  # blocks of columns of a task
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything chosen about one contraction."""
 
@@ -83,6 +93,7 @@ class Plan:
     tag: str = ""  # of the names of its tiles, where a task computes several products
     shares_a: bool = False  # the first product has packed its rows
     image: Image | None = None  # instead of packed columns
+    patches: Patches | None = None  # instead of packed rows and columns
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:
@@ -98,7 +109,9 @@ class Plan:
     @property
     def cells(self) -> tuple[Axis, ...]:
         """Grid axes of the blocks of results."""
-        return (*self.product.batch, *self.task, *self.columns.cut.outer)
+        walked = self.patches.walked if self.patches is not None else ()
+        columns = [axis for axis in self.columns.cut.outer if axis not in walked]
+        return (*self.product.batch, *self.task, *columns)
 
     @property
     def a(self) -> str:

@@ -1,86 +1,94 @@
-"""Windows of a product's result on CUDA: each in the registers of one thread."""
+"""Convolutions by transformed patches on a CPU: values in every layout, what is left to others."""
 
-import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
-from contractions import strided, values
-from cuda_tools import compile_cuda, compile_host, run_host, source_of
-from pooled_products import Along, Sizes, largest, pooled
+from contractions import Case, conv, widen
+from run_cpu import TARGET, Loaded
 
-from picograd.codegen.operands import analyse, arrange
-from picograd.codegen.templates import contract_cuda
-from picograd.codegen.templates.contract_windows import inside_axes, split_windows, windows_last
-from picograd.dtype import float32
-from picograd.helpers import row_major
-from picograd.schedule.loop import Kernel
-from picograd.target import cuda_target
+from picograd.codegen import interpret_tile
+from picograd.codegen.operands import analyse
+from picograd.codegen.templates import contract, patches_plan
+from picograd.codegen.tile import TileKernel
+from picograd.target import Target
 
-H200 = cuda_target("sm_90a")
-PAIR, ONE = Along(6, 2, 2), Along(5, 1, 1)
-# Windows of 4 and 2, K split over blocks, several tiles, one window along an axis.
-CASES = [
-    (Sizes(3, Along(14, 2, 2), Along(10, 2, 2)), 40, 70),
-    (Sizes(2, PAIR, ONE), 33, 9),
-    (Sizes(2, ONE, PAIR), 16, 4000),
-    (Sizes(3, Along(8, 4, 4), ONE), 5, 11),
-    (Sizes(40, Along(4, 2, 2), Along(2, 2, 2)), 70, 30),
+ONE, EIGHT = (Target("llvm", "generic", 64, threads=n, registers=32) for n in (1, 8))
+AVX2 = Target("llvm", "haswell", 32, threads=2, registers=16)
+SHAPES = [  # images, height, width, channels; outputs, padding
+    ((2, 20, 30, 32), 32, 1),  # rows of a block end within a patch
+    ((3, 13, 13, 48), 40, 0),  # outputs fill no panel, patches reach beyond the image
+    ((1, 61, 18, 16), 64, 1),  # blocks of rows, the last one shorter
+    ((7, 6, 7, 80), 130, 2),  # channels in blocks of 16, images in blocks
+    ((9, 14, 14, 32), 16, 1),
 ]
 
 
-def test_windows_of_a_product() -> None:
-    """Stored image or none; operands that run along rows or along K."""
-    built, cases = [], [(*case, is_row) for case in CASES for is_row in (True, False)]
-    for number, (sizes, n, k, is_row) in enumerate(cases):
-        for make in (stored, planar):
-            kernel = make(pooled(sizes, n, k, is_row))
-            kernel = dataclasses.replace(kernel, name=f"pooled_{number}_{make.__name__}")
-            built.append(contract_cuda.build(kernel, H200))
-    library = compile_host(built)
-    for number, tiles in enumerate(built):
-        sizes, n, k, is_row = cases[number // 2]
-        m = int(np.prod(sizes.rows))
-        a, b = values((m, k), float32, 1), values((k, n), float32, 2)
-        found = run_host(library, tiles, {0: a.T if is_row else a, 1: b})
-        product = a.astype(np.float64) @ b
-        close = dict(atol=1e-5 * (np.abs(product).max() + 1e-3), rtol=0)
-        wanted = largest(product.reshape(*sizes.rows, n), sizes) + 3
-        if number % 2:
-            wanted = np.moveaxis(wanted, -1, 1)
-        else:
-            np.testing.assert_allclose(found[2].reshape(m, n), np.maximum(product, 0), **close)
-        np.testing.assert_allclose(found[3].ravel(), wanted.ravel(), **close)
+def has_patches(case: Case, target: Target = ONE) -> bool:
+    """Tell whether a case is planned so."""
+    return patches_plan.choose(analyse(case.kernel), target) is not None
 
 
-def stored(kernel: Kernel) -> Kernel:
-    """All elements and the windows, columns last."""
-    return kernel
+def built(case: Case, target: Target = ONE) -> TileKernel:
+    return contract.build(case.kernel, target)
 
 
-def planar(kernel: Kernel) -> Kernel:
-    """The windows alone, columns before the height and width of images."""
-    (part,) = kernel.parts
-    hero, whole, largest_, more = part.computes
-    images, p, q, columns = more.axes
-    place = strided((images, columns, p, q), row_major([x.size for x in (images, columns, p, q)]))
-    more = dataclasses.replace(more, store=(3, place))
-    computes = (hero, dataclasses.replace(whole, store=None), largest_, more)
-    return dataclasses.replace(kernel, parts=(dataclasses.replace(part, computes=computes),))
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take patches for small convolutions too."""
+    monkeypatch.setattr(patches_plan, "is_faster", lambda conv, transformed: True)
 
 
-@pytest.mark.parametrize(("make", "side"), [(stored, "rows"), (planar, "columns")])
-def test_elements_of_a_window_follow_one_another(make, side: str) -> None:
-    c = split_windows(analyse(make(pooled(*CASES[0], False))))
-    assert not c.windows and c.sizes[1:3] == (3 * 14 * 10, 40)
-    arranged, _, _ = arrange(c, H200)
-    c = windows_last(arranged)
-    inside = inside_axes(c)
-    assert [axis.size for axis in inside] == [2, 2]
-    assert getattr(c, side)[-2:] == inside
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
+@pytest.mark.parametrize("target", [TARGET, ONE, EIGHT, AVX2], ids=["own", "1", "8", "avx2"])
+@pytest.mark.parametrize("shape, channels, padding", SHAPES)
+def test_values(
+    shape: tuple[int, int, int, int], channels: int, padding: int, target: Target, is_last: bool
+) -> None:
+    case = conv(shape, channels, 3, 1, padding, channels_last=is_last)
+    assert has_patches(case, target)
+    loaded = Loaded(case.kernel, case.inputs, target)
+    for task in reversed(range(loaded.tasks)):
+        loaded.run(task, task + 1)
+    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    assert np.abs(got - case.expected).max() < 4e-6 * np.abs(case.expected).max()
 
 
-def test_nothing_spills() -> None:
-    sizes = Sizes(64, Along(28, 2, 2), Along(28, 2, 2))
-    kernel = planar(pooled(sizes, 32, 288, False))
-    _, log = compile_cuda(source_of(contract_cuda.build(kernel, H200))[0], "sm_90a")
-    assert "0 bytes stack frame, 0 bytes spill stores" in log, log
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
+def test_the_interpreter_goes_the_same_way(is_last: bool) -> None:
+    """What a block did not write is not a number there."""
+    case = conv((1, 13, 11, 32), 24, 3, padding=1, channels_last=is_last)
+    assert has_patches(case)
+    out = np.zeros(case.kernel.slots[-1].size, np.float32)
+    slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
+    interpret_tile.interpret(built(case), slots)
+    assert np.allclose(out, case.expected.reshape(-1), atol=2e-4, rtol=0)
+
+
+@pytest.mark.parametrize("options", [
+    {"kernel": 3, "stride": 2, "padding": 1},
+    {"kernel": 3, "padding": 2, "dilation": 2},
+    {"kernel": 5, "padding": 2},
+    {"kernel": 1},
+])  # fmt: skip
+def test_other_windows_have_none(options: dict[str, Any]) -> None:
+    assert not has_patches(conv((4, 28, 28, 32), 32, **options))
+    assert has_patches(conv((4, 28, 28, 32), 32, 3, padding=1))
+
+
+def test_few_places_of_many_weights_are_summed() -> None:
+    """Transforming taps takes longer than multiplying them at few places."""
+    few, many = ((images, 7, 7, 128) for images in (1, 8))
+    assert not has_patches(conv(few, 128, 3, padding=1, channels_last=False))
+    assert has_patches(conv(many, 128, 3, padding=1, channels_last=False))
+    assert not has_patches(conv((8, 28, 28, 24), 32, 3, padding=1))  # channels fill no vectors
+
+
+def test_weights_are_transformed_once_where_they_fit() -> None:
+    """A task walks several blocks of places, of which each needs all weights."""
+    kept = built(conv((8, 28, 28, 64), 64, 3, padding=1)).parts[0]
+    again = built(conv((8, 28, 28, 256), 256, 3, padding=1)).parts[0]
+    assert str(kept.steps).index("taps") < str(kept.steps).index("turned")
+    assert str(again.steps).index("turned") < str(again.steps).index("taps")
