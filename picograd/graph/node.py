@@ -27,7 +27,7 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import DTypeError
-from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, Op
+from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, SHOWING, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -390,7 +390,10 @@ class Node:
         if device == self.device:
             return self
         made = Node("copy", (self,), device, self.shape, self.dtype, device)
-        if self.realized is None and self.inputs:
+        below = self
+        while below.inputs and below.op in SHOWING:
+            below = below.inputs[0]
+        if below.inputs:  # a value may be given up, and be computed again for a gradient
             CROSSING[made] = None
         return made
 
