@@ -390,10 +390,8 @@ class Node:
         if device == self.device:
             return self
         made = Node("copy", (self,), device, self.shape, self.dtype, device)
-        below = self
-        while below.inputs and below.op in SHOWING:
-            below = below.inputs[0]
-        if below.inputs:  # a value may be given up, and be computed again for a gradient
+        # a computed value may be let go, and be computed again for a gradient
+        if self.inputs and (self.op not in SHOWING or self.inputs[0].inputs):
             CROSSING[made] = None
         return made
 

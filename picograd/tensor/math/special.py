@@ -179,7 +179,8 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     [1.0, 0.4546...]
     """
     need_tensor("spherical_bessel_j0", input)
-    return apply(transcendental.sine_over, input)
+    value = transcendental.sine_over
+    return apply(value, input)
 
 
 # Rows are these, the functions above, and what files of this room show `within("special")`.
