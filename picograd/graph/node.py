@@ -27,7 +27,7 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import DTypeError
-from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, Op
+from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, SHOWING, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -390,7 +390,8 @@ class Node:
         if device == self.device:
             return self
         made = Node("copy", (self,), device, self.shape, self.dtype, device)
-        if self.realized is None and self.inputs:
+        # a computed value may be let go, and be computed again for a gradient
+        if self.inputs and (self.op not in SHOWING or self.inputs[0].inputs):
             CROSSING[made] = None
         return made
 

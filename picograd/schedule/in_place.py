@@ -306,9 +306,9 @@ def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
     whole, index = compute.store
     if kernel.slots[whole].dtype is not compute.body.dtype:
         return None
-    terms = list(terms_of(compute.body))
+    terms = terms_of(compute.body)
     places = []
-    for each in terms:
+    for each in terms or ():
         box = box_of(compute.axes, each)
         place = None if box is None else place_of(kernel, index, each, box)
         if place is not None:
@@ -319,18 +319,29 @@ def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
         if at != stop:
             return None
         stop += kernel.slots[slot].size
-    is_whole = len(found) == len(terms) == len({slot for slot, _ in found})
+    is_whole = terms is not None and len(found) == len(terms) == len({slot for slot, _ in found})
     return (whole, found) if is_whole and stop == kernel.slots[whole].size else None
 
 
-def terms_of(expr: Expr) -> Iterator[Expr]:
-    """Yield what a sum adds."""
-    row = OPS.get(expr.op)
-    if row is not None and row.factors == (1, 1):
-        for each in expr.args:
-            yield from terms_of(each)
-    else:
-        yield expr
+def terms_of(expr: Expr) -> list[Expr] | None:
+    """List what a sum adds; None if it adds something twice, as no join does.
+
+    `a, b = b, a + b` shares all of its sums: 60 of them are trillions of terms.
+    """
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    waiting = [expr]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            return None
+        seen.add(each)
+        row = OPS.get(each.op)
+        if row is not None and row.factors == (1, 1):
+            waiting += each.args
+        else:
+            found.append(each)
+    return found
 
 
 def place_of(kernel: Kernel, index: Index, term: Expr, box: Box) -> Place | None:

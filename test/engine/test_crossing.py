@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import backends, carried
+from picograd.engine import backends, carried, pending
 from picograd.engine import realize as engine
 from picograd.engine.cache import remember
 from picograd.engine.executable import CompiledPlan
@@ -251,3 +251,29 @@ def test_a_write_that_waits_is_copied(far: str) -> None:
     x = Tensor([1.0, 2.0]).realize()
     x.detach().fill_(5.0)
     assert x.to(far).tolist() == [5.0, 5.0]
+
+
+def test_what_was_moved_and_let_go_is_computed_again_where_it_was(
+    far: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[set[str]] = []
+    compute = pending.realize_roots
+
+    def noted(roots: Sequence[Node], key: Any) -> Any:
+        order = [node for node in key.order if node.inputs and node.realized is None]
+        found.append({node.device for node in order if node.op not in VIEWED})
+        return compute(roots, key)
+
+    monkeypatch.setattr(pending, "realize_roots", noted)
+    values = np.random.default_rng(0).random((4, 4), np.float32)
+    slopes = []
+    for place in ("cpu", far):
+        leaf = Tensor(values, device=place, requires_grad=True)
+        moved = (leaf * 2).sin().cpu()  # computed, and copied
+        read = (moved.to(place) * leaf).exp().cpu()
+        loss = (read * moved.cos()).sum()
+        loss.item()
+        loss.backward()
+        slopes.append(leaf.grad.numpy())
+    np.testing.assert_allclose(*slopes, 1e-6)
+    assert max(map(len, found)) == 1

@@ -104,3 +104,16 @@ def test_values_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append((c @ rows) @ (b * (rows @ b).sum()))
     np.testing.assert_allclose(made[0].numpy(), made[1].numpy(), rtol=1e-4)
     assert merged
+
+
+def test_sums_that_share_all_their_terms_are_no_join() -> None:
+    """`a, b = b, a + b`: each term once more at every step."""
+    first, second = (Expr("load", (), (slot, HERE), float32) for slot in (0, 1))
+    assert in_place.terms_of(Expr("add", (first, second), None, float32)) == [second, first]
+    for _ in range(24):
+        first, second = second, Expr("add", (first, second), None, float32)
+    assert in_place.terms_of(second) is None
+    a, b = Tensor([0]), Tensor([1])
+    for _ in range(60):
+        a, b = b, a + b
+    assert a.tolist() == [1548008755920]

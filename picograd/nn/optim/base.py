@@ -491,7 +491,7 @@ class Optimizer(Hooked):
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
+            lines += ([""] if number else []) + [f"Parameter Group {number}"]
             lines += [f"    {name}: {group.options[name]}" for name in sorted(group.options)]
         return "\n".join([*lines, ")"])
 

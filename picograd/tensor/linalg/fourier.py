@@ -440,9 +440,11 @@ def istft(
         text = f"takes a complex dtype, not {input.dtype.name}"
         raise DTypeError("istft", text, "call picograd.view_as_complex first")
     step, shape = framing("istft", n_fft, hop_length, win_length, window, input)
-    is_half = not return_complex if onesided is None else onesided
+    frequencies = input.shape[-2] if input.ndim in (2, 3) else 0
+    is_whole = return_complex or frequencies == n_fft
+    is_half = not is_whole if onesided is None else onesided
     count = n_fft // 2 + 1 if is_half else n_fft
-    if input.ndim not in (2, 3) or input.shape[-2] != count:
+    if frequencies != count:
         text = f"the input has shape {tuple(input.shape)}, and n_fft={n_fft}"
         raise ShapeError("istft", text, f"pass {count} frequencies: (..., {count}, frames)")
     x = input.reshape(-1, *input.shape[-2:]).mT

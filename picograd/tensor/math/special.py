@@ -4,7 +4,6 @@ Elementwise, on the device, with gradients; except `gammainc` and `gammaincc`, w
 on the host, at once (as many steps as their arguments need).
 """
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -180,7 +179,8 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     [1.0, 0.4546...]
     """
     need_tensor("spherical_bessel_j0", input)
-    return apply(transcendental.sinc, input / math.pi)
+    value = transcendental.sine_over
+    return apply(value, input)
 
 
 # Rows are these, the functions above, and what files of this room show `within("special")`.

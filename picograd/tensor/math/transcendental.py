@@ -211,6 +211,18 @@ def sinc(node: Node) -> Node:
     return sinc_value(x.accumulated()).cast(x.dtype)
 
 
+def sine_over(node: Node) -> Node:
+    """Compute sin(x) / x: 1 at 0, and 0 at the infinities."""
+    x = floating("spherical_bessel_j0", node)
+    wide = x.accumulated()
+    is_zero = wide.binary("equal", 0.0)
+    is_infinite = wide.unary("abs").binary("equal", math.inf)
+    one = wide.const_like(1.0)
+    safe = is_zero.where(one, is_infinite.where(one, wide))
+    found = is_zero.where(sinc_near_zero(wide * (1 / math.pi)), safe.unary("sin") / safe)
+    return is_infinite.where(wide.const_like(0.0), found).cast(x.dtype)
+
+
 def logit_value(x: Node) -> Node:
     """Compute log(x / (1 - x)); near 1/2, where that is 0, as log(1 + r) by what 1 + r loses."""
     is_near = (x - 0.5).unary("abs").binary("less", 0.25)

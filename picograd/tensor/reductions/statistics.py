@@ -177,7 +177,12 @@ def between(ordered: Tensor, axis: int, last: Tensor, q: Any, interpolation: str
     most = max(ordered.shape[axis] - 1, 0)
     places = (each.long().clamp(0, most) for each in (low, high))
     first, second = (ordered.take_along_dim(each, axis) for each in places)
-    return (last < 0).where(float("nan"), first + (second - first) * share)
+    is_far = share >= 0.5
+    start = is_far.where(second, first)
+    rest = is_far.where(share - 1, share)
+    gap = second - first
+    is_there = (rest == 0).logical_and(gap.isfinite().logical_not())  # beside an infinity
+    return (last < 0).where(float("nan"), start + is_there.where(0.0, gap * rest))
 
 
 # sets

@@ -577,3 +577,9 @@ def test_gradients_pass_through_a_differentiable_step(name, device):
         assert (own is None) == (other is None)
         if own is not None:
             np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-6, atol=1e-9)
+
+
+def test_groups_are_printed_apart():
+    groups = [{"params": [picograd.ones(1)]}, {"params": [picograd.ones(2)], "lr": 0.5}]
+    lines = repr(picograd.optim.SGD(groups, lr=0.1)).splitlines()
+    assert lines[1] == "Parameter Group 0" and lines[lines.index("Parameter Group 1") - 1] == ""

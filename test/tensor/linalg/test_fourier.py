@@ -65,6 +65,9 @@ def test_short_time_transforms(device: str) -> None:
     ones = torch.ones(8, dtype=torch.float64)
     want = torch.stft(torch.tensor(x), 8, window=ones, onesided=False, return_complex=True)
     np.testing.assert_allclose(two.numpy(), want.numpy(), 1e-9, 1e-9)
+    back = picograd.istft(two, 8, length=38)  # of all frequencies: the whole is read
+    wanted = torch.istft(want, 8, window=ones, length=38)
+    np.testing.assert_allclose(back.numpy(), wanted.numpy(), 1e-9, 1e-9)
     z, squared = np.exp(1j * x), ones[:6] * 2
     two = picograd.stft(Tensor(z, device=device), 6, window=Tensor(squared.numpy(), device=device))
     want = torch.stft(torch.tensor(z), 6, window=squared, return_complex=True)

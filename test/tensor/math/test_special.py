@@ -59,6 +59,10 @@ def test_spherical_bessel(device: str) -> None:
     found = picograd.special.spherical_bessel_j0(Tensor(x, device=device)).numpy()
     want = torch.special.spherical_bessel_j0(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(found, want, 1e-9, 1e-12)
+    wide = np.array([745.0, 1e4, 65504.0, 1e5, 2.0**31, math.inf, -math.inf], np.float32)
+    found = picograd.special.spherical_bessel_j0(Tensor(wide, device=device)).numpy()
+    exact = torch.special.spherical_bessel_j0(torch.from_numpy(wide).double()).numpy()
+    np.testing.assert_allclose(found, exact, 1e-6, 1e-30)
     for name in ("modified_bessel_i0", "modified_bessel_i1"):
         found, want = call(name)(Tensor(x, device=device)), call(name)(torch.from_numpy(x))
         np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)

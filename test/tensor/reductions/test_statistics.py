@@ -236,3 +236,15 @@ def test_results_of_a_number_are_their_own_memory() -> None:
         x = Tensor(3.0)
         function(x)[0].fill_(9.0)
         assert x.item() == 3.0
+
+
+def test_quantiles_beside_infinities(device: str) -> None:
+    inf = float("inf")
+    for row in ([-inf, 1.0, 3.0, inf], [1.0, float("nan"), 3.0, -inf], [inf, inf, 1.0, inf]):
+        ordered = sorted(x for x in row if x == x)
+        ends = [picograd.nanquantile(Tensor(row, device=device), q).item() for q in (0.0, 1.0)]
+        assert ends == [ordered[0], ordered[-1]]
+        for q in (0.2, 0.3, 0.5, 0.8):
+            found = picograd.nanquantile(Tensor(row, device=device), q).item()
+            want = torch.nanquantile(torch.tensor(row), q).item()
+            np.testing.assert_equal(found, want)
