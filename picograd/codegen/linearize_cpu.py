@@ -157,8 +157,10 @@ class CpuBuilder:
             return self.values[name]
         index = flat_position(self.tiles[name], indices)
         vector = emitter.scopes[-1].vector
-        is_vector = vector is not None and vector[0] in emitter.index_axes(index)
-        return self.get(name, emitter.index(index), vector[1] if vector and is_vector else 1)
+        lanes = 1
+        if vector is not None and vector[0] in emitter.index_axes(index):
+            lanes = vector[1]
+        return self.get(name, emitter.index(index), lanes)
 
     def position(self, name: str, indices: Sequence[Index]) -> int:
         """Find the flat position inside a tile."""

@@ -153,7 +153,8 @@ class Matcher:
         if stream.total is not stream.sinks[-1].facts or weight.quotient is None:
             return False
         made: dict[int, Sink] = {}
-        stack = [(weight.quotient.inputs[1], self.region.at[weight.quotient.number])]
+        quotient = weight.quotient
+        stack = [(quotient.inputs[1], self.region.at[quotient.number])]
         while stack:
             found = shown(*stack.pop())
             if found is None:
@@ -162,14 +163,17 @@ class Matcher:
             waits = self.waits[facts.number]
             if facts.number in self.bits or not waits & own:
                 continue
-            is_fit = facts.node.row.role is Role.ELEMENTWISE and not waits & ~own
-            if not is_fit or not are_rows(places, stream) or len(made) == MOST_MADE:
+            if facts.node.row.role is not Role.ELEMENTWISE or waits & ~own:
                 return False
-            made[facts.number] = Sink(facts, stream.side, 0, places=places)
+            if not are_rows(places, stream) or len(made) == MOST_MADE:
+                return False
+            sink = Sink(facts, stream.side, 0, places=places)
+            made[facts.number] = sink
             stack += [(source, places) for source in facts.inputs]
         if not made:
             return False
-        stream.sinks += sorted(made.values(), key=lambda sink: sink.facts.number)
+        ordered = sorted(made)
+        stream.sinks += [made[number] for number in ordered]
         stream.total = weight.total
         return True
 
@@ -484,7 +488,8 @@ def shown(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
 def are_rows(places: Indices, stream: Stream) -> bool:
     """Tell whether there is an element for every row, and no other."""
     axes = [lone_axis(place) for place in places if place.terms]
-    return set(axes) == set(stream.rows) and len(axes) == len(stream.rows)
+    rows = stream.rows
+    return set(axes) == set(rows) and len(axes) == len(rows)
 
 
 def is_of_rows(facts: Facts, places: Indices, stream: Stream) -> bool:

@@ -51,14 +51,16 @@ def choose(c: Contraction, target: Target) -> Plan | None:
 
 def sums_places(conv: Convolution) -> bool:
     """Tell whether what is reduced of the results, if anything, is reduced over all places."""
-    sums = [compute for compute in conv.product.computes[1:] if compute.reduce]
-    return all(set(compute.reduce) == set(conv.places) for compute in sums)
+    places = set(conv.places)
+    computes = conv.product.computes[1:]
+    return all(set(each.reduce) == places for each in computes if each.reduce)
 
 
 def find(c: Contraction) -> Convolution | None:
     """Find the convolution of a product whose columns are places of an image."""
     found = dict(spatial(c))
-    channels = [axis for axis in c.depth if axis.size > 1 and axis not in dict(found.values())]
+    taken = dict(found.values())
+    channels = [axis for axis in c.depth if axis.size > 1 and axis not in taken]
     if len(found) != 2 or len(channels) != 1:
         return None
     ordered = by_stride(c.columns, strides(c.b, c.columns))
@@ -86,49 +88,62 @@ def spatial(c: Contraction) -> Iterator[tuple[Axis, tuple[Axis, int]]]:
 
 
 def planned(conv: Convolution, target: Target) -> Plan | None:
-    """Choose blocks, panels and tasks."""
-    c, lanes, item = conv.product, vector_lanes(float32, target), float32.itemsize
-    batch, outputs = c.sizes[0], size_of(conv.outputs)
-    channels = conv.channel.size
-    if channels % lanes or outputs < lanes:
+    """Choose blocks of places, and panels of outputs."""
+    lanes = vector_lanes(float32, target)
+    outputs = size_of(conv.outputs)
+    if conv.channel.size % lanes or outputs < lanes:
         return None
-    most = min(max(SEEN_BYTES // (MATRICES * channels * item), LEAST_PATCHES), MOST_PATCHES)
-    cut = cuts.nested_cut(conv.places, most * STEP**2, {conv.places[-2]: STEP})
+    size = MATRICES * conv.channel.size * float32.itemsize  # of a transformed patch
+    most = min(max(SEEN_BYTES // size, LEAST_PATCHES), MOST_PATCHES)
+    steps = {conv.places[-2]: STEP}
+    cut = cuts.nested_cut(conv.places, most * STEP**2, steps)
     dims = cut.pieces[0].dims
     if len(dims) < 2 or dims[-1] is not conv.places[-1]:
         return None
     down, across = (Axis(dim.name, ceil_div(dim.size, STEP)) for dim in dims[-2:])
     count = size_of((*dims[:-2], down, across))
     height, vectors = register_block(count, outputs, lanes, target.registers)
-    width = lanes * vectors
-    panels, runs = ceil_div(outputs, width), channels // lanes
-    tasks = 4 * target.threads if target.threads > 1 else 1
-    wanted = min(tasks, max(product(c.sizes) // WORK_PER_TASK, 1))
-    each = max(panels // ceil_div(wanted, batch * cut.count), 1)
-    task, panel = Axis("outputs", ceil_div(panels, each)), Axis("panel", each)
+    runs = conv.channel.size // lanes
     run = divisors(runs, MOST_CHANNELS // lanes)[-1]
-    blocks = cut.count
-    cut, walked = walk(cut, ceil_div(wanted, batch * task.size))
-    size = MATRICES * channels * each * width * item
-    is_kept = size_of(walked) > 1 and size <= KEPT_BYTES
-    times = blocks // size_of(walked) if is_kept else blocks
-    if not is_faster(conv, (blocks * count, channels * task.size, outputs * times)):
-        return None
     block = Block(
         conv,
         cut,
         down,
         across,
-        cuts.range_cut(conv.outputs, width, (task, panel)),
-        panel,
-        Axis("out", width),
+        cut,
+        Axis("panel", 1),
+        Axis("out", lanes * vectors),
         height,
         Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
-        is_kept,
+        False,
     )
-    return with_block(block, task, walked)
+    return shared(block, count, target)
+
+
+def shared(block: Block, count: int, target: Target) -> Plan | None:
+    """Share a convolution among tasks; `count` patches are in a block of places."""
+    conv, cut, width = block.conv, block.places, block.out.size
+    batch, channels = conv.product.sizes[0], conv.channel.size
+    outputs = size_of(conv.outputs)
+    panels = ceil_div(outputs, width)
+    tasks = 4 * target.threads if target.threads > 1 else 1
+    work = product(conv.product.sizes)
+    wanted = min(tasks, max(work // WORK_PER_TASK, 1))
+    each = max(panels // ceil_div(wanted, batch * cut.count), 1)
+    task = Axis("outputs", ceil_div(panels, each))
+    panel = Axis("panel", each)
+    places, walked = walk(cut, ceil_div(wanted, batch * task.size))
+    size = MATRICES * channels * each * width * float32.itemsize
+    is_kept = size_of(walked) > 1 and size <= KEPT_BYTES
+    times = cut.count // (size_of(walked) if is_kept else 1)
+    transformed = cut.count * count, channels * task.size, outputs * times
+    if not is_faster(conv, transformed):
+        return None
+    weights = cuts.range_cut(conv.outputs, width, (task, panel))
+    whole = replace(block, places=places, weights=weights, panel=panel, is_kept=is_kept)
+    return with_block(whole, task, walked)
 
 
 def is_faster(conv: Convolution, transformed: tuple[int, int, int]) -> bool:
@@ -136,7 +151,8 @@ def is_faster(conv: Convolution, transformed: tuple[int, int, int]) -> bool:
     places, outputs, channels = (size_of(conv.places), size_of(conv.outputs), conv.channel.size)
     patches, seen, weights = transformed
     work = MATRICES * patches * channels * outputs
-    work += PATCH_WORK * patches * (seen + outputs) + TAPS_WORK * channels * weights
+    work += PATCH_WORK * patches * (seen + outputs)
+    work += TAPS_WORK * channels * weights
     direct = TAPS**2 * places + (PACKED_WORK if conv.is_last else 0)
     return work < direct * channels * outputs
 
@@ -156,16 +172,19 @@ def walk(cut: cuts.Cut, wanted: int) -> tuple[cuts.Cut, tuple[Axis, ...]]:
 def with_block(block: Block, task: Axis, walked: tuple[Axis, ...]) -> Plan:
     """Write the plan of a block: places are rows where outputs are neighbours, else columns."""
     conv, places = block.conv, block.place_cut()
-    outputs = cuts.range_cut(conv.outputs, block.panel.size * block.out.size, (task,))
-    depth, one = cuts.nested_cut(conv.product.depth, conv.product.sizes[3]), Axis("row_block", 1)
+    c, width = conv.product, block.out.size
+    outputs = cuts.range_cut(conv.outputs, block.panel.size * width, (task,))
+    depth = cuts.nested_cut(c.depth, c.sizes[3])
     patches = Patches(block.tiles(), block.before(), block.steps(), walked)
     if conv.is_last:
-        grid = places.outer[: len(places.outer) - len(walked)]
-        columns = Columns(outputs, block.panel, (), block.out.size, False)
+        count = len(places.outer) - len(walked)
+        grid = places.outer[:count]
+        columns = Columns(outputs, block.panel, (), width, False)
         rows = places
     else:
         grid, rows = (task,), outputs
-        panel = Axis("panel", block.results // block.lane.size)
-        columns = Columns(places, panel, (), block.lane.size, False)
-    product, part = conv.product, Axis("part", 1)
-    return Plan(product, rows, columns, depth, 1, grid, one, part, False, False, patches=patches)
+        lanes = block.lane.size
+        panel = Axis("panel", block.results // lanes)
+        columns = Columns(places, panel, (), lanes, False)
+    one, part = Axis("row_block", 1), Axis("part", 1)
+    return Plan(c, rows, columns, depth, 1, grid, one, part, False, False, patches=patches)

@@ -1,7 +1,5 @@
 """Convolutions by transformed patches on a CPU: values in every layout, what is left to others."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from contractions import Case, conv, widen
@@ -65,30 +63,3 @@ def test_the_interpreter_goes_the_same_way(is_last: bool) -> None:
     slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
     interpret_tile.interpret(built(case), slots)
     assert np.allclose(out, case.expected.reshape(-1), atol=2e-4, rtol=0)
-
-
-@pytest.mark.parametrize("options", [
-    {"kernel": 3, "stride": 2, "padding": 1},
-    {"kernel": 3, "padding": 2, "dilation": 2},
-    {"kernel": 5, "padding": 2},
-    {"kernel": 1},
-])  # fmt: skip
-def test_other_windows_have_none(options: dict[str, Any]) -> None:
-    assert not has_patches(conv((4, 28, 28, 32), 32, **options))
-    assert has_patches(conv((4, 28, 28, 32), 32, 3, padding=1))
-
-
-def test_few_places_of_many_weights_are_summed() -> None:
-    """Transforming taps takes longer than multiplying them at few places."""
-    few, many = ((images, 7, 7, 128) for images in (1, 8))
-    assert not has_patches(conv(few, 128, 3, padding=1, channels_last=False))
-    assert has_patches(conv(many, 128, 3, padding=1, channels_last=False))
-    assert not has_patches(conv((8, 28, 28, 24), 32, 3, padding=1))  # channels fill no vectors
-
-
-def test_weights_are_transformed_once_where_they_fit() -> None:
-    """A task walks several blocks of places, of which each needs all weights."""
-    kept = built(conv((8, 28, 28, 64), 64, 3, padding=1)).parts[0]
-    again = built(conv((8, 28, 28, 256), 256, 3, padding=1)).parts[0]
-    assert str(kept.steps).index("taps") < str(kept.steps).index("turned")
-    assert str(again.steps).index("turned") < str(again.steps).index("taps")
