@@ -167,6 +167,11 @@ def stacked(x: Node) -> Node:
     return x.reshape((product(x.shape[:-2]), *x.shape[-2:]))
 
 
+def is_complex(node: Node) -> bool:
+    """Tell whether a host call is of complex matrices, which are pairs of numbers later on."""
+    return node.dtype.is_complex or node.arg.in_pairs
+
+
 def fits(node: Node, rows: int, columns: int, target: Target) -> bool:
     """Tell whether a block of threads has room for real matrices of so many rows and columns.
 
@@ -177,7 +182,7 @@ def fits(node: Node, rows: int, columns: int, target: Target) -> bool:
     is_small = 0 < size * node.dtype.itemsize <= BLOCK_BYTES
     has_room = (beside + SPARE) * node.dtype.itemsize <= target.shared_bytes
     is_short = rows <= MOST_ROWS
-    return is_small and has_room and is_short and not node.dtype.is_complex
+    return is_small and has_room and is_short and not is_complex(node)
 
 
 def matrix_fits(node: Node, x: Node, target: Target) -> bool:
@@ -250,7 +255,7 @@ def triangle_kernels(node: Node, target: Target) -> Node | None:
     a, b = node.inputs
     options = node.arg.options
     size, columns = b.shape[-2:]
-    if node.dtype.is_complex or not a.size:
+    if is_complex(node) or not a.size:
         return None
     kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
     if fits(node, size, size + columns, target):
@@ -265,7 +270,7 @@ def triangle_kernels(node: Node, target: Target) -> Node | None:
 def cholesky_kernels(node: Node, target: Target) -> Node | None:
     """Factor positive definite matrices."""
     (x,) = node.inputs
-    if node.dtype.is_complex:
+    if is_complex(node):
         return None
     if matrix_fits(node, x, target):
         found = eliminate(stacked(x), "cholesky", x.shape[-1])
@@ -274,25 +279,25 @@ def cholesky_kernels(node: Node, target: Target) -> Node | None:
     return found.reshape(node.shape)
 
 
-def eigen(x: Node) -> Node | None:
+def eigen(node: Node) -> Node | None:
     """Find eigenvalues and eigenvectors of small symmetric matrices."""
+    (x,) = node.inputs
     size = x.shape[-1]
-    if x.dtype.is_complex or size > MOST_TURNED:
+    if is_complex(node) or size > MOST_TURNED:
         return None
     return eliminate(stacked(x), "eigh", size, "rotate")
 
 
 def eigh_kernels(node: Node, target: Target) -> Node | None:
     """Find eigenvalues and eigenvectors."""
-    (x,) = node.inputs
-    found = eigen(x)
+    found = eigen(node)
     return None if found is None else found.reshape(node.shape)
 
 
 def eigenvalue_kernels(node: Node, target: Target) -> Node | None:
     """Find eigenvalues."""
     (x,) = node.inputs
-    found = eigen(x)
+    found = eigen(node)
     if found is None:
         return None
     rows = 0, found.shape[0], 1

@@ -253,6 +253,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.usefixtures("on_host")  # a GPU has kernels: test_refusals.py
 def test_what_cannot_fail_waits_until_it_is_read(calls: list[str], device: str) -> None:
     x = Tensor(SQUARE, device=device, requires_grad=True)
     y = picograd.fft.rfft(x, PRIME).real + picograd.linalg.det(x)[:, None, None]
@@ -278,6 +279,7 @@ def test_results_are_cut_out_of_one_call(calls: list[str], device: str) -> None:
     assert calls == ["svd", "qr"]
 
 
+@pytest.mark.usefixtures("on_host")  # a GPU has kernels: test_refusals.py
 def test_a_jitted_function_calls_at_every_call(calls: list[str], device: str) -> None:
     step = picograd.jit(lambda x: picograd.linalg.inv(x) @ x)
     for number in range(3):
@@ -298,6 +300,7 @@ def test_errors_come_at_the_call(device: str) -> None:
         picograd.fft.fft(picograd.zeros(0, device=device))
 
 
+@pytest.mark.usefixtures("on_host")  # a GPU has kernels: test_refusals.py
 def test_errors_of_samples_and_steps_come_at_the_call(device: str) -> None:
     stack = Tensor(np.stack([np.eye(2), np.zeros((2, 2))]), device=device)
     step = lambda c, x: (c + picograd.linalg.inv(x), c)  # noqa: E731
@@ -312,6 +315,7 @@ def test_errors_of_samples_and_steps_come_at_the_call(device: str) -> None:
     assert again.sum().item() == 4 and held is not None
 
 
+@pytest.mark.usefixtures("on_host")  # a GPU has kernels: test_refusals.py
 def test_a_jitted_function_that_raises_changes_nothing(device: str) -> None:
     count = picograd.zeros(2, 2, dtype="float64", device=device)
 
