@@ -30,9 +30,6 @@ from picograd.schedule.loop import Condition, Expr, const, dynamics_of, walk
 
 MOST = 16  # lanes
 LEAST = 8  # rows from which on a tile is turned by vectors
-AGAIN = (
-    4  # elements for each that is copied again: 24 of 16 lanes take 1.05 of the time, 40 as long
-)
 
 
 class Builder(Protocol):
@@ -99,23 +96,15 @@ def linearize_turn(builder: Builder, step: Assign | Store) -> None:
 
 
 def strips(builder: Builder, size: int, lanes: int) -> Iterator[tuple[int, int]]:
-    """Yield where whole vectors begin, inside a loop over them, and where the last one does.
-
-    Where it is not much to copy again, the last is whole too, and ends where the elements do: what
-    is beyond whole vectors in both directions takes the compiler three times as long as they do.
-    """
+    """Yield where whole vectors begin, inside a loop over them, and where the last one does."""
     emitter = builder.emitter
     left = size % lanes
-    overlaps = size >= lanes and left > 0 and AGAIN * (lanes - left) <= size
-    whole = size + lanes - left if overlaps else size - left
+    whole = emitter.integer(size - left)
     if size >= lanes:
-        with emitter.loop(emitter.integer(0), emitter.integer(whole), lanes, None) as first:
-            if overlaps:
-                last = emitter.integer(size - lanes)
-                first = emitter.raw("minimum", emitter.index_dtype, first, last)
+        with emitter.loop(emitter.integer(0), whole, lanes, None) as first:
             yield first, lanes
-    if left and not overlaps:
-        yield emitter.integer(whole), left
+    if left:
+        yield whole, left
 
 
 def first_lanes(emitter: Emitter, count: int, lanes: int) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ def test_guards_are_found_below_casts() -> None:
     assert without_guards(other) == (other, ())
 
 
-@pytest.mark.parametrize("columns", [5, 16, 31, 35, 44])
+@pytest.mark.parametrize("columns", [5, 16, 35])
 def test_rows_that_are_packed_as_columns_are_turned_by_vectors(columns: int) -> None:
     i, j = Axis("i", 20), Axis("j", columns)
     at = axis_index(i) * 37 + axis_index(j) + 3
