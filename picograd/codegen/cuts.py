@@ -140,6 +140,12 @@ def ragged_pieces(axis: Axis, chunk: Axis, part: int, inner: Axes) -> tuple[Piec
     return tuple(pieces)
 
 
+def first_of(piece: Piece, axis: Axis, dim: Axis) -> Index:
+    """Find where an axis begins in a piece that walks it by a dim, which may have one element."""
+    place = piece.values.get(axis, axis_index(axis))
+    return substitute(place, {dim: constant(0)})
+
+
 def range_cut(axes: Axes, block: int, outer: Axes, is_guarded: bool = False) -> Cut:
     """Divide the flat positions of a role into ranges; axes are found by division.
 

@@ -23,15 +23,7 @@ from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axis_index,
-    constant,
-    position_over,
-    substitute,
-    unflatten,
-)
+from picograd.schedule.index import Axis, Index, axis_index, constant, position_over, unflatten
 from picograd.schedule.loop import Condition, Expr, const
 
 TAPS = 3
@@ -200,8 +192,8 @@ class Block:
             inside.append((values[axis], 0, axis.size - 1))
         for number, (axis, dim) in enumerate(zip(conv.places[-2:], piece.dims[-2:])):
             back = conv.back(number)
-            moved = {dim: axis_index(spread[number]) + back}
-            values[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
+            first = cuts.first_of(piece, axis, dim)
+            values[axis] = first + axis_index(spread[number]) + back
             values[conv.taps[number][0]] = constant(0)
             inside.append((values[axis], back, axis.size + TAPS - 2 + back))
         expr = guarded(bind(conv.image, values), inside)

@@ -44,15 +44,7 @@ from picograd.codegen.tile import Step
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up, row_major
 from picograd.late_methods import dataclass
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axes_of,
-    axis_index,
-    constant,
-    position_over,
-    substitute,
-)
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
 from picograd.schedule.loop import Expr, const
 from picograd.target import Target
 
@@ -118,8 +110,9 @@ def find(c: Contraction) -> Shift | None:
 
 def is_plane(c: Contraction, columns: tuple[Axis, ...]) -> bool:
     """Tell whether columns are long rows that do not follow one another, as of 1 x 1 windows."""
-    is_row = step_of(output_index(c), columns[-1]) == 1
-    return is_row and columns[-1].size >= LEAST_PLANE and not is_range(c, columns)
+    last = columns[-1]
+    is_row = step_of(output_index(c), last) == 1
+    return is_row and last.size >= LEAST_PLANE and not is_range(c, columns)
 
 
 def ratio(tap: int | None, column: int | None) -> int:
@@ -129,7 +122,8 @@ def ratio(tap: int | None, column: int | None) -> int:
 
 def is_shared(expr: Expr, column: Axis, tap: Axis, step: int) -> bool:
     """Tell whether an operand at a tap is what it is at the first tap of another column."""
-    moved = {column: axis_index(column) + axis_index(tap) * step, tap: constant(0)}
+    there = axis_index(column) + axis_index(tap) * step
+    moved = {column: there, tap: constant(0)}
     return bind(expr, moved) == expr
 
 
@@ -146,7 +140,8 @@ class Space:
     @property
     def reached(self) -> int:
         """Places from the first column of a plane to its last."""
-        last = [step * (dim.size - 1) for dim, step in zip(self.dims, self.steps, strict=True)]
+        both = zip(self.dims, self.steps, strict=True)
+        last = [step * (dim.size - 1) for dim, step in both]
         return 1 + sum(last)
 
     def place(self, dims: Sequence[Axis], width: int) -> Index:
@@ -226,7 +221,8 @@ class Block:
         plane = number // each * self.space.extent
         place = plane + number % each * self.panel + first
         shape = channels.size, self.places
-        return Image(shape, (shape, *self.taps), place, tuple(self.fill(channels)))
+        steps = tuple(self.fill(channels))
+        return Image(shape, (shape, *self.taps), place, steps)
 
     def fill(self, channels: cuts.Cut) -> Iterator[Step]:
         """Evaluate the image with its border; channels that a last block lacks are 0."""
@@ -235,12 +231,13 @@ class Block:
         for piece in self.columns.pieces:
             space = fitted(shift, piece)
             own: dict[Axis, Index] = {}
-            moved: dict[Axis, Index] = {}
             local: list[Axis] = []
             for axis, dim in zip(space.axes, space.dims, strict=True):
-                local.append(Axis(f"{dim.name}u", dim.size + shift.reach(axis)))
-                moved[dim] = axis_index(local[-1]) + shift.back(axis)
-                own[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
+                size = dim.size + shift.reach(axis)
+                local.append(Axis(f"{dim.name}u", size))
+                first = cuts.first_of(piece, axis, dim)
+                within = axis_index(local[-1]) + shift.back(axis)
+                own[axis] = first + within
             where = space.place(local, self.space.extent)
             for channel in channels.pieces:
                 values = {**piece.values, **own, **channel.values, **first_taps}
@@ -257,7 +254,8 @@ class Block:
         pieces = []
         for piece in self.columns.pieces:
             space = fitted(self.shift, piece)
-            pieces.append(replace(piece, position=space.place(space.dims, self.width)))
+            position = space.place(space.dims, self.width)
+            pieces.append(replace(piece, position=position))
         return replace(self.columns, pieces=tuple(pieces), size=self.planes * self.width)
 
     def depth_cut(self, channels: cuts.Cut) -> cuts.Cut:
