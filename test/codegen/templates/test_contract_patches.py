@@ -1,15 +1,20 @@
 """Convolutions by transformed patches on a CPU: values in every layout, what is left to others."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from contractions import Case, conv, widen
 from run_cpu import TARGET, Loaded
 
+import picograd
 from picograd.codegen import interpret_tile
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract, patches_plan
 from picograd.codegen.tile import TileKernel
 from picograd.target import Target
+
+torch = pytest.importorskip("torch")
 
 ONE, EIGHT = (Target("llvm", "generic", 64, threads=n, registers=32) for n in (1, 8))
 AVX2 = Target("llvm", "haswell", 32, threads=2, registers=16)
@@ -63,3 +68,36 @@ def test_the_interpreter_goes_the_same_way(is_last: bool) -> None:
     slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
     interpret_tile.interpret(built(case), slots)
     assert np.allclose(out, case.expected.reshape(-1), atol=2e-4, rtol=0)
+
+
+@pytest.mark.usefixtures("always", "cpu_by_default")
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
+def test_in_networks(is_last: bool, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taps of an image's gradient walk back; norms and activations are of the same kernel."""
+    taken = []
+
+    def noted(*args: Any) -> Any:
+        taken.append(choose(*args))
+        return taken[-1]
+
+    choose = patches_plan.choose
+    monkeypatch.setattr(patches_plan, "choose", noted)
+    random = np.random.default_rng(groups)
+    images = 4 if is_last else 3  # kernels of their own
+    image = random.normal(size=(images, 16 * groups, 9, 13)).astype(np.float32)
+    weight = (random.normal(size=(32 * groups, 16, 3, 3)) / 12).astype(np.float32)
+    found = []
+    for library in (picograd, torch):
+        x, w = (library.tensor(each).requires_grad_() for each in (image, weight))
+        if library is torch:
+            x, w = (each.detach().double().requires_grad_() for each in (x, w))
+        seen = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2) if is_last else x
+        y = library.nn.functional.conv2d(seen.tanh(), w, padding=(1, 2), groups=groups)
+        y = (y - y.mean((0, 2, 3), keepdim=True)) / y.var((0, 2, 3), keepdim=True).sqrt()
+        y = library.relu(y)
+        (y.square() * y.detach().sin()).sum().backward()
+        found.append([each.detach().numpy() for each in (y, x.grad, w.grad)])
+    assert sum(plan is not None for plan in taken) >= 2
+    for mine, theirs in zip(*found, strict=True):
+        assert np.abs(mine - theirs).max() < 2e-5 * np.abs(theirs).max()
