@@ -77,11 +77,7 @@ class Convolution:
     places: tuple[Axis, ...]  # of results: images, down, across
     outputs: tuple[Axis, ...]
     channel: Axis
-    taps: tuple[tuple[Axis, int], ...]  # down, across: the axis, and places from one to the next
-
-    def back(self, number: int) -> int:
-        """Places, negative, from a result to the first place that it reads along an axis."""
-        return min(self.taps[number][1], 0) * (TAPS - 1)
+    taps: tuple[Axis, ...]  # down, across
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +187,10 @@ class Block:
             values[axis] = piece.values.get(axis, axis_index(axis))
             inside.append((values[axis], 0, axis.size - 1))
         for number, (axis, dim) in enumerate(zip(conv.places[-2:], piece.dims[-2:])):
-            back = conv.back(number)
             first = cuts.first_of(piece, axis, dim)
-            values[axis] = first + axis_index(spread[number]) + back
-            values[conv.taps[number][0]] = constant(0)
-            inside.append((values[axis], back, axis.size + TAPS - 2 + back))
+            values[axis] = first + axis_index(spread[number])
+            values[conv.taps[number]] = constant(0)
+            inside.append((values[axis], 0, axis.size + TAPS - 2))
         expr = guarded(bind(conv.image, values), inside)
         dims, lane = (*self.planes, *spread), axis_index(self.lane)
         if strides(conv.image, (conv.channel,))[conv.channel] == 1:
@@ -236,8 +231,7 @@ class Block:
         """Evaluate a panel of the weights of some channels: neighbours are outputs."""
         conv, tap = self.conv, Axis("tap", TAPS**2)
         found: list[Step] = []
-        taps = [axis for axis, _ in conv.taps]
-        both = dict(zip(taps, unflatten(axis_index(tap), (TAPS, TAPS))))
+        both = dict(zip(conv.taps, unflatten(axis_index(tap), (TAPS, TAPS))))
         values = {conv.channel: self.channel_place(), **both}
         at = axis_index(self.lane) * TAPS**2 + axis_index(tap)
         steps = strides(conv.weight, (conv.channel, *conv.outputs))
@@ -253,18 +247,17 @@ class Block:
         return found
 
     def taps(self) -> list[Step]:
-        """Transform the weights of a panel; taps that walk back are counted from the last one."""
+        """Transform the weights of a panel."""
         lane, tap, out = self.lane, Axis("tap", TAPS), axis_index(self.out)
         first = Axis("first", PATCH)
-        orders = [range(TAPS)[::step] for _, step in self.conv.taps]
         steps: list[Step] = []
 
         def row(number: int) -> Expr:
-            at = axis_index(lane) * TAPS + orders[0][number]
+            at = axis_index(lane) * TAPS + number
             return tile("weight", at * TAPS + axis_index(tap), out)
 
         def column(number: int) -> Expr:
-            at = axis_index(lane) * TAPS + orders[1][number]
+            at = axis_index(lane) * TAPS + number
             return tile("taps_half", axis_index(first), at, out)
 
         for number, expr in transformed(factor_terms, map(row, range(TAPS))):

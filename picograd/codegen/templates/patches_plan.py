@@ -59,7 +59,7 @@ def sums_places(conv: Convolution) -> bool:
 def find(c: Contraction) -> Convolution | None:
     """Find the convolution of a product whose columns are places of an image."""
     found = dict(spatial(c))
-    taken = dict(found.values())
+    taken = found.values()
     channels = [axis for axis in c.depth if axis.size > 1 and axis not in taken]
     if len(found) != 2 or len(channels) != 1:
         return None
@@ -73,17 +73,16 @@ def find(c: Contraction) -> Convolution | None:
     return Convolution(own, is_last, c.b, c.a, places, c.rows, channels[0], taps)
 
 
-def spatial(c: Contraction) -> Iterator[tuple[Axis, tuple[Axis, int]]]:
-    """Match axes of places with taps: one tap is as far as one place, in either direction."""
+def spatial(c: Contraction) -> Iterator[tuple[Axis, Axis]]:
+    """Match axes of places with taps: one tap is as far as one place."""
     index = main_load(c.b)
     if index is None:
         return
     for tap in c.depth:
         for column in c.columns:
             step = ratio(step_of(index, tap), step_of(index, column))
-            is_next = abs(step) == 1 and tap.size == TAPS
-            if is_next and is_shared(c.b, column, tap, step):
-                yield column, (tap, step)
+            if step == 1 and tap.size == TAPS and is_shared(c.b, column, tap, step):
+                yield column, tap
                 break
 
 

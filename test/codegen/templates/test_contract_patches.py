@@ -60,9 +60,10 @@ def test_values(
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
-def test_the_interpreter_goes_the_same_way(is_last: bool) -> None:
-    """What a block did not write is not a number there."""
-    case = conv((1, 13, 11, 32), 24, 3, padding=1, channels_last=is_last)
+@pytest.mark.parametrize("shape", [(1, 13, 11, 32), (7, 9, 9, 16)])  # images in two blocks
+def test_the_interpreter_goes_the_same_way(shape: tuple[int, int, int, int], is_last: bool) -> None:
+    """What a block did not write is not a number there, and no place is beyond an array."""
+    case = conv(shape, 24, 3, padding=1, channels_last=is_last)
     assert has_patches(case)
     out = np.zeros(case.kernel.slots[-1].size, np.float32)
     slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
@@ -74,7 +75,7 @@ def test_the_interpreter_goes_the_same_way(is_last: bool) -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
 def test_in_networks(is_last: bool, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Taps of an image's gradient walk back; norms and activations are of the same kernel."""
+    """Weights of an image's gradient are turned; norms and activations are of the same kernel."""
     taken = []
 
     def noted(*args: Any) -> Any:
