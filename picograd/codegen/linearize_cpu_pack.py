@@ -224,26 +224,42 @@ def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
     return expr, ()
 
 
-def linearize_pack(builder: Builder, step: Assign, *others: Assign) -> None:
-    """Append the loops of a packing step, and of others that may share them."""
+def linearize_pack(builder: Builder, *steps: Assign) -> None:
+    """Append the loops of packing steps that `sharing` counts: of vectors of one width together."""
+    (step, *others) = steps
     expr, conditions = without_guards(step.expr)
     pack = Pack(builder, step, expr)
-    pack.others = [Pack(builder, other, other.expr) for other in others]
+    for other in others:
+        beside = Pack(builder, other, other.expr)
+        if beside.lanes == pack.lanes:
+            pack.others.append(beside)
+        else:
+            beside.nest(other.dims, (), False)
+            builder.emitter.forget()
     pack.nest(step.dims, conditions, False)
     builder.emitter.forget()
 
 
-def may_share(step: Step, first: Assign) -> bool:
-    """Tell whether a packing step may be computed in the loops of another: both read tiles alone.
+def sharing(steps: Sequence[Step], first: int, dims: Sequence[Axis]) -> int:
+    """Count the packing steps over dims, from the first on, whose order does not matter.
 
-    Neither reads what the other writes.
+    They read tiles alone, of which none of them writes one.
     """
-    if not isinstance(step, Assign) or step.layout is None or step.dims != first.dims:
-        return False
-    both = [(one, node) for one in (step, first) for node in walk(one.expr)]
-    names = {node.arg[0] for _, node in both if node.op == "tile"}
-    is_plain = all(node.op not in ("load", "index", "guard") for _, node in both)
-    return is_plain and bool(names) and names.isdisjoint((step.tile, first.tile))
+    read: set[str] = set()
+    written: set[str] = set()
+    count = 0
+    while first + count < len(steps):
+        step = steps[first + count]
+        if not isinstance(step, Assign) or step.layout is None or step.dims != dims:
+            break
+        parts = walk(step.expr)
+        read |= {part.arg[0] for part in parts if part.op == "tile"}
+        written.add(step.tile)
+        is_plain = all(part.op not in ("load", "index", "guard") for part in parts)
+        if not is_plain or not read.isdisjoint(written):
+            break
+        count += 1
+    return max(count, 1)
 
 
 class Pack:

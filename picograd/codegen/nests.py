@@ -1,9 +1,8 @@
 """nests: which steps share a loop nest on a CPU, and how conditions become bounds of its loops."""
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 
-from picograd.codegen.linearize_cpu_pack import is_turn, may_share
+from picograd.codegen.linearize_cpu_pack import is_turn, sharing
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -73,8 +72,7 @@ def group_length(steps: Sequence[Step], first: int) -> int:
     if not isinstance(head, Accumulate | Assign | Store):
         return 1
     if isinstance(head, Assign) and head.layout is not None:
-        alike = takewhile(lambda step: may_share(step, head), steps[first + 1 :])
-        return 1 + len(list(alike))
+        return sharing(steps, first, head.dims)
     if is_turn(head):
         return 1  # turning has loops of its own
     is_reduction = isinstance(head, Accumulate) and not is_pointwise(head)

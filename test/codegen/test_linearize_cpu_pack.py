@@ -6,7 +6,8 @@ import pytest
 from picograd.codegen import interpret_program
 from picograd.codegen.layout import Blocked
 from picograd.codegen.linearize_cpu import linearize
-from picograd.codegen.linearize_cpu_pack import without_guards
+from picograd.codegen.linearize_cpu_pack import sharing, without_guards
+from picograd.codegen.templates.contract_thin import pack
 from picograd.codegen.tile import Assign, Store, Tile, TileKernel, TilePart
 from picograd.dtype import float16, float32
 from picograd.schedule.index import Axis, Index, axis_index
@@ -91,3 +92,18 @@ def test_rows_that_are_packed_as_columns_are_turned_by_vectors(columns: int) -> 
     rows = np.arange(20)[None, :] * 37 + np.arange(columns)[:, None] + 3
     assert np.array_equal(out.reshape(columns, 20), data[rows].astype(np.float32))
     assert any(x.op == "interleave" for x in program.instructions)
+
+
+def test_packing_steps_share_loops_unless_one_reads_what_another_writes() -> None:
+    row, lane = Axis("row", 3), Axis("lane", 16)
+    here = axis_index(row), axis_index(lane)
+
+    def step(written: str, read: str) -> Assign:
+        return pack(written, (row, lane), Expr("tile", (), (read, here), float32), here)
+
+    apart = [step("b", "a"), step("c", "a"), step("d", "a")]
+    assert sharing(apart, 0, (row, lane)) == 3 and sharing(apart, 1, (row, lane)) == 2
+    chained = [step("b", "a"), step("c", "a"), step("d", "c"), step("e", "a")]
+    assert sharing(chained, 0, (row, lane)) == 2  # d waits for c, which is not the first
+    assert sharing([step("b", "a"), step("a", "x")], 0, (row, lane)) == 1
+    assert sharing([step("b", "a")], 0, (lane,)) == 1
