@@ -18,6 +18,7 @@ from typing import Any
 from picograd.codegen import cuts
 from picograd.codegen.operands import Contraction, bind, guarded, size_of, strides
 from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
+from picograd.codegen.terms import Term, tile_at
 from picograd.codegen.tile import Assign, Dot, Step, Tile
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
@@ -32,22 +33,6 @@ APART = 1  # rows between matrices: those of a place do not share a set of the c
 Terms = Callable[..., Sequence[Any]]
 
 
-class Value:
-    """An expression with Python's operators, as terms are written."""
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-
-    def __add__(self, other: "Value") -> "Value":
-        return Value(Expr("add", (self.expr, other.expr), None, float32))
-
-    def __sub__(self, other: "Value") -> "Value":
-        return Value(Expr("sub", (self.expr, other.expr), None, float32))
-
-    def __mul__(self, factor: float) -> "Value":
-        return Value(Expr("mul", (self.expr, const(factor, float32)), None, float32))
-
-
 class Same(dict[float, float]):
     """Numbers as they are."""
 
@@ -55,15 +40,15 @@ class Same(dict[float, float]):
         return number
 
 
-def transformed(terms: Terms, elements: Iterable[Expr]) -> Iterator[tuple[int, Expr]]:
+def transformed(terms: Terms, elements: Iterable[Term]) -> Iterator[tuple[int, Expr]]:
     """Number the terms of some elements."""
-    for number, value in enumerate(terms(Same(), *map(Value, elements))):
-        yield number, value.expr
+    for number, made in enumerate(terms(Same(), *elements)):
+        yield number, made.expr
 
 
-def tile(name: str, *place: Index) -> Expr:
+def tile(name: str, *place: Index) -> Term:
     """Read a tile."""
-    return Expr("tile", (), (name, place), float32)
+    return tile_at(name, place, float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +182,8 @@ class Block:
             return [pack("turned", (*dims, self.lane), expr, (position_over(dims), lane))]
         whole = Axis("place", size_of(dims))
         at = axis_index(whole)
-        turn = Assign("turned", (self.lane, whole), tile("image", lane, at), (at, lane))
+        seen = tile("image", lane, at).expr
+        turn = Assign("turned", (self.lane, whole), seen, (at, lane))
         return [pack("image", (self.lane, *dims), expr, (lane, position_over(dims))), turn]
 
     def seen(self) -> list[Step]:
@@ -209,10 +195,10 @@ class Block:
         steps: list[Step] = []
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
 
-        def row(number: int) -> Expr:
+        def row(number: int) -> Term:
             return tile("turned", corner + axis_index(place) + number * width, lane)
 
-        def column(number: int) -> Expr:
+        def column(number: int) -> Term:
             at = axis_index(across) * STEP + number
             return tile("half", axis_index(first), strip, at, lane)
 
@@ -252,11 +238,11 @@ class Block:
         first = Axis("first", PATCH)
         steps: list[Step] = []
 
-        def row(number: int) -> Expr:
+        def row(number: int) -> Term:
             at = axis_index(lane) * TAPS + number
             return tile("weight", at * TAPS + axis_index(tap), out)
 
-        def column(number: int) -> Expr:
+        def column(number: int) -> Term:
             at = axis_index(lane) * TAPS + number
             return tile("taps_half", axis_index(first), at, out)
 
@@ -292,11 +278,11 @@ class Block:
         steps: list[Step] = []
         from_panel = axis_index(self.panel) * self.out.size + out
 
-        def row(number: int) -> Expr:
+        def row(number: int) -> Term:
             at = (axis_index(second) + number * PATCH) * self.patches + patch
             return tile("product", at, out)
 
-        def column(number: int) -> Expr:
+        def column(number: int) -> Term:
             return tile("back_half", axis_index(first), constant(number), patch, out)
 
         for number, expr in transformed(result_terms, map(row, range(PATCH))):
@@ -314,7 +300,7 @@ class Block:
         if self.conv.is_last:
             return steps
         result = Axis("result", self.results)
-        turned = tile("back", axis_index(result), out)
+        turned = tile("back", axis_index(result), out).expr
         return [*steps, Assign("c", (result, self.out), turned, (from_panel, axis_index(result)))]
 
     def place_cut(self) -> cuts.Cut:

@@ -27,6 +27,7 @@ from picograd.codegen.templates.contract_shift import is_shared, ratio
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import STEP
 from picograd.helpers import ceil_div, divisors, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis
 from picograd.target import Target
 
@@ -86,6 +87,17 @@ def spatial(c: Contraction) -> Iterator[tuple[Axis, Axis]]:
                 break
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a task has of a convolution."""
+
+    places: cuts.Cut
+    walked: tuple[Axis, ...]  # blocks of places, one after the other
+    task: Axis  # grid axis of the outputs
+    panel: Axis  # panels of these
+    is_kept: bool  # transformed weights are, for all its places
+
+
 def planned(conv: Convolution, target: Target) -> Plan | None:
     """Choose blocks of places, and panels of outputs."""
     lanes = vector_lanes(float32, target)
@@ -102,28 +114,33 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     down, across = (Axis(dim.name, ceil_div(dim.size, STEP)) for dim in dims[-2:])
     count = size_of((*dims[:-2], down, across))
     height, vectors = register_block(count, outputs, lanes, target.registers)
+    width = lanes * vectors
+    share = shared(conv, cut, count, width, target)
+    if share is None:
+        return None
     runs = conv.channel.size // lanes
     run = divisors(runs, MOST_CHANNELS // lanes)[-1]
     block = Block(
         conv,
-        cut,
+        share.places,
         down,
         across,
-        cut,
-        Axis("panel", 1),
-        Axis("out", lanes * vectors),
+        cuts.range_cut(conv.outputs, width, (share.task, share.panel)),
+        share.panel,
+        Axis("out", width),
         height,
         Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
-        False,
+        share.is_kept,
     )
-    return shared(block, count, target)
+    return with_block(block, share)
 
 
-def shared(block: Block, count: int, target: Target) -> Plan | None:
-    """Share a convolution among tasks; `count` patches are in a block of places."""
-    conv, cut, width = block.conv, block.places, block.out.size
+def shared(
+    conv: Convolution, cut: cuts.Cut, count: int, width: int, target: Target
+) -> Share | None:
+    """Share a convolution among tasks; a block has `count` patches, and panels so many outputs."""
     batch, channels = conv.product.sizes[0], conv.channel.size
     outputs = size_of(conv.outputs)
     panels = ceil_div(outputs, width)
@@ -132,7 +149,6 @@ def shared(block: Block, count: int, target: Target) -> Plan | None:
     wanted = min(tasks, max(work // WORK_PER_TASK, 1))
     each = max(panels // ceil_div(wanted, batch * cut.count), 1)
     task = Axis("outputs", ceil_div(panels, each))
-    panel = Axis("panel", each)
     places, walked = walk(cut, ceil_div(wanted, batch * task.size))
     size = MATRICES * channels * each * width * float32.itemsize
     is_kept = size_of(walked) > 1 and size <= KEPT_BYTES
@@ -140,9 +156,7 @@ def shared(block: Block, count: int, target: Target) -> Plan | None:
     transformed = cut.count * count, channels * task.size, outputs * times
     if not is_faster(conv, transformed):
         return None
-    weights = cuts.range_cut(conv.outputs, width, (task, panel))
-    whole = replace(block, places=places, weights=weights, panel=panel, is_kept=is_kept)
-    return with_block(whole, task, walked)
+    return Share(places, walked, task, Axis("panel", each), is_kept)
 
 
 def is_faster(conv: Convolution, transformed: tuple[int, int, int]) -> bool:
@@ -168,20 +182,20 @@ def walk(cut: cuts.Cut, wanted: int) -> tuple[cuts.Cut, tuple[Axis, ...]]:
     return replace(cut, outer=(part, *cut.outer)), cut.outer
 
 
-def with_block(block: Block, task: Axis, walked: tuple[Axis, ...]) -> Plan:
+def with_block(block: Block, share: Share) -> Plan:
     """Write the plan of a block: places are rows where outputs are neighbours, else columns."""
     conv, places = block.conv, block.place_cut()
     c, width = conv.product, block.out.size
-    outputs = cuts.range_cut(conv.outputs, block.panel.size * width, (task,))
+    outputs = cuts.range_cut(conv.outputs, block.panel.size * width, (share.task,))
     depth = cuts.nested_cut(c.depth, c.sizes[3])
-    patches = Patches(block.tiles(), block.before(), block.steps(), walked)
+    patches = Patches(block.tiles(), block.before(), block.steps(), share.walked)
     if conv.is_last:
-        count = len(places.outer) - len(walked)
+        count = len(places.outer) - len(share.walked)
         grid = places.outer[:count]
         columns = Columns(outputs, block.panel, (), width, False)
         rows = places
     else:
-        grid, rows = (task,), outputs
+        grid, rows = (share.task,), outputs
         lanes = block.lane.size
         panel = Axis("panel", block.results // lanes)
         columns = Columns(places, panel, (), lanes, False)
