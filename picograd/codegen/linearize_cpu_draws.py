@@ -21,9 +21,9 @@ from picograd.dtype import uint16, uint32, uint64
 from picograd.graph.random import HALF_BITS, HALVES
 from picograd.helpers import ceil_div
 from picograd.late_methods import dataclass
-from picograd.schedule.draws import binary, halves, is_half_drawn, philox, word
+from picograd.schedule.draws import halves, is_half_drawn, philox, word
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Expr, dynamics_of, walk
+from picograd.schedule.loop import Expr, binary, dynamics_of, walk
 
 PIECE = 512  # elements of which bits are at hand: 1 KiB, and as much for the words they come from
 QUARTERS, WORDS = 4, 4  # blocks of a counter, and what each gives

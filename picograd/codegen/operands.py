@@ -23,6 +23,7 @@ from picograd.schedule.loop import (
     Expr,
     Kernel,
     Part,
+    cast,
     const,
     dynamics_of,
     indices_of,
@@ -176,11 +177,6 @@ def own_conditions(expr: Expr, conditions: Iterable[Condition]) -> tuple[Conditi
     """Keep the conditions whose axes are all axes of an expression."""
     axes = expr_axes(expr)
     return tuple(condition for condition in conditions if axes_of(condition[0]) <= axes)
-
-
-def cast(expr: Expr, dtype: DType) -> Expr:
-    """Convert an expression to a dtype, if it has another."""
-    return expr if expr.dtype is dtype else Expr("cast", (expr,), None, dtype)
 
 
 def guarded(expr: Expr, conditions: Iterable[Condition], fill: float = 0) -> Expr:

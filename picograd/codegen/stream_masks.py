@@ -24,8 +24,8 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain
 
-from picograd.codegen.operands import cast, expr_axes, size_of
-from picograd.codegen.streams import Stream, binary, replaced
+from picograd.codegen.operands import expr_axes, size_of
+from picograd.codegen.streams import Stream, replaced
 from picograd.dtype import bool_, float32, int32, int64
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -41,7 +41,7 @@ from picograd.schedule.index import (
     constant,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.loop import Condition, Expr, Part, binary, cast, const, rewrite, walk
 from picograd.schedule.score_masks import (
     FARTHEST,
     LOWEST,

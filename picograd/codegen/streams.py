@@ -296,11 +296,6 @@ def read(name: str, index: Sequence[Index], dtype: DType) -> Expr:
     return Expr("tile", (), (name, tuple(index)), dtype)
 
 
-def binary(op: str, a: Expr, b: Expr) -> Expr:
-    """Combine two values of one dtype."""
-    return Expr(op, (a, b), None, a.dtype)
-
-
 def subtracted(peak: Expr, scaled: Expr) -> Expr:
     """Find what is subtracted of scores: 0 for a row of which nothing was seen, or inf - inf."""
     dtype = peak.dtype

@@ -1,13 +1,11 @@
 """The op table: one row per op, assembled from the files that own the rows.
 
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
-contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
-graph/indexing.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
-graph/sorting.py, gradients of products in graph/factors.py, loops over time in
-graph/recurrence.py, host calls in graph/host_call.py, elimination in graph/elimination.py, complex
-numbers in
-graph/complex_numbers.py, and composites in graph/composites.py,
-graph/composites.py and graph/composites.py.
+contractions in graph/product_ops.py, gather and scatter in graph/indexing.py, sums in bins in
+graph/binning.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
+graph/sorting.py, gradients of products in graph/factors.py, loops over time in graph/recurrence.py,
+host calls in graph/host_call.py, elimination in graph/elimination.py, complex numbers in
+graph/complex_numbers.py, and composites in graph/composites.py.
 """
 
 from picograd.graph.binning import BINNING_ROWS

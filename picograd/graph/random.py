@@ -25,10 +25,8 @@ ROTATIONS = (
 )
 MASK = 0xFFFFFFFF
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-WEYL = (
-    0x9E3779B9,
-    0xBB67AE85,
-)  # what the key words grow by each round: the golden ratio, sqrt(3) - 1
+# What the key words grow by each round: the golden ratio, sqrt(3) - 1.
+WEYL = 0x9E3779B9, 0xBB67AE85
 PHILOX_ROUNDS = 10
 HALF_BITS, HALVES = 16, 32  # of a draw of dropout; such draws for each counter
 

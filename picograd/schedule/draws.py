@@ -11,24 +11,14 @@ one block are then alike but for the half and the word that they take, and it is
 
 from collections.abc import Sequence
 
-from picograd.dtype import DType, bool_, uint32, uint64
+from picograd.dtype import bool_, uint32, uint64
 from picograd.graph.random import HALVES, MULTIPLIERS, PHILOX_ROUNDS, WEYL
 from picograd.schedule.index import Index
-from picograd.schedule.loop import DRAWN, Expr, const, rewrite
+from picograd.schedule.loop import DRAWN, Expr, binary, cast, const, rewrite
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 Words = tuple[Expr, Expr]
-
-
-def binary(op: str, a: Expr, b: Expr) -> Expr:
-    """Apply a binary operation."""
-    return Expr(op, (a, b), None, a.dtype)
-
-
-def cast(a: Expr, dtype: DType) -> Expr:
-    """Convert to another dtype."""
-    return a if a.dtype is dtype else Expr("cast", (a,), None, dtype)
 
 
 def word(value: int) -> Expr:

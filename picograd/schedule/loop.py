@@ -316,6 +316,16 @@ def const(value: Any, dtype: DType) -> Expr:
     return Expr("const", (), value, dtype)
 
 
+def binary(op: str, a: Expr, b: Expr) -> Expr:
+    """Combine two values of one dtype."""
+    return Expr(op, (a, b), None, a.dtype)
+
+
+def cast(expr: Expr, dtype: DType) -> Expr:
+    """Convert an expression to a dtype, if it has another."""
+    return expr if expr.dtype is dtype else Expr("cast", (expr,), None, dtype)
+
+
 def chosen(op: str, args: tuple[Expr, ...]) -> Expr | None:
     """Fold a test of a place that comes out alike all along, and what such a test chooses.
 

@@ -3,10 +3,10 @@
 from attention_forms import causal, plain, with_gradients
 from plan_support import TARGET, leaf
 
-from picograd.codegen.streams import analyse, binary, is_tile, read, replaced, unconverted
+from picograd.codegen.streams import analyse, is_tile, read, replaced, unconverted
 from picograd.dtype import float32
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr, const
+from picograd.schedule.loop import Expr, binary, const
 from picograd.schedule.schedule import schedule
 
 SHAPES = (2, 3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 12)

@@ -18,12 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
+from picograd.codegen.operands import bind_roles, guarded, role, size_of
 from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
     Product,
     analyse,
-    binary,
     is_tile,
     left,
     placed,
@@ -53,7 +52,7 @@ from picograd.codegen.tile import (
 )
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const, rewrite
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 

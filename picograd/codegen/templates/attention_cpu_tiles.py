@@ -6,14 +6,14 @@ from dataclasses import field, replace
 from itertools import chain
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.operands import Role, bind_roles, cast, guarded, role, size_of
+from picograd.codegen.operands import Role, bind_roles, guarded, role, size_of
 from picograd.codegen.stream_masks import exponentials_in, unmasked
 from picograd.codegen.streams import Stream, read, replaced
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile
 from picograd.dtype import DType, bool_, float32
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, cast, const, walk
 from picograd.schedule.score_masks import hiding
 
 Indices = tuple[Index, ...]

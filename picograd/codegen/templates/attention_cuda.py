@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
+from picograd.codegen.operands import bind_roles, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import (
     emptied,
     refs_of,
@@ -36,7 +36,6 @@ from picograd.codegen.stream_masks import (
 from picograd.codegen.streams import (
     Stream,
     analyse,
-    binary,
     has_boxes,
     is_ref,
     is_tile,
@@ -71,7 +70,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, binary, cast, const, walk
 from picograd.schedule.monoid import COMBINE
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target

@@ -30,7 +30,7 @@ from picograd.codegen.stream_masks import (
     minimum_of,
     seen_places,
 )
-from picograd.codegen.streams import Product, Stream, binary, read, replaced
+from picograd.codegen.streams import Product, Stream, read, replaced
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.errors import internal
@@ -45,7 +45,7 @@ from picograd.schedule.index import (
     constant,
     substitute,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, const
+from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 

@@ -18,7 +18,7 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
+from picograd.codegen.operands import bind_roles, guarded, role, size_of
 from picograd.codegen.stream_masks import (
     Power,
     exponentials_of,
@@ -34,7 +34,7 @@ from picograd.codegen.stream_masks import (
     unrounded_sum,
     without_factor,
 )
-from picograd.codegen.streams import Product, Stream, binary, is_tile, placed_in, read, replaced
+from picograd.codegen.streams import Product, Stream, is_tile, placed_in, read, replaced
 from picograd.codegen.templates.attention_frame import (
     GRAIN,
     SPAN,
@@ -48,7 +48,7 @@ from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, For, Step, Store, TilePart, When
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr, const, walk
+from picograd.schedule.loop import Expr, binary, cast, const, walk
 from picograd.schedule.score_masks import hiding
 
 GROUPS = 2  # warpgroups of 64 rows

@@ -20,13 +20,13 @@ from dataclasses import replace
 from picograd.codegen.layout import Blocked, Layout, RowsOf
 from picograd.codegen.operands import role, size_of
 from picograd.codegen.stream_masks import emptied, scaled
-from picograd.codegen.streams import Stream, binary, is_tile, left, read, replaced
+from picograd.codegen.streams import Stream, is_tile, left, read, replaced
 from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant
-from picograd.schedule.loop import Compute, Condition, Expr, const
+from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.target import Target
 
 Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one

@@ -23,7 +23,6 @@ from picograd.codegen.operands import (
     analyse,
     arrange,
     bind_roles,
-    cast,
     guarded,
     narrow,
     role,
@@ -57,7 +56,7 @@ from picograd.errors import check
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
-from picograd.schedule.loop import Condition, Expr, Kernel, const
+from picograd.schedule.loop import Condition, Expr, Kernel, cast, const
 from picograd.target import Target
 
 MOST_SPLITS = 64

@@ -27,7 +27,6 @@ from picograd.codegen.operands import (
     Role,
     Windows,
     bind,
-    cast,
     is_element,
     reorder,
     role,
@@ -39,7 +38,7 @@ from picograd.codegen.tile import Assign, Step, Store, When
 from picograd.errors import check
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, rewrite, walk
+from picograd.schedule.loop import Compute, Condition, Expr, cast, rewrite, walk
 from picograd.schedule.monoid import COMBINE
 
 Inside = dict[Axis, Index]  # a place inside a window
