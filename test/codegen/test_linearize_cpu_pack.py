@@ -107,3 +107,28 @@ def test_packing_steps_share_loops_unless_one_reads_what_another_writes() -> Non
     assert sharing(chained, 0, (row, lane)) == 2  # d waits for c, which is not the first
     assert sharing([step("b", "a"), step("a", "x")], 0, (row, lane)) == 1
     assert sharing([step("b", "a")], 0, (lane,)) == 1
+
+
+def test_steps_that_share_loops_have_vectors_of_their_own() -> None:
+    """One reads rows, one columns, and one the same element for all lanes."""
+    row, lane = Axis("row", 16), Axis("lane", 16)
+    i, j = axis_index(row), axis_index(lane)
+    reads = {"rows": (i, j), "columns": (j, i), "first": (i, axis_index(row) * 0)}
+    places = {name: Expr("tile", (), ("a", place), float32) for name, place in reads.items()}
+    fill = pack("a", (row, lane), Expr("load", (), (0, i * 16 + j), float32), (i, j))
+    steps = [pack(name, (row, lane), expr, (i, j)) for name, expr in places.items()]
+    assert sharing(steps, 0, (row, lane)) == 3
+    stores = [
+        Store(number, i * 16 + j, (row, lane), Expr("tile", (), (name, (i, j)), float32))
+        for number, name in enumerate(reads, 1)
+    ]
+    tiles = tuple(Tile(name, (16, 16), float32, "shared") for name in ("a", *reads))
+    slots = Slot(float32, 256, "in"), *(Slot(float32, 256, "out") for _ in reads)
+    part = TilePart((), tiles, (fill, *steps, *stores))
+    program = linearize(TileKernel(Kernel("pack", "map", slots, (), ()), (part,)), TARGET)
+    data = np.random.default_rng(0).normal(size=(16, 16)).astype(np.float32)
+    out = [np.zeros(256, np.float32) for _ in reads]
+    interpret_program.interpret(program, [data.reshape(-1).copy(), *out])
+    wanted = data, data.T, np.repeat(data[:, :1], 16, 1)
+    for found, expected in zip(out, wanted, strict=True):
+        assert np.array_equal(found.reshape(16, 16), expected)

@@ -60,7 +60,7 @@ def test_values(
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
-@pytest.mark.parametrize("shape", [(1, 13, 11, 32), (7, 9, 9, 16)])  # images in two blocks
+@pytest.mark.parametrize("shape", [(1, 13, 11, 32), (7, 13, 13, 16)])  # images in two blocks
 def test_the_interpreter_goes_the_same_way(shape: tuple[int, int, int, int], is_last: bool) -> None:
     """What a block did not write is not a number there, and no place is beyond an array."""
     case = conv(shape, 24, 3, padding=1, channels_last=is_last)
@@ -72,9 +72,11 @@ def test_the_interpreter_goes_the_same_way(shape: tuple[int, int, int, int], is_
 
 
 @pytest.mark.usefixtures("always", "cpu_by_default")
-@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("groups, along", [(1, (0, 2, 3)), (2, (0, 2, 3)), (1, (1,))])
 @pytest.mark.parametrize("is_last", [False, True], ids=["planar", "last"])
-def test_in_networks(is_last: bool, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_networks(
+    is_last: bool, groups: int, along: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Weights of an image's gradient are turned; norms and activations are of the same kernel."""
     taken = []
 
@@ -85,7 +87,7 @@ def test_in_networks(is_last: bool, groups: int, monkeypatch: pytest.MonkeyPatch
     choose = patches_plan.choose
     monkeypatch.setattr(patches_plan, "choose", noted)
     random = np.random.default_rng(groups)
-    images = 4 if is_last else 3  # kernels of their own
+    images = 2 + len(along) + is_last  # kernels of their own
     image = random.normal(size=(images, 16 * groups, 9, 13)).astype(np.float32)
     weight = (random.normal(size=(32 * groups, 16, 3, 3)) / 12).astype(np.float32)
     found = []
@@ -95,7 +97,7 @@ def test_in_networks(is_last: bool, groups: int, monkeypatch: pytest.MonkeyPatch
             x, w = (each.detach().double().requires_grad_() for each in (x, w))
         seen = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2) if is_last else x
         y = library.nn.functional.conv2d(seen.tanh(), w, padding=(1, 2), groups=groups)
-        y = (y - y.mean((0, 2, 3), keepdim=True)) / y.var((0, 2, 3), keepdim=True).sqrt()
+        y = (y - y.mean(along, keepdim=True)) / y.var(along, keepdim=True).sqrt()
         y = library.relu(y)
         (y.square() * y.detach().sin()).sum().backward()
         found.append([each.detach().numpy() for each in (y, x.grad, w.grad)])
