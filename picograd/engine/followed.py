@@ -168,6 +168,12 @@ def noted(change: Callable[..., None], target: Any, *given: Any) -> None:
     learning.note_move(target)
 
 
+def follower_of(events: Events) -> Any:
+    """Find who follows; None where nobody does, or that is in the middle of what another did."""
+    record = None if events.take is None else events.record
+    return None if record is None else getattr(record.settle, "__self__", None)
+
+
 def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) -> None:
     """Compute nodes: a way ends there, and another begins.
 
@@ -181,14 +187,14 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
             EVENTS.anchor()
         return
     asked = [node for node in nodes if leaf_buffer(node) is None]
-    log, take = EVENTS.learning, EVENTS.take
+    log = EVENTS.learning
     way = EVENTS.record or log
     if not asked and way is not None and not way.is_awaited:
         EVENTS.after = after
         return
     EVENTS.computed = None
     try:
-        follower = None if EVENTS.record is None else getattr(take, "__self__", None)
+        follower = follower_of(EVENTS)
         if follower is None or not follower.end(asked):
             is_end = log is not None and log.may_end(asked)
             if not is_end and (asked or way is not None):

@@ -140,7 +140,8 @@ def declare(
     TEXTS.append(text)
     FUNCTIONS.extend(functions)
     WORLD.update(world)
-    SLOTS.update(slots)
+    for kind, names in slots.items():
+        SLOTS[kind] = *SLOTS.get(kind, ()), *names
     TABLES.update(tables)
     CONSTANTS.update(constants or {})
 
@@ -180,8 +181,8 @@ class NativeCalls:
         self.definitions: dict[str, Any] | None = None
         self.kernels = 0  # the address of `picograd_kernels`
 
-    def find(self, name: str, table: Table | None = None) -> Any:
-        """Make a function that reads a table; None if it cannot be."""
+    def find(self, name: str, table: Table | None = None, *own: Any) -> Any:
+        """Make a function that reads a table, and its `own` objects; None if it cannot be."""
         if not config.native:
             return None
         if self.definitions is None:
@@ -191,7 +192,7 @@ class NativeCalls:
         definition = self.definitions.get(name)
         if definition is None:
             return None
-        return callable_of(definition, (0 if table is None else table.address, table))
+        return callable_of(definition, (0 if table is None else table.address, table, *own))
 
     def compiled(self) -> dict[str, Any]:
         """Compile all functions, and let the end of memory be one of them."""

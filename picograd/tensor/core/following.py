@@ -32,6 +32,7 @@ from picograd.engine.followed import (
     Record,
     Taken,
     as_leaf,
+    follower_of,
     is_one_memory,
     leave,
     met_with,
@@ -59,6 +60,7 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.native_following import FOLLOWER, declare_following, take_of
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
 from picograd.tensor.core.ways import (
@@ -189,10 +191,8 @@ def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
 def finish(optimizer: Any) -> bool:
     """Compute a step of an optimizer whose way was followed; False where it is to be recorded."""
     with pending.LOCK:
-        follower = getattr(EVENTS.take, "__self__", None)
-        if type(follower) is not Follower:
-            return False
-        return follower.end(None, optimizer)
+        follower = follower_of(EVENTS)
+        return follower is not None and follower.end(None, optimizer)
 
 
 class Start:
@@ -219,7 +219,7 @@ class Start:
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
                         follower.met, follower.record.found = [], []
-                    EVENTS.take, EVENTS.record = follower.take, follower.record
+                    EVENTS.take, EVENTS.record = take_of(follower), follower.record
                     return follower.follow(function, args, options, not is_cut)
                 follower.record.settle = None
             owner, known.is_other = PLACES.owner(), not known.leading
@@ -232,6 +232,8 @@ class Start:
 
 class Follower:
     """This class follows one way, from one step of an optimizer to the next."""
+
+    __slots__ = FOLLOWER
 
     def __init__(self, known: Known, way: Way) -> None:
         self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
@@ -298,12 +300,12 @@ class Follower:
 
     def aside(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Cut a piece, which is no part of the way; None where it is none."""
-        EVENTS.take = None
+        take, EVENTS.take = EVENTS.take, None
         try:
             return piece(function, args)
         finally:
             if EVENTS.record is self.record:
-                EVENTS.take = self.take
+                EVENTS.take = take
 
     def miss(self) -> Any:
         """Go on as usual."""
@@ -372,7 +374,7 @@ class Follower:
         """Tell whether arguments are what they were."""
         for (kind, told), value in zip(wanted, values):
             if kind == MADE:
-                if self.made[told]() is not value:
+                if value is None or self.made[told]() is not value:
                     return False
             elif kind == IS:
                 if value is not told and not is_same(value, told):
@@ -973,3 +975,6 @@ def give_value(reference: Any, node: Node, buffer: Any) -> bool:
     pending.LIVE.waiting.pop(id(leaf), None)
     data[id(leaf)] = reference
     return is_graph
+
+
+declare_following(Follower)

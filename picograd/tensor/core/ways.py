@@ -192,6 +192,8 @@ class Way:
     reads: list[Read]
     is_ahead: bool
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
+    uses: int = 0  # how often it was begun
+    table: Any = None  # what machine code knows of it
 
     @property
     def is_short(self) -> bool:
