@@ -97,23 +97,24 @@ class BatchNorm(Affine):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise, and in training mode record the new running statistics."""
-        self._check(input)
+        size = self._check(input)
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
-        if input.numel() == 0:
+        if size == 0:
             if self.training and self.track_running_stats:
                 self.num_batches_tracked.assign(self.num_batches_tracked + 1)
             return normalization.nothing_to_normalize(input, self.weight, self.bias)
         affine, rate = (self.weight, self.bias), self.momentum
         is_tracking = self.training and self.track_running_stats
         if is_tracking and rate is not None:
-            running = self.running_mean, self.running_var, self.num_batches_tracked
-            if not any(each.requires_grad for each in running):
+            mean, var, batches = self.running_mean, self.running_var, self.num_batches_tracked
+            running = mean, var, batches
+            if not (mean.requires_grad or var.requires_grad or batches.requires_grad):
                 return normalization.normalize_and_track(input, affine, running, rate, self.eps)
         y, mean, var = functional.batch_normalize(input, *affine, self.eps)
         if is_tracking:
-            batches = self._track(mean, var, input.numel() // max(1, self.num_features))
+            batches = self._track(mean, var, size // max(1, self.num_features))
             self.num_batches_tracked.assign(batches)
         return y
 
@@ -123,20 +124,25 @@ class BatchNorm(Affine):
         batches = self.num_batches_tracked
         return normalization.track(running, batches, mean, var, self.momentum, count)
 
-    def _check(self, x: Tensor) -> None:
+    def _check(self, x: Tensor) -> int:
+        """Check an input, and count its elements."""
         name = type(self).__name__
         need_tensor(name, x)
         if self.training and self.eps <= 0:
             raise ValueRangeError(name, f"eps={self.eps} is not positive", "use 1e-5")
         self._check_input_dim(x)
-        shape = tuple(x.shape)
-        sized = self.weight, self.bias, self.running_mean  # else the count says nothing
-        if any(each is not None for each in sized) and shape[1] != self.num_features:
-            problem = f"input of shape {shape} has {shape[1]} channels, {self.num_features} wanted"
-            raise ShapeError(name, problem, "channels are axis 1")
-        if self.training and product(shape) == self.num_features:
-            problem = f"one value per channel in input of shape {shape}"
+        shape = x.shape
+        if shape[1] != self.num_features:
+            sized = self.weight, self.bias, self.running_mean  # else the count says nothing
+            if any(each is not None for each in sized):
+                problem = f"input of shape {tuple(shape)} has {shape[1]} channels"
+                problem = f"{problem}, {self.num_features} wanted"
+                raise ShapeError(name, problem, "channels are axis 1")
+        size = product(shape)
+        if self.training and size == self.num_features:
+            problem = f"one value per channel in input of shape {tuple(shape)}"
             raise ValueRangeError(name, problem, "use a larger batch, or call eval()")
+        return size
 
     def _check_input_dim(self, input: Tensor) -> None:
         """Check the number of axes: programs call it, and derive classes with their own."""

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from picograd.dtype import category
+from picograd.engine.followed import EVENTS, MISS
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
@@ -86,8 +87,13 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
         if ours in taken and numpy_name not in taken:
             renames.setdefault(numpy_name, ours)
 
+    is_event = "is_event" in vars(function)
+
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if is_event and (take := EVENTS.take) is not None:
+            if (made := take(call, args, options)) is not MISS:
+                return made
         if older and len(args) > older[0]:
             args = without_older(args, older, options)
         if not options:

@@ -19,6 +19,8 @@ from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
@@ -70,6 +72,7 @@ from picograd.tensor.making import random
 
 IS, MADE, MET, NEW, MANY, NAMED = range(6)
 PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
+PLAIN |= {np.int32, np.int64}  # which programs compute sizes with
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory

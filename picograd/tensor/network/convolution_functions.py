@@ -26,6 +26,7 @@ def by_rank(make: Callable[[int], Definition], **seen: Any) -> Callable[[Definit
     def decorate(named: Definition) -> Definition:
         made = make(int(named.__name__[-2]))
         made.__name__, made.__doc__ = named.__name__, named.__doc__
+        vars(made)["is_event"] = True  # as it is called, before its arguments are looked at
         return composed(**seen)(within("functional")(made))
 
     return decorate
