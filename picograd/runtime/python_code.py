@@ -37,7 +37,9 @@ KINDS: dict[tuple[str, ...], str] = {
     ("i32",): "PyGC_Disable PyGC_Enable sched_yield",
     ("i32", "i32"): "usleep",
     ("i32", "i32", "i64"): "clock_gettime",
-    ("i32", "i64", "i64"): "PyDict_DelItem PyList_Append PySet_Contains PyType_IsSubtype",
+    ("i32", "i64", "i64"): """
+        PyDict_DelItem PyList_Append PySet_Add PySet_Contains
+        PyType_IsSubtype""",
     ("i32", "i64", "i64", "i32"): "PyObject_RichCompareBool",
     ("i32", "i64", "i64", "i64"): """
         PyDict_SetItem PyList_SetItem PyObject_SetAttr PyTuple_SetItem""",
@@ -46,7 +48,7 @@ KINDS: dict[tuple[str, ...], str] = {
     ("i64", "i64"): """
         PyDict_Size PyList_AsTuple PyList_New PyList_Size PyLong_AsLongLong
         PyLong_AsUnsignedLongLong PyLong_FromLongLong PyLong_FromVoidPtr PyObject_Repr
-        PyTuple_New PyTuple_Size""",
+        PySet_New PySet_Size PyTuple_New PyTuple_Size""",
     ("i64", "i64", "i64"): """
         PyDict_GetItemWithError PyList_GetItem PyObject_CallObject PyObject_GetAttr
         PyObject_GetItem PyTuple_GetItem PyType_GenericAlloc PyWeakref_NewRef""",

@@ -60,6 +60,7 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.native_ends import declare_ends
 from picograd.tensor.core.native_following import FOLLOWER, declare_following, take_of
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
@@ -672,9 +673,13 @@ class Follower:
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked, way.asked) or not self.is_as_told(optimizer):
+        if not self.is_asked(asked, way.asked) or not self.is_same_step(optimizer):
             return False
-        if (taken := self.taken(way)) is None:
+        ready = way.ends[0] if way.ends and config.native else None
+        memory = ready and ready(self)
+        if memory is None and not self.is_as_told():
+            return False
+        if (taken := self.taken(way, memory)) is None:
             return False
         if config.verify:
             self.expect(taken, way.roots)
@@ -687,8 +692,11 @@ class Follower:
         check_later_all(checks)
         return True
 
-    def taken(self, wanted: Way | Read) -> Taken | None:
-        """List what a plan takes, if it may run: nothing else is to be computed."""
+    def taken(self, wanted: Way | Read, known: list[Any] | None = None) -> Taken | None:
+        """List what a plan takes, if it may run: nothing else is to be computed.
+
+        Its memory may be `known`.
+        """
         if RUNNING.active or RUNNING.traces or pending.DEPTH[0]:
             return None
         if carried.is_ahead() is not wanted.is_ahead or not self.is_alone():
@@ -696,8 +704,8 @@ class Follower:
         plan = wanted.plan()
         if plan is None or not PLANS.touch(plan):
             return None
-        memory = self.memory(wanted.buffers)
-        if None in memory or len({*map(id, memory)}) != len(memory):
+        memory = known or self.memory(wanted.buffers)
+        if known is None and (None in memory or len({*map(id, memory)}) != len(memory)):
             return None
         drawn = self.record.drawn
         scalars = [drawn.get(id(scalar), scalar).value for scalar in wanted.scalars]
@@ -791,16 +799,19 @@ class Follower:
         buffers = {id(leaf_buffer(node)) for node in leaves}
         return not readers_among(waiting, leaves, buffers, leaves)
 
-    def is_as_told(self, optimizer: Any) -> bool:
-        """Tell whether an optimizer steps as it did, and the same tensors are alive."""
+    def is_same_step(self, optimizer: Any) -> bool:
+        """Tell whether an optimizer steps as it did, if one does."""
+        if optimizer is None:
+            return True
+        (tensors, flags), (known, others) = told_of(optimizer), self.way.told
+        found = None if self.way.found < 0 else self.made[self.way.found]()
+        if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
+            return False
+        return all(map(operator.is_, tensors, known))
+
+    def is_as_told(self) -> bool:
+        """Tell whether the same tensors are alive, and all others are as they were."""
         way, made = self.way, self.made
-        if optimizer is not None:
-            (tensors, flags), (known, others) = told_of(optimizer), way.told
-            found = None if way.found < 0 else made[way.found]()
-            if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
-                return False
-            if not all(map(operator.is_, tensors, known)):
-                return False
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
@@ -838,13 +849,11 @@ class Follower:
         computed = dict(zip(way.roots, results))
         self.computed |= computed
         move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
-        checks = self.give_writes(computed)
-        for number in way.alive:
-            at = self.last(number)
-            if at in computed and give_value(self.made[number], standing[at], computed[at]):
-                kept[at] = weakref.ref(standing[at])
-            if number in way.final and type(standing[at].arg) is Storage:
-                standing[at].arg.version = VERSIONS.get(standing[at], 0)
+        give = way.ends[1] if way.ends and config.native else None
+        if give and give(self, results):
+            checks = [(computed[at], error) for event in way.events for at, error in event.checks]
+        else:
+            checks = self.give_results(computed)
         made: dict[int, Node] = {}
         for number, steps in way.free.items():
             at, tensor = self.last(number), self.made[number]()
@@ -858,6 +867,18 @@ class Follower:
             self.make_free(steps, made)
             pending.adopt(standing[at] if at in standing else found[at], tensor)
         record.standing = {}
+        return checks
+
+    def give_results(self, computed: dict[int, Any]) -> list[Check]:
+        """Give what was written, and what lives on, what was computed."""
+        way, standing = self.way, self.record.standing
+        checks = self.give_writes(computed)
+        for number in way.alive:
+            at = self.last(number)
+            if at in computed and give_value(self.made[number], standing[at], computed[at]):
+                self.record.kept[at] = weakref.ref(standing[at])
+            if number in way.final and type(standing[at].arg) is Storage:
+                standing[at].arg.version = VERSIONS.get(standing[at], 0)
         return checks
 
     def give_writes(self, computed: dict[int, Any]) -> list[Check]:
@@ -978,3 +999,4 @@ def give_value(reference: Any, node: Node, buffer: Any) -> bool:
 
 
 declare_following(Follower)
+declare_ends(Alone)

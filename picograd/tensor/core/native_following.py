@@ -19,6 +19,7 @@ from picograd.graph.node import Standing
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.tensor.core.autograd import WALKS
+from picograd.tensor.core.native_ends import ends_of
 from picograd.tensor.core.native_tensors import NODE
 from picograd.tensor.core.ways import IS, LISTS, MADE, MANY, MET, NAMED, NEW, Event, Told, Way
 
@@ -458,7 +459,7 @@ def take_of(follower: Any) -> Any:
     if way.uses < USES or not config.native:
         return follower.take
     if way.uses == USES and CALLS.find("picograd_follow"):
-        way.table = Words(way).fill()
+        way.table, way.ends = Words(way).fill(), ends_of(way)
     if way.table is None:
         return follower.take
     return CALLS.find("picograd_follow", way.table, follower, follower.take)

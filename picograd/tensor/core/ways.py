@@ -197,6 +197,7 @@ class Way:
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
     uses: int = 0  # how often it was begun
     table: Any = None  # what machine code knows of it
+    ends: Any = None  # what it does at its end: see native_ends.py
 
     @property
     def is_short(self) -> bool:
