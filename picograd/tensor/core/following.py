@@ -61,7 +61,7 @@ from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.native_ends import declare_ends
-from picograd.tensor.core.native_following import FOLLOWER, declare_following, take_of
+from picograd.tensor.core.native_following import FOLLOWER, declare_following, first_of, is_coded, take_of
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
 from picograd.tensor.core.ways import (
@@ -216,6 +216,12 @@ class Start:
                 if way.events[0].function is not function:
                     continue
                 follower = Follower(known, way)
+                if is_coded(way):
+                    EVENTS.take, EVENTS.record = take_of(follower), follower.record
+                    if (made := first_of(follower, function, args, options)) is not MISS:
+                        known.is_other = False
+                        return made
+                    EVENTS.take, EVENTS.record = self.take, None
                 if follower.is_due(way.events[0], function, args, options):
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way

@@ -12,7 +12,7 @@ from typing import Any
 
 from picograd.config import config
 from picograd.engine import foreign, native_calls
-from picograd.engine.followed import CUTTING, Events, Record
+from picograd.engine.followed import CUTTING, MISS, Events, Record
 from picograd.engine.native_calls import CALLS
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Standing
@@ -33,7 +33,8 @@ EVENT = (
 # what an argument must be: by `kind` an object, a number, a class, or other rows
 TOLD = "kind", "value", "rows", "count", "name"
 FACTS = "kind", "shape", "dtype", "device", "tracks", "is_frozen", "is_leaf"  # of what is met
-MAKES = "at", "step", "tracks", "is_leaf"  # of a tensor that is made
+# of a tensor that is made, and of what it shows, if it is a view
+MAKES = "at", "step", "tracks", "is_leaf", "kind", "base", "function", "operands"
 WRITE = "met", "at", "step", "pair", "number"
 GIVES = "met", "made"  # the leaf, and the row of its gradient
 KINDS = {"OF_IS": IS, "OF_MADE": MADE, "OF_MET": MET, "OF_NEW": NEW, "OF_MANY": MANY}
@@ -178,6 +179,24 @@ def standing(record, step, at):
     PyDict_SetItem(own_record.standing, at, node)
     return node
 
+def shown_base(follower: Follower, makes: makes):
+    "the tensor that a view shows, borrowed; 0 where Python has to look"
+    if makes.kind == OF_MET:
+        need(makes.base < PyList_Size(follower.met))
+        base: Tensor = PyList_GetItem(follower.met, makes.base)
+    else:
+        need(makes.base < PyList_Size(follower.made))
+        base: Tensor = referred(PyList_GetItem(follower.made, makes.base))
+    need(PyType_IsSubtype(type_of(base), world.Tensor) and is_short(base._views))
+    return base
+
+def shows(follower, makes: makes, tensor):
+    "lets a new tensor be a view; 0 where there is no memory"
+    base = shown_base(follower, makes)
+    view = new_view(base, makes.function, makes.operands, is_enabled())
+    need(view)
+    return attach(tensor, view, base)
+
 def make_next(follower: Follower, makes: makes):
     "the next tensor of a way; a new reference, which is what keeps it"
     node: Node = standing(follower.record, makes.step, makes.at)
@@ -193,6 +212,9 @@ def make_next(follower: Follower, makes: makes):
         replace(node.leaf, own(reference))
     PyList_Append(follower.made, reference)
     Py_DecRef(reference)
+    if makes.function and not shows(follower, makes, tensor):
+        Py_DecRef(tensor)
+        return 0
     return tensor
 
 def give_gradients(follower: Follower, event: event):
@@ -249,6 +271,9 @@ def fits_all(follower, event: event, given, options):
     for at in range(event.count):
         need(fits(follower, event.args + at * TOLD, PyTuple_GetItem(given, at)))
     need(fits_named(follower, event.options, event.named, options))
+    makes: makes = event.value
+    if event.result == OF_NEW and makes.function:
+        need(shown_base(follower, makes))
     need(is_unshown(follower, event) and are_bare(follower, event))
     return 1
 
@@ -264,7 +289,7 @@ def result_of(follower: Follower, event: event):
         return own(referred(PyList_GetItem(follower.made, event.value)))
     if event.result == OF_MET:
         return own(PyList_GetItem(follower.met, event.value))
-    return own(True)
+    return own(event.value)
 
 def count_walks(count):
     found = PyObject_GetAttr(world.walks, world.count)
@@ -373,7 +398,7 @@ class Words:
             "named": len(names), "options": part(options), "enabled": name(enabled),
             "regions": name(regions), "epoch": name(epoch), "walks": event.walks,
             "result": NEW if is_new else kind,
-            "value": self.of_made(value) if is_new else value or 0,
+            "value": self.of_result(kind, value, is_new),
             "writes": len(event.writes), "write": part(writes),
             "gradients": len(event.gradients), "gradient": part(given),
             "is_awaited": int(bool(event.writes or event.checks)),
@@ -414,11 +439,20 @@ class Words:
         template = self.way.template
         return self.table.name(template.steps[at - template.count])
 
+    def of_result(self, kind: int, value: Any, is_new: bool) -> int:
+        """Write what an event gives: of a plain value itself, and True in the place of None."""
+        if kind == IS:
+            return self.table.name(True if value is None else value)
+        return self.of_made(value) if is_new else value  # type: ignore[no-any-return]
+
     def of_made(self, number: int) -> int:
         """Write a tensor that is made, as `MAKES` lists it; where that is."""
         made, name = self.way.made[number], self.table.name
         words = [name(made.at), self.step(made.at), name(made.tracks), int(made.is_leaf)]
-        return self.table.part(words)
+        if made.shown is None:
+            return self.table.part([*words, 0, 0, 0, 0])
+        shown = [*made.shown.base, name(made.shown.function), name(made.shown.operands)]
+        return self.table.part([*words, *shown])
 
     def of_write(self, met: int, at: int) -> list[int]:
         """Write the next value of what was met, as `WRITE` lists it."""
@@ -441,7 +475,7 @@ def is_usual(event: Event, way: Way) -> bool:
     if any(others) or event.function in CUTTING:
         return False
     kind, value = event.result
-    if kind not in (MADE, MET) and event.result != (IS, None):
+    if kind not in (MADE, MET, IS) or value is True:
         return False
     if any(before != (IS, None) for _, _, before in event.gradients):
         return False
@@ -449,20 +483,33 @@ def is_usual(event: Event, way: Way) -> bool:
     if new + [number for _, number, _ in event.gradients] != event.made:
         return False
     made = [way.made[number] for number in event.made]
-    return all(each.shown is None and each.at >= way.template.count for each in made)
+    if any(each.shown and each.shown.base[0] not in (MET, MADE) for each in made):
+        return False
+    return all(each.at >= way.template.count for each in made)
+
+
+def is_coded(way: Way) -> bool:
+    """Tell whether machine code follows a way."""
+    return way.table is not None and bool(config.native)
 
 
 def take_of(follower: Any) -> Any:
-    """Give what follows a way: machine code, once it was followed for a while, or Python."""
+    """Give what follows a way: machine code, once it was begun a few times, or Python."""
     way = follower.way
-    way.uses += 1
-    if way.uses < USES or not config.native:
-        return follower.take
-    if way.uses == USES and CALLS.find("picograd_follow"):
+    way.uses += way.table is None
+    if way.uses == USES and way.table is None and CALLS.find("picograd_follow"):
         way.table, way.ends = Words(way).fill(), ends_of(way)
-    if way.table is None:
+    if not is_coded(way):
         return follower.take
     return CALLS.find("picograd_follow", way.table, follower, follower.take)
+
+
+def first_of(follower: Any, *call: Any) -> Any:
+    """Follow the first call of a way that machine code knows; MISS where Python has to look."""
+    made = CALLS.find("picograd_follow_known", follower.way.table, follower)(*call)
+    if made is None:
+        return MISS
+    return None if made is True else made
 
 
 def declare_following(follower: type) -> None:
