@@ -234,6 +234,8 @@ def plan_table(plan: Any) -> Table | None:
     if entry is None:
         return None
     pool = device.pool
+    # a GPU's tape is a graph, whose nodes have addresses
+    sizes_sorted = [] if entry.function else [pool.free[size] for size in sorted(plan.sizes)]
     made = plan.plan.slots[len(plan.input_numbers) :]
     sizes = [each for size in plan.plan.arenas.values() for each in near_sizes(size_class(size))]
     head = {
@@ -247,6 +249,7 @@ def plan_table(plan: Any) -> Table | None:
         "arena": table.part([x for size in sizes for x in (table.name(pool.free[size]), size)]),
         "arenas": len(sizes),
         "family": 0 if plan.family is None else table.name(plan.family),
+        "sorted": table.part([*map(table.name, sizes_sorted)]), "sorts": len(sizes_sorted),
     }  # fmt: skip
     rows = [word for slot in made for word in made_words(slot, pool, table)]
     table.name(tape)

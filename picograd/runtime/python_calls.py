@@ -19,6 +19,7 @@ SLOTS = 1024  # of a plan
 PLAN = (
     "enter", "runner", "call", "addresses", "scalars", "inputs", "made", "slots", "outputs",
     "places", "numbers", "floats", "singles", "pool", "device", "arena", "arenas", "family",
+    "sorted", "sorts",
 )  # fmt: skip
 # of a result: free blocks of its size (0: it is temporary), its place in the arena, ...
 MADE = "blocks", "offset", "dtype", "count", "size", "bytes"
@@ -137,9 +138,22 @@ def new_buffer(plan: plan, made: made, origin):
     buffer.origin = own(origin)
     return buffer
 
+def sort_blocks(plan: plan):
+    "`Pool.sort` of the sizes of results, where a graph has addresses in its nodes"
+    listed = plan.sorted
+    for number in range(plan.sorts):
+        if PyList_Size(listed[number]) > 1:
+            PyList_Sort(listed[number])
+            PyList_Reverse(listed[number])
+
 def make_results(plan: plan, origin, kept, results):
-    "1; 0 where there is no free block. Buffers that are kept take the place of new ones"
-    for number in range(plan.made):
+    '''1; 0 where there is no free block. Buffers that are kept take the place of new ones.
+
+    The last first: bools of checks are early, and live on, and the others keep their blocks.
+    '''
+    sort_blocks(plan)
+    for done in range(plan.made):
+        number = plan.made - 1 - done
         made: made = plan + HEAD + number * ROW
         results[number] = 0
         if kept:
@@ -149,7 +163,7 @@ def make_results(plan: plan, origin, kept, results):
         if results[number] == 0 and made.blocks:
             buffer = new_buffer(plan, made, origin)
             if buffer == 0:
-                let_go(results, number)
+                let_go(results + 8 * (number + 1), done)
                 return 0
             results[number] = buffer
     return 1

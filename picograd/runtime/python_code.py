@@ -35,6 +35,7 @@ from picograd.errors import check, internal
 KINDS: dict[tuple[str, ...], str] = {
     ("double", "i64"): "PyFloat_AsDouble",
     ("i32",): "PyGC_Disable PyGC_Enable sched_yield",
+    ("i32", "i64"): "PyList_Reverse PyList_Sort",
     ("i32", "i32"): "usleep",
     ("i32", "i32", "i64"): "clock_gettime",
     ("i32", "i64", "i64"): """
