@@ -8,14 +8,18 @@ unusual they give None, with nothing changed, and Python does all of it. What th
 all is in place. The language is that of runtime/python_code.py.
 """
 
+import weakref
 from typing import Any
 
-from picograd.buffer import Overwritten
-from picograd.engine import native_calls
-from picograd.engine.followed import Record
+from picograd.buffer import Overwritten, Storage
+from picograd.engine import native_calls, pending
+from picograd.engine.carried import become_leaf
+from picograd.engine.followed import Record, stand_no_more
 from picograd.engine.native_calls import CALLS
+from picograd.graph.node import Node
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
+from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.ways import MET, Way
 
@@ -298,7 +302,7 @@ def declare_ends(alone: type) -> None:
 
 
 def ends_of(way: Way) -> tuple[Any, Any] | None:
-    """Make `ready` and `give` of a way; None for what Python has to look at."""
+    """Make `ready` and `give` of a way; None for what Python has to do."""
     table = table_of(way)
     if table is None or CALLS.find("picograd_ready_end") is None:
         return None
@@ -306,7 +310,7 @@ def ends_of(way: Way) -> tuple[Any, Any] | None:
 
 
 def table_of(way: Way) -> Table | None:
-    """Write the table of the end of a way, as `END` lists it; None for what Python has to look at."""
+    """Write the table of the end of a way, as `END` lists it; None for what Python has to do."""
     writes = [write for event in way.events for write in event.writes]
     last, shown = dict(writes), any(event.shows for event in way.events)
     roots = {at: number for number, at in enumerate(way.roots)}
@@ -338,3 +342,29 @@ def table_of(way: Way) -> Table | None:
 def flat(rows: list[Any]) -> list[int]:
     """Put rows one behind another."""
     return [word for row in rows for word in row]
+
+
+def give_value(reference: Any, node: Node, buffer: Any) -> bool:
+    """Give a tensor its value; tells whether its node is still one of a graph.
+
+    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
+    """
+    tensor, data = reference(), pending.LIVE.data
+    leaf = node
+    is_graph = node.leaf is None and tensor._tracks
+    if is_graph:
+        node.realized = buffer
+    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
+        node.realized = buffer
+        storage = Storage(buffer)
+        storage.source = weakref.ref(node)
+        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf, tensor._history, is_graph = reference, node, True
+    else:
+        become_leaf(node, Storage(buffer))
+        stand_no_more(node)
+        node.leaf = reference
+    data.pop(id(leaf), None)  # of a node that is gone
+    pending.LIVE.waiting.pop(id(leaf), None)
+    data[id(leaf)] = reference
+    return is_graph

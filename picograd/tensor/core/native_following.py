@@ -1,10 +1,10 @@
 """Ways are followed by machine code: the usual call of `Follower.take`, in the place of Python.
 
 `picograd_follow` compares a call with the event that is due, and gives its tensors, as `is_due` and
-`build` of following.py do. It knows plain values, tensors that were met or made, and those that come
-for the first time and are in memory; events that make a tensor or none, write what was met, or give
-leaves their first gradients. At any other it changes nothing and calls `Follower.take`, which knows
-all. A way has a table of its own, which `WAY` and what follows list. The language is that of
+`build` of following.py do. It knows plain values, tensors that were met or made, and those that
+come for the first time and are in memory; events that make a tensor or none, write what was met, or
+give leaves their first gradients. At any other it changes nothing and calls `Follower.take`, which
+knows all. A way has a table of its own, which `WAY` and what follows list. The language is that of
 runtime/python_code.py: a function's first part may run Python, its second, behind `is_mode`, not.
 """
 
@@ -372,10 +372,10 @@ class Words:
 
     def of_event(self, event: Event) -> list[int]:
         """Write an event, as `EVENT` lists it."""
-        args, options = [told for told in event.args], [told for _, told in event.options]
+        options = [told for _, told in event.options]
         names = [name for name, _ in event.options]
         is_known = is_usual(event, self.way)
-        listed = [self.of_told(each, is_known) for each in (*args, *options)]
+        listed = [self.of_told(each, is_known) for each in (*event.args, *options)]
         self.met += sum(count_met(before) for _, _, before in event.gradients) + len(event.copies)
         if not is_known or None in listed:
             return [0] * len(EVENT)
@@ -407,7 +407,7 @@ class Words:
         return [found[word] for word in EVENT]
 
     def of_told(self, told: Told, is_known: bool) -> list[int] | None:
-        """Write what an argument must be, as `TOLD` lists it; None for what Python has to look at."""
+        """Write what an argument must be, as `TOLD` lists it; None for what Python knows."""
         kind, value = told
         if kind in (MANY, NAMED):
             return self.of_several(kind, value, is_known)
