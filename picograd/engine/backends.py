@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import sys
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -43,7 +44,7 @@ def open_cuda(ordinal: int) -> Device:
     """Open a GPU."""
     from picograd.runtime import cuda
 
-    return cuda.open_cuda(ordinal)
+    return cuda.open_cuda(ordinal, known_nvrtc)
 
 
 def open_opencl(ordinal: int) -> Device:
@@ -155,6 +156,9 @@ PROCESSOR = "/proc/cpuinfo"
 TOLD = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
 ENOUGH = 1 << 14  # characters: more than one processor takes
 
+# by which a library is found: paths of the system, and of CUDA
+SEARCHED = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX")
+
 description = on_demand("picograd.runtime.llvm", "description")
 
 
@@ -196,3 +200,30 @@ def name_of_host() -> str | None:
     file_of_llvm = library, status.st_size, status.st_mtime_ns
     parts = ("host", lines, tuple(os.uname()), file_of_llvm, generator_version())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def known_nvrtc() -> str:
+    """Name the compiler of CUDA C, as an earlier process found it, if its file is as it was then.
+
+    The entry is named by all that tells where it is looked for.
+    """
+    from picograd.runtime import nvrtc
+
+    variables = [os.environ.get(name) for name in SEARCHED]
+    parts = ("nvrtc", sys.version, sys.path, variables, generator_version())
+    cache, name = disk_cache(), hashlib.sha256(repr(parts).encode()).hexdigest()
+    text = cache.get(name) if cache else None
+    if text is not None:
+        try:
+            path, size, changed, *version = json.loads(text)
+            status = os.stat(path)
+            if (status.st_size, status.st_mtime_ns) == (size, changed):
+                return nvrtc.nvrtc_version(version)
+        except (OSError, ValueError, TypeError):
+            pass
+    path, found = nvrtc.find_nvrtc()
+    status = os.stat(path)
+    if cache:
+        entry = path, status.st_size, status.st_mtime_ns, *found
+        cache.put(name, json.dumps(entry).encode())
+    return nvrtc.nvrtc_version(found)

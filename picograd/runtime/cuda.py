@@ -9,7 +9,7 @@ import hashlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -59,7 +59,9 @@ RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from 
 class CudaDevice(Device):
     """One GPU; see the module docstring."""
 
-    def __init__(self, driver: Driver, ordinal: int) -> None:
+    def __init__(
+        self, driver: Driver, ordinal: int, name_compiler: Callable[[], str] = nvrtc_version
+    ) -> None:
         """Open GPU `ordinal` of an initialised driver."""
         self.driver, self.name = driver, f"cuda:{ordinal}"
         count = driver.call("cuDeviceGetCount")
@@ -71,7 +73,7 @@ class CudaDevice(Device):
         self.context: Any = driver.call("cuDevicePrimaryCtxRetain", self.number)
         self.activate()
         self.target = self.describe()
-        self.compiler = nvrtc_version()
+        self.compiler: str = name_compiler()
         self.stream: Any = driver.call("cuStreamCreate", NON_BLOCKING)
         self.launcher: Launcher = Launcher(driver, self.context, self.stream)
         self.staging: Staging = Staging(driver, self.stream)
@@ -479,6 +481,6 @@ def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, byt
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def open_cuda(ordinal: int = 0) -> CudaDevice:
+def open_cuda(ordinal: int = 0, name_compiler: Callable[[], str] = nvrtc_version) -> CudaDevice:
     """Open a GPU; DeviceError naming what is missing: package, driver, compiler or device."""
-    return CudaDevice(open_driver(), ordinal)
+    return CudaDevice(open_driver(), ordinal, name_compiler)

@@ -46,9 +46,18 @@ def load_nvrtc() -> Nvrtc:
     return Nvrtc(nvrtc_library.open_library(path), path)
 
 
-def nvrtc_version() -> str:
-    """Name the compiler and its options: part of the key of cached cubins."""
-    major, minor = nvrtc_library.version(load_nvrtc().library)
+def find_nvrtc() -> tuple[str, tuple[int, int]]:
+    """Find the compiler: its file, and its version."""
+    library, path = load_nvrtc()
+    return path, nvrtc_library.version(library)
+
+
+def nvrtc_version(known: Sequence[int] | None = None) -> str:
+    """Name the compiler and its options: part of the key of cached cubins.
+
+    Its version may be `known`: to find and load it takes 50 ms.
+    """
+    major, minor = known or find_nvrtc()[1]
     return f"nvrtc {major}.{minor} {' '.join(OPTIONS)}"
 
 

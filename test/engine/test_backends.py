@@ -13,7 +13,7 @@ from picograd.engine import backends
 from picograd.engine.backends import default_device, get_device, normalize_device
 from picograd.engine.cache import HEAD, head
 from picograd.errors import DeviceError
-from picograd.runtime import llvm
+from picograd.runtime import llvm, nvrtc, nvrtc_library
 from picograd.runtime.driver import has_driver
 from picograd.runtime.null import NullDevice
 
@@ -140,3 +140,37 @@ def test_a_second_process_loads_no_llvm(tmp_path):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
         told.append(done.stdout.split("] "))
     assert told == [["[3.0, 6.0", "True\n"], ["[3.0, 6.0", "False\n"]], done.stderr
+
+
+def test_the_compiler_of_cuda_is_known_until_its_file_changes(tmp_path, monkeypatch):
+    pytest.importorskip("cuda.pathfinder")
+    library, path = nvrtc.load_nvrtc()
+    (copy := tmp_path / "libnvrtc.so").write_bytes(b"of one size")
+    asked = []
+
+    def load():
+        asked.append(1)
+        return library, str(copy)
+
+    monkeypatch.setattr(nvrtc, "load_nvrtc", load)
+    with fresh_engine(cache=str(tmp_path / "cache")):
+        found = [backends.known_nvrtc() for _ in range(3)]
+        assert found == [nvrtc.nvrtc_version(nvrtc_library.version(library))] * 3
+        assert asked == [1]
+        copy.write_bytes(b"of another size")
+        assert backends.known_nvrtc() == found[0] and asked == [1, 1]
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+        assert backends.known_nvrtc() == found[0] and asked == [1, 1, 1]
+        copy.unlink()
+        monkeypatch.setattr(nvrtc, "load_nvrtc", lambda: (library, path))
+        assert backends.known_nvrtc() == found[0]
+
+
+@pytest.mark.parametrize("payload", [b"", b"[]", b"7", b'["a", 1, 2]', b'{"a": 1}'])
+def test_a_damaged_entry_of_the_compiler_is_done_without(payload, tmp_path):
+    pytest.importorskip("cuda.pathfinder")
+    with fresh_engine(cache=str(tmp_path)):
+        wanted = backends.known_nvrtc()
+        (file,) = Path(tmp_path, "kernels").iterdir()
+        file.write_bytes(head(file.stem, payload) + payload)
+        assert backends.known_nvrtc() == wanted
