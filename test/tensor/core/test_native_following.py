@@ -33,13 +33,14 @@ class Images(nn.Module):
         self.conv, self.norm = nn.Conv2d(1, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3)
         self.pool, self.first, self.last = nn.MaxPool2d(2), nn.Linear(12, 5), nn.Linear(5, 3)
         self.stride: Any = 1
+        self.shift = 0, 0
         self.bias: Any = self.first.bias
         self.seen: list[Tensor] = []
         self.within: Callable[[Tensor], Any] = lambda x: None
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.pool(self.norm(self.conv(x)).relu())
-        x = F.max_pool2d(x, 1, self.stride)
+        x = F.max_pool2d(x, 1, self.stride).roll(self.shift, (2, 3))
         self.within(x)
         flat = x.flatten(1)
         x = F.linear(flat, self.first.weight, self.bias).relu()
@@ -70,6 +71,9 @@ class Step:
     def __call__(self, number: int, changes: list[str]) -> Any:
         model, draw = self.model, self.draw
         x, y = self.batch(number, 3 if "count" in changes else 4)
+        if "shown batch" in changes:
+            x = picograd.stack([x, x])[1].realize()
+        model.shift = (1, 0) if "shift" in changes else (0, 0)
         model.stride = {"bool": True, "list": [1, 1]}.get(changes[0] if changes else "", 1)
         model.bias = None if "no bias" in changes else model.first.bias
         try:
@@ -223,7 +227,10 @@ BEHIND: dict[str, Callable[[Step, Tensor], Any]] = {
     "kept gradient": kept_gradient, "kept view": kept_view, "detached": detached,
     "rate": rate, "clipped": clipped, "read behind": read_inside,
 }  # fmt: skip
-OTHERS = ["count", "bool", "list", "no bias", "half", "scaled", "grads", "keep", "outputs"]
+OTHERS = [
+    "count", "bool", "list", "no bias", "half", "scaled", "grads", "keep", "outputs", "shift",
+    "shown batch",
+]  # fmt: skip
 CHANGES = [*BEFORE, *WITHIN, *BEHIND, *OTHERS]
 
 
@@ -332,6 +339,21 @@ def test_what_is_gone_is_not_none(at_once: list[bool], monkeypatch: pytest.Monke
     with picograd.no_grad():
         weight.copy_(start)
     assert mine == [step(number) for number in range(12)]
+
+
+@pytest.mark.parametrize("change", ["shift", "shown batch", "list", "count", "written inside"])
+def test_what_changes_for_once_is_found(
+    change: str, at_once: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losses() -> list[Any]:
+        picograd.manual_seed(4)
+        step = Step(4)
+        return [step(number, [change] if number in (9, 10, 13) else []) for number in range(16)]
+
+    mine = losses()
+    assert at_once[-1]
+    no_ways(monkeypatch)
+    np.testing.assert_allclose(mine, losses(), rtol=2e-5)
 
 
 def test_nothing_is_followed_by_machine_code_that_is_not_wanted(
