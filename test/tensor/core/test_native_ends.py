@@ -179,6 +179,26 @@ def test_a_gradient_that_is_another_is_told(
     same(after(look, monkeypatch))
 
 
+def test_gradients_that_live_on_without_their_parameters_are_told(
+    ends: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`zero_grad` before the step, while somebody holds the gradients, as in each step."""
+
+    def look(step: Step) -> Any:
+        kept: list[Any] = []
+
+        def keep(loss: Tensor) -> None:
+            kept[:] = [each.grad for each in step.model.parameters()]
+            if number == 8:
+                step.optimizer.zero_grad()
+
+        for number in range(10):
+            step(number, keep)
+        return np.concatenate([each.numpy().ravel() for each in step.model.parameters()])
+
+    same(after(look, monkeypatch))
+
+
 def test_memory_that_is_watched_is_given_back(ends: list[str]) -> None:
     """What machine code lets go at the end of a step is told, and may run Python."""
     step, told = Step(), []
