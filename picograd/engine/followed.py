@@ -188,7 +188,7 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
         return
     EVENTS.computed = None
     try:
-        follower = None if EVENTS.record is None else getattr(take, "__self__", None)
+        follower = None if take is None or EVENTS.record is None else EVENTS.record.follower
         if follower is None or not follower.end(asked):
             is_end = log is not None and log.may_end(asked)
             if not is_end and (asked or way is not None):
@@ -389,8 +389,7 @@ class Record:
     """A way that is being followed; `found` are the nodes of tensors that were met."""
 
     template: Template
-    # what lets tensors be known as those that were recorded
-    settle: Callable[[list[Any]], None] | None
+    follower: Any  # whose `settle` lets tensors be known as those that were recorded
     found: list[Any] = field(default_factory=list)
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
@@ -432,10 +431,11 @@ class Record:
     def stop(self) -> None:
         """Make the nodes, and go on as usual."""
         EVENTS.record = None
-        if not self.is_made and self.settle is not None:
-            self.is_made = True
-            self.settle(self.template.make(self.found, self.reached, self.standing, self.drawn))
-            self.settle = None
+        if not self.is_made and self.follower is not None:
+            self.is_made, follower = True, self.follower
+            nodes = self.template.make(self.found, self.reached, self.standing, self.drawn)
+            follower.settle(nodes)
+            self.follower = None
 
 
 def standing_node(record: Record, at: int) -> Node:

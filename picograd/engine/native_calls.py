@@ -56,12 +56,14 @@ SLOTS: dict[type, tuple[str, ...]] = {
 class Coded:
     """This class has what machine code does for Python, once there is some.
 
+    `follow` is `take` of a way that is followed (tensor/core/following.py);
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py).
     """
 
     compute: Any = None
+    follow: Any = None
     wrap: Any = None
     show: Any = None
     stamp: Any = None
@@ -77,7 +79,7 @@ class Coded:
         """Let machine code do this from now on."""
         self.compute = CALLS.find("picograd_small")
         self.wrap, self.show = CALLS.find("picograd_wrap"), CALLS.find("picograd_show")
-        self.stamp = CALLS.find("picograd_stamp")
+        self.stamp, self.follow = CALLS.find("picograd_stamp"), CALLS.find("picograd_follow")
 
 
 CODED = Coded()

@@ -41,7 +41,7 @@ KINDS: dict[tuple[str, ...], str] = {
     ("i32", "i64", "i64", "i32"): "PyObject_RichCompareBool",
     ("i32", "i64", "i64", "i64"): "PyDict_SetItem PyList_SetItem PyTuple_SetItem",
     ("i32", "i64", "i64", "i64", "i64"): "PyDict_Next PyList_SetSlice",
-    ("i64",): "PyErr_Occurred",
+    ("i64",): "PyErr_Occurred PyThread_get_thread_ident",
     ("i64", "i64"): """
         PyDict_Size PyList_AsTuple PyList_New PyList_Size PyLong_AsLongLong
         PyLong_AsUnsignedLongLong PyLong_FromLongLong PyLong_FromVoidPtr PyObject_Repr

@@ -66,6 +66,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import (
@@ -1121,6 +1122,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
 
 Recorded.kind = Tensor
 declare_tensors()
+declare_following()
 declare_small()
 follow_plans()
 INNER = (object, Recorded, Methods)

@@ -40,6 +40,7 @@ from picograd.engine.followed import (
     stop,
 )
 from picograd.engine.foreign import seen_through
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
@@ -189,10 +190,8 @@ def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
 def finish(optimizer: Any) -> bool:
     """Compute a step of an optimizer whose way was followed; False where it is to be recorded."""
     with pending.LOCK:
-        follower = getattr(EVENTS.take, "__self__", None)
-        if type(follower) is not Follower:
-            return False
-        return follower.end(None, optimizer)
+        record = None if EVENTS.take is None else EVENTS.record
+        return record is not None and record.follower.end(None, optimizer)
 
 
 class Start:
@@ -219,9 +218,9 @@ class Start:
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
                         follower.met, follower.record.found = [], []
-                    EVENTS.take, EVENTS.record = follower.take, follower.record
+                    EVENTS.take, EVENTS.record = CODED.follow or follower.take, follower.record
                     return follower.follow(function, args, options, not is_cut)
-                follower.record.settle = None
+                follower.record.follower = None
             owner, known.is_other = PLACES.owner(), not known.leading
             is_due = known.branches > 0 and known.others >= PATIENCE << known.unseen
             if not (is_due and known.is_other) or owner is None or may_cut(function, args):
@@ -232,6 +231,11 @@ class Start:
 
 class Follower:
     """This class follows one way, from one step of an optimizer to the next."""
+
+    __slots__ = (
+        "at", "begun", "changed", "computed", "count", "due", "is_busy", "known", "made", "met",
+        "noted", "reads", "record", "stream", "way", "written", "written_here",
+    )  # fmt: skip
 
     def __init__(self, known: Known, way: Way) -> None:
         self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
@@ -247,7 +251,7 @@ class Follower:
         self.made: list[weakref.ref[Any]] = []
         self.stream: Any = None  # of random numbers
         self.noted = -1  # events that were told to the tables when it stopped
-        self.record = Record(way.template, self.settle)
+        self.record = Record(way.template, self)
 
     # following
 
@@ -298,12 +302,12 @@ class Follower:
 
     def aside(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Cut a piece, which is no part of the way; None where it is none."""
-        EVENTS.take = None
+        take, EVENTS.take = EVENTS.take, None
         try:
             return piece(function, args)
         finally:
             if EVENTS.record is self.record:
-                EVENTS.take = self.take
+                EVENTS.take = take
 
     def miss(self) -> Any:
         """Go on as usual."""
@@ -681,7 +685,7 @@ class Follower:
         EVENTS.computed = taken.plan
         pending.flushed()
         checks = self.give(results)
-        record.settle = None
+        record.follower = None
         check_later_all(checks)
         return True
 

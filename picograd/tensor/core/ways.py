@@ -142,6 +142,15 @@ class Event:
     derived: list[Note] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
+    is_simple: bool = False  # machine code follows it: see native_following.py
+
+    def is_alone(self) -> bool:
+        """Tell whether it makes one tensor, and does and looks at nothing else."""
+        if self.is_change or self.derived or self.draws or self.advance or self.walks:
+            return False
+        if self.looks or self.copies or self.modes[1] or self.function in CUTTING:
+            return False
+        return self.result[0] == MADE and self.made == [self.result[1]]
 
 
 @dataclass(slots=True)
@@ -756,6 +765,7 @@ class Closing:
                 each.at = self.number(each.at)
             is_change = event.writes or event.checks or event.gradients or event.moves
             event.is_change = bool(is_change or event.shows)
+            event.is_simple = event.is_alone()
 
     def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""

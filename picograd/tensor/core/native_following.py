@@ -1,0 +1,355 @@
+"""Events of ways that are followed, by machine code: `Follower.take` of following.py for most.
+
+An event is *simple* (ways.py) if it makes one tensor and changes, draws and looks at nothing. What
+fits it is compared here as `Follower.fit` compares it; where that is not certain, nothing was done,
+and Python looks. Behind the look at what is each thread's own no Python runs: nobody sees what is
+between. The language is that of runtime/python_code.py.
+"""
+
+import struct
+
+from picograd.engine import foreign, native_calls
+from picograd.engine.followed import EVENTS, MISS, Events, Record, Template
+from picograd.graph.node import Standing
+from picograd.number import LARGEST, Given
+from picograd.tensor.core import ways
+from picograd.tensor.core.following import Follower
+from picograd.tensor.core.varying import FACTOR, NUMBER
+from picograd.tensor.core.ways import Event, Made, Shown, Way
+
+
+def word_of(number: float) -> int:
+    """Give the word of a double."""
+    return int(struct.unpack("q", struct.pack("d", number))[0])
+
+
+PLAIN = """
+def is_argument(value):
+    "whether a value is a float that a plan takes"
+    need(type_of(value) == world.float_type)
+    return (PyFloat_AsDouble(value) & MAGNITUDE) < TOO_LARGE
+
+def is_factor(value):
+    "the same, if it is none of 0, 1 and -1"
+    need(is_argument(value))
+    magnitude = PyFloat_AsDouble(value) & MAGNITUDE
+    return (magnitude != 0) & (magnitude != ONE)
+
+def is_same(value, told):
+    "whether a plain value is as it was, for certain"
+    if value == told:
+        return 1
+    kind = type_of(value)
+    need(kind == type_of(told))
+    if kind == world.tuple:
+        need(PyTuple_Size(value) == PyTuple_Size(told))
+        for at in range(PyTuple_Size(value)):
+            need(is_same(PyTuple_GetItem(value, at), PyTuple_GetItem(told, at)))
+        return 1
+    if kind == world.float_type:
+        need(PyFloat_AsDouble(value) == PyFloat_AsDouble(told))
+    if kind == world.float_type or kind == world.int or kind == world.str:
+        return PyObject_RichCompareBool(value, told, EQUAL) == 1
+    return 0
+"""
+
+FITTING = """
+def is_in_memory(node: Node):
+    if node.realized != None:
+        return 1
+    return type_of(node.arg) == world.Storage
+
+def is_leaf(node: Node, tensor):
+    if node.leaf == None:
+        return 0
+    return referred(node.leaf) == tensor
+
+def is_as_shared(follower: Follower, node):
+    "whether a node that is met next is the one that it was, where it was met before"
+    way: Way = follower.way
+    record: Record = follower.record
+    if PyDict_Size(way.shared) == 0:
+        return 1
+    key = PyLong_FromLongLong(PyList_Size(record.found))
+    need(key)
+    entry = PyDict_GetItemWithError(way.shared, key)
+    Py_DecRef(key)
+    if entry == 0:
+        return 1
+    return PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(entry, 0))) == node
+
+def meet(follower: Follower, facts, tensor: Tensor):
+    "`Follower.meet` of what is in memory"
+    need(type_of(tensor) == PyTuple_GetItem(facts, 0))
+    node: Node = tensor._node
+    need(node.dtype == PyTuple_GetItem(facts, 2) and is_alike(node.shape, PyTuple_GetItem(facts, 1)))
+    need(is_alike(node.device, PyTuple_GetItem(facts, 3)))
+    tracks = PyTuple_GetItem(facts, 4)
+    need(tensor._tracks == tracks and tensor._is_frozen == PyTuple_GetItem(facts, 5))
+    need(tensor._view == None and PyTuple_Size(PyTuple_GetItem(facts, 8)) == 0)
+    need(tracks == False or tensor._hooks == None)
+    need(PyTuple_GetItem(facts, 7) == False and is_in_memory(node))
+    need((PyTuple_GetItem(facts, 6) == True) == is_leaf(node, tensor))
+    need(is_as_shared(follower, node))
+    record: Record = follower.record
+    return (PyList_Append(follower.met, tensor) == 0) & (PyList_Append(record.found, node) == 0)
+
+def fit_slice(follower, several, value):
+    for at in range(3):
+        name = PyTuple_GetItem(world.slice_parts, at)
+        part = PyObject_GetAttr(value, name)
+        Py_DecRef(part)
+        need(part and fit(follower, PyList_GetItem(several, at), part))
+    return 1
+
+def fit_many(follower, several, value):
+    kind = type_of(value)
+    if kind == world.tuple:
+        need(PyTuple_Size(value) == PyList_Size(several))
+        for at in range(PyTuple_Size(value)):
+            need(fit(follower, PyList_GetItem(several, at), PyTuple_GetItem(value, at)))
+        return 1
+    need(kind == world.list and PyList_Size(value) == PyList_Size(several))
+    for at in range(PyList_Size(value)):
+        need(fit(follower, PyList_GetItem(several, at), PyList_GetItem(value, at)))
+    return 1
+
+def fit(follower: Follower, told, value):
+    "whether an argument is what it was, for certain"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(told, 0))
+    wanted = PyTuple_GetItem(told, 1)
+    if kind == IS:
+        return is_same(value, wanted)
+    if kind == MADE:
+        return referred(PyList_GetItem(follower.made, PyLong_AsLongLong(wanted))) == value
+    if kind == MET:
+        return PyList_GetItem(follower.met, PyLong_AsLongLong(wanted)) == value
+    if kind == NEW:
+        return meet(follower, wanted, value)
+    if kind == NUMBER:
+        return is_argument(value)
+    if kind == FACTOR:
+        return is_factor(value)
+    need(kind == MANY and type_of(value) == PyTuple_GetItem(wanted, 0))
+    if type_of(value) == world.slice_type:
+        return fit_slice(follower, PyTuple_GetItem(wanted, 1), value)
+    return fit_many(follower, PyTuple_GetItem(wanted, 1), value)
+
+def fit_named(follower, several, options):
+    count = PyList_Size(several)
+    need(PyDict_Size(options) == count)
+    position = room(1)
+    key = room(1)
+    value = room(1)
+    position[0] = 0
+    for at in range(count):
+        named = PyList_GetItem(several, at)
+        need(PyDict_Next(options, position, key, value))
+        need(is_alike(PyTuple_GetItem(named, 0), key[0]))
+        need(fit(follower, PyTuple_GetItem(named, 1), value[0]))
+    return 1
+
+def is_due(follower, event: Event, arguments, enabled):
+    "whether a call is an event; what is met for the first time is noted"
+    args = arguments[1]
+    need(event.is_simple == True and event.function == arguments[0])
+    need(type_of(args) == world.tuple and PyTuple_Size(args) == PyList_Size(event.args))
+    epoch = PyDict_GetItemWithError(world.settings, world.epoch)
+    need(PyTuple_GetItem(event.modes, 0) == enabled)
+    need(is_number(epoch, PyTuple_GetItem(event.modes, 2)))
+    for at in range(PyTuple_Size(args)):
+        need(fit(follower, PyList_GetItem(event.args, at), PyTuple_GetItem(args, at)))
+    return fit_named(follower, event.options, arguments[2])
+"""
+
+BUILDING = """
+def take_numbers(record: Record, numbers, args):
+    "notes the floats that are arguments of the plan"
+    for at in range(PyList_Size(numbers)):
+        pair = PyList_GetItem(numbers, at)
+        place = PyTuple_GetItem(pair, 0)
+        need(type_of(place) == world.int)
+        value = PyTuple_GetItem(args, PyLong_AsLongLong(place))
+        need(is_argument(value))
+        given = call_with(world.Given, value)
+        need(given)
+        failed = PyDict_SetItem(record.drawn, PyTuple_GetItem(pair, 1), given)
+        Py_DecRef(given)
+        need(failed == 0)
+    return 1
+
+def standing_node(record: Record, step, at):
+    "as in engine/followed.py"
+    node: Node = PyType_GenericAlloc(world.Standing, 0)
+    need(node)
+    pair = PyTuple_New(2)
+    node.op = own(PyTuple_GetItem(step, 0))
+    node.arg = own(PyTuple_GetItem(step, 3))
+    node.shape = own(PyTuple_GetItem(step, 4))
+    node.dtype = own(PyTuple_GetItem(step, 5))
+    node.device = own(PyTuple_GetItem(step, 6))
+    node.realized = own(None)
+    node.leaf = own(None)
+    node.is_asked = own(False)
+    standing: Standing = node
+    standing.record = pair
+    if pair == 0 or PyDict_SetItem(record.standing, at, node) != 0:
+        Py_DecRef(node)
+        return 0
+    set_item(pair, 0, record)
+    set_item(pair, 1, at)
+    return node
+
+def node_of(follower: Follower, made: Made):
+    "the node of a tensor that is made next; or 0"
+    way: Way = follower.way
+    template: Template = way.template
+    record: Record = follower.record
+    at = PyLong_AsLongLong(made.at)
+    count = PyLong_AsLongLong(template.count)
+    if at < count:
+        return own(PyList_GetItem(record.found, at))
+    return standing_node(record, PyList_GetItem(template.steps, at - count), made.at)
+
+def shown_by(follower: Follower, shown: Shown):
+    "the tensor that a view is of; 0 where Python has to look"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(shown.base, 0))
+    number = PyLong_AsLongLong(PyTuple_GetItem(shown.base, 1))
+    base: Tensor = 0
+    if kind == MADE:
+        base = referred(PyList_GetItem(follower.made, number))
+    if kind == MET:
+        base = PyList_GetItem(follower.met, number)
+    need(base and PyType_IsSubtype(type_of(base), world.Tensor) and is_short(base._views))
+    return base
+
+def let_show(tensor, base, shown: Shown, enabled):
+    if base == 0:
+        return 1
+    view = new_view(base, shown.function, shown.operands, enabled)
+    need(view)
+    return attach(tensor, view, base)
+
+def made_tensor(follower: Follower, made: Made, enabled):
+    "`Follower.add`; or 0"
+    base = 0
+    if made.shown != None:
+        base = shown_by(follower, made.shown)
+        need(base)
+    node: Node = node_of(follower, made)
+    need(node)
+    tensor: Tensor = new_tensor(node)
+    need(tensor)
+    replace(tensor._tracks, own(made.tracks))
+    reference = PyWeakref_NewRef(tensor, 0)
+    if reference == 0 or not let_show(tensor, base, made.shown, enabled):
+        Py_DecRef(reference)
+        Py_DecRef(tensor)
+        return 0
+    if made.is_leaf == True:
+        replace(node.leaf, own(reference))
+    PyList_Append(follower.made, reference)
+    Py_DecRef(reference)
+    return tensor
+
+def happened(follower: Follower, event: Event, args, enabled):
+    "what an event gives, and the next one is due; or 0"
+    way: Way = follower.way
+    record: Record = follower.record
+    number = PyLong_AsLongLong(PyTuple_GetItem(event.result, 1))
+    need(number == PyList_Size(follower.made) and take_numbers(record, event.numbers, args))
+    after = PyLong_FromLongLong(PyLong_AsLongLong(follower.at) + 1)
+    need(after)
+    tensor = made_tensor(follower, PyList_GetItem(way.made, number), enabled)
+    if tensor == 0:
+        Py_DecRef(after)
+        return 0
+    replace(record.reached, own(event.reached))
+    replace(follower.at, after)
+    return tensor
+"""
+
+FOLLOWING = """
+def cut(listed, count):
+    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
+
+def followed(arguments):
+    "what a call gives that is due; 0 where Python has to look, and nothing was done"
+    events: Events = world.events
+    enabled = own_of_thread(world.mode, world.enabled)
+    need(enabled)
+    dtypes = own_of_thread(world.regions, world.dtypes)
+    need(dtypes and PyDict_Size(dtypes) == 0 and PyDict_Size(world.shared) == 0)
+    record: Record = events.record
+    need(type_of(record) == world.Record)
+    need(PyThread_get_thread_ident() == PyLong_AsUnsignedLongLong(record.owner))
+    follower: Follower = record.follower
+    need(type_of(follower) == world.Follower and follower.is_busy == False)
+    way: Way = follower.way
+    at = PyLong_AsLongLong(follower.at)
+    need(at < PyLong_AsLongLong(follower.due))
+    event: Event = PyList_GetItem(way.events, at)
+    met = PyList_Size(follower.met)
+    found = PyList_Size(record.found)
+    if is_due(follower, event, arguments, enabled):
+        made = happened(follower, event, arguments[1], enabled == True)
+        if made:
+            return made
+    PyErr_Clear()
+    cut(follower.met, met)
+    cut(record.found, found)
+    return 0
+
+def take_by_python(record: Record, arguments):
+    "what `Follower.take` gives"
+    if type_of(record) != world.Record:
+        return own(world.MISS)
+    take = PyObject_GetAttr(record.follower, world.take)
+    need(take)
+    given = PyTuple_New(3)
+    found = 0
+    if given:
+        for at in range(3):
+            set_item(given, at, arguments[at])
+        found = PyObject_CallObject(take, given)
+    Py_DecRef(given)
+    Py_DecRef(take)
+    return found
+
+@python
+def picograd_follow(self, arguments, count):
+    "`take(function, args, options)` of the way that is followed"
+    if count != 3:
+        refuse("take takes a function, its arguments and its options")
+    made = followed(arguments)
+    if made:
+        return made
+    need(not PyErr_Occurred())
+    events: Events = world.events
+    return take_by_python(events.record, arguments)
+"""
+
+TEXT = PLAIN + FITTING + BUILDING + FOLLOWING
+
+
+def declare_following() -> None:
+    """Let these functions be compiled with the others, behind those of native_tensors.py."""
+    world = {
+        "float_type": float, "slice_type": slice, "slice_parts": ("start", "stop", "step"),
+        "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
+        "Follower": Follower, "MISS": MISS, "take": "take",
+    }  # fmt: skip
+    slots: dict[type, tuple[str, ...]] = {
+        Events: ("take", "record"),
+        Record: ("follower", "owner", "found", "drawn", "standing", "reached"),
+        Follower: ("way", "at", "due", "met", "made", "record", "is_busy"),
+        Way: ("events", "shared", "made", "template"), Template: ("count", "steps"),
+        Event: ("function", "args", "options", "modes", "result", "numbers", "reached", "is_simple"),
+        Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"), Shown: ("base", "function", "operands"),
+    }  # fmt: skip
+    kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
+    numbers = kinds | {
+        "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
+        "TOO_LARGE": word_of(LARGEST),
+    }  # fmt: skip
+    native_calls.declare(TEXT, ("picograd_follow",), world, slots, {}, numbers)
