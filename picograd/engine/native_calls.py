@@ -56,14 +56,17 @@ SLOTS: dict[type, tuple[str, ...]] = {
 class Coded:
     """This class has what machine code does for Python, once there is some.
 
-    `follow` is `take` of a way that is followed (tensor/core/following.py);
+    `follow` is `take` of a way that is followed (tensor/core/following.py), `first` that of its
+    first event, `finish` what ends it where no optimizer does;
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py).
     """
 
     compute: Any = None
+    first: Any = None
     follow: Any = None
+    finish: Any = None
     wrap: Any = None
     show: Any = None
     stamp: Any = None
@@ -80,6 +83,7 @@ class Coded:
         self.compute = CALLS.find("picograd_small")
         self.wrap, self.show = CALLS.find("picograd_wrap"), CALLS.find("picograd_show")
         self.stamp, self.follow = CALLS.find("picograd_stamp"), CALLS.find("picograd_follow")
+        self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
 
 
 CODED = Coded()

@@ -214,6 +214,13 @@ class Start:
                 if way.events[0].function is not function:
                     continue
                 follower = Follower(known, way)
+                if way.events[0].is_simple and CODED.first is not None:
+                    EVENTS.take, EVENTS.record = CODED.follow, follower.record
+                    made = CODED.first(function, args, options)
+                    if made is not None:
+                        known.is_other = False
+                        return made
+                    EVENTS.take, EVENTS.record = self.take, None
                 if follower.is_due(way.events[0], function, args, options):
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
@@ -672,6 +679,9 @@ class Follower:
     def finish(self, optimizer: Any, asked: list[Node] | None = None) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
+        if way.is_simple and CODED.finish is not None and not config.verify:
+            if CODED.finish(self, asked, user_place()):
+                return True
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
         if not self.is_asked(asked, way.asked) or not self.is_as_told(optimizer):

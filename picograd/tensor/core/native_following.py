@@ -8,14 +8,15 @@ between. The language is that of runtime/python_code.py.
 
 import struct
 
-from picograd.engine import foreign, native_calls
+from picograd.engine import carried, foreign, native_calls, pending
 from picograd.engine.followed import EVENTS, MISS, Events, Record, Template
+from picograd.engine.update import Alone
 from picograd.graph.node import Standing
 from picograd.number import LARGEST, Given
 from picograd.tensor.core import ways
 from picograd.tensor.core.following import Follower
 from picograd.tensor.core.varying import FACTOR, NUMBER
-from picograd.tensor.core.ways import Event, Made, Shown, Way
+from picograd.tensor.core.ways import Constant, Event, Made, Shown, Way
 
 
 def word_of(number: float) -> int:
@@ -317,6 +318,13 @@ def take_by_python(record: Record, arguments):
     return found
 
 @python
+def picograd_first(self, arguments, count):
+    "the same of a way's first event; None where Python has to look"
+    if count != 3:
+        refuse("first takes a function, its arguments and its options")
+    return followed(arguments)
+
+@python
 def picograd_follow(self, arguments, count):
     "`take(function, args, options)` of the way that is followed"
     if count != 3:
@@ -329,27 +337,276 @@ def picograd_follow(self, arguments, count):
     return take_by_python(events.record, arguments)
 """
 
-TEXT = PLAIN + FITTING + BUILDING + FOLLOWING
+ENDING = """
+def node_of_met(met: Tensor):
+    "the node of a tensor that was met, or of what stands for one; or 0"
+    if PyType_IsSubtype(type_of(met), world.Tensor):
+        return met._node
+    alone: Alone = met
+    if type_of(met) == world.Alone:
+        return alone._node
+    constant: Constant = met
+    need(type_of(met) == world.Constant)
+    return constant._node
+
+def are_current(follower: Follower, record: Record):
+    "whether what was met is as it was"
+    need(PyList_Size(follower.met) == PyList_Size(record.found))
+    for at in range(PyList_Size(record.found)):
+        need(node_of_met(PyList_GetItem(follower.met, at)) == PyList_GetItem(record.found, at))
+    return 1
+
+def are_alive(made, alive):
+    "whether tensors that were made live, and no others"
+    count = 0
+    for number in range(PyList_Size(made)):
+        tensor = referred(PyList_GetItem(made, number))
+        need(tensor)
+        if tensor != None:
+            need(count < PyList_Size(alive))
+            need(PyLong_AsLongLong(PyList_GetItem(alive, count)) == number)
+            count = count + 1
+    return count == PyList_Size(alive)
+
+def is_asked(record: Record, asked, wanted):
+    need(type_of(asked) == world.list and type_of(wanted) == world.list)
+    need(PyList_Size(asked) == PyList_Size(wanted))
+    for at in range(PyList_Size(wanted)):
+        node = PyDict_GetItemWithError(record.standing, PyList_GetItem(wanted, at))
+        need(node == PyList_GetItem(asked, at))
+    return 1
+
+def have_gradients(follower: Follower, gradients):
+    "whether parameters have the gradients that they had"
+    for at in range(PyList_Size(gradients)):
+        pair = PyList_GetItem(gradients, at)
+        parameter: Tensor = PyTuple_GetItem(pair, 0)
+        number = PyLong_AsLongLong(PyTuple_GetItem(pair, 1))
+        need(PyType_IsSubtype(type_of(parameter), world.Tensor))
+        if number < 0:
+            need(parameter._grad == None)
+        else:
+            need(parameter._grad == referred(PyList_GetItem(follower.made, number)))
+    return 1
+
+def is_at_end(follower: Follower, asked, origin):
+    "whether all is as it was, and nothing else is to be computed"
+    way: Way = follower.way
+    record: Record = follower.record
+    last: Event = PyList_GetItem(way.events, PyList_Size(way.events) - 1)
+    epoch = PyDict_GetItemWithError(world.settings, world.epoch)
+    need(way.is_simple == True and PyList_Size(world.starts) == 0)
+    need(PyLong_AsLongLong(follower.at) == PyList_Size(way.events))
+    need(is_number(epoch, PyTuple_GetItem(last.modes, 2)))
+    need(PyList_GetItem(world.depth, 0) == world.zero)
+    need((way.is_ahead == True) == is_ahead(origin))
+    need(is_asked(record, asked, way.asked) and are_alive(follower.made, way.alive))
+    return have_gradients(follower, way.gradients) & are_current(follower, record)
+
+def memory_taken(record: Record, told):
+    "the buffer that a plan takes; borrowed, or 0"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(told, 0))
+    node: Node = 0
+    if kind == MET:
+        node = PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(told, 1)))
+    if kind == IS:
+        node = node_of_met(PyTuple_GetItem(told, 1))
+    need(node)
+    storage: Storage = node.arg
+    if type_of(storage) == world.Storage:
+        return storage.buffer
+    return node.realized
+
+def find_memory(record, several, found):
+    "whether all that a plan takes is there, and is no other's"
+    for number in range(PyList_Size(several)):
+        buffer = memory_taken(record, PyList_GetItem(several, number))
+        need(type_of(buffer) == world.Buffer)
+        for other in range(number):
+            need(found[other] != buffer)
+        found[number] = buffer
+    return 1
+
+def find_numbers(record: Record, several):
+    "a list of the numbers that a plan takes; or 0"
+    numbers = PyList_New(PyList_Size(several))
+    need(numbers)
+    for at in range(PyList_Size(several)):
+        number = PyList_GetItem(several, at)
+        drawn = at_address(record.drawn, number)
+        if drawn:
+            number = drawn
+        if type_of(number) != world.Given and type_of(number) != world.GivenInt:
+            Py_DecRef(numbers)
+            return 0
+        PyList_SetItem(numbers, at, own(number))
+    return numbers
+
+def let_leaf_be(node: Node):
+    "`as_leaf`: a leaf of the memory of a computed node"
+    if node.realized == None:
+        return own(node)
+    leaf: Node = new_leaf(node.realized, node.shape)
+    need(leaf)
+    replace(leaf.dtype, own(node.dtype))
+    replace(leaf.device, own(node.device))
+    return leaf
+
+def let_old_go(record: Record, old):
+    "what made them is of an earlier step"
+    for number in range(PyList_Size(old)):
+        at = PyLong_AsLongLong(PyList_GetItem(old, number))
+        leaf = let_leaf_be(PyList_GetItem(record.found, at))
+        if leaf:
+            PyList_SetItem(record.found, at, leaf)
+
+def stand_no_more(node):
+    standing: Standing = node
+    stood: object = node
+    if type_of(node) == world.Standing:
+        stood.type = own(world.Node)
+        Py_DecRef(world.Standing)
+        replace(standing.record, 0)
+
+def new_storage(buffer, source):
+    "takes the source"
+    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
+    if storage:
+        storage.buffer = own(buffer)
+        storage.version = own(world.zero)
+        storage.source = source
+        storage.answers = own(None)
+    return storage
+
+def become_leaf(node: Node, buffer, reference):
+    storage = new_storage(buffer, own(None))
+    need(storage)
+    stand_no_more(node)
+    replace(node.op, own(world.buffer))
+    replace(node.inputs, own(world.nothing))
+    replace(node.arg, storage)
+    replace(node.realized, own(None))
+    replace(node.leaf, own(reference))
+    return enter_live(node, reference)
+
+def keep_history(tensor: Tensor, node: Node, buffer, reference):
+    "gives a tensor a leaf, behind which is its node"
+    leaf: Node = new_leaf(buffer, node.shape)
+    need(leaf)
+    storage: Storage = leaf.arg
+    replace(leaf.dtype, own(node.dtype))
+    replace(leaf.device, own(node.device))
+    replace(leaf.leaf, own(reference))
+    replace(storage.source, PyWeakref_NewRef(node, 0))
+    replace(tensor._history, own(node))
+    replace(tensor._node, leaf)
+    return enter_live(leaf, reference)
+
+def give_value(record: Record, at, reference, buffer, enabled):
+    "as in following.py"
+    node: Node = PyDict_GetItemWithError(record.standing, at)
+    tensor: Tensor = referred(reference)
+    if node.leaf != None or (tensor._tracks == False and not (enabled and is_tracked(node.dtype))):
+        return become_leaf(node, buffer, reference)
+    replace(node.realized, own(buffer))
+    kept = PyWeakref_NewRef(node, 0)
+    PyDict_SetItem(record.kept, at, kept)
+    Py_DecRef(kept)
+    if tensor._tracks == True:
+        return enter_live(node, reference)
+    own(node)
+    keep_history(tensor, node, buffer, reference)
+    Py_DecRef(node)
+
+def give_results(follower: Follower, plan: plan, found, enabled):
+    "`Follower.give`, but for what nothing computes"
+    way: Way = follower.way
+    record: Record = follower.record
+    let_old_go(record, way.old)
+    places = plan.places
+    for number in range(PyList_Size(way.roots)):
+        buffer = found[places[number]]
+        PyDict_SetItem(follower.computed, PyList_GetItem(way.roots, number), buffer)
+    for number in range(PyList_Size(way.alive)):
+        which = PyLong_AsLongLong(PyList_GetItem(way.alive, number))
+        made: Made = PyList_GetItem(way.made, which)
+        buffer = PyDict_GetItemWithError(follower.computed, made.at)
+        if buffer:
+            give_value(record, made.at, PyList_GetItem(follower.made, which), buffer, enabled)
+
+def run_way(follower: Follower, numbers, enabled, origin):
+    "no Python runs here, until all is given"
+    way: Way = follower.way
+    record: Record = follower.record
+    events: Events = world.events
+    native: Native = way.native
+    need(type_of(native) == world.Native and native.address != world.zero)
+    plan: plan = PyLong_AsUnsignedLongLong(native.address)
+    need(PyList_Size(way.buffers) == plan.inputs and plan.inputs <= MOST_INPUTS)
+    need(PyList_Size(numbers) == plan.numbers and PyList_Size(way.roots) == plan.outputs)
+    table = own(native.table)
+    found = room(SLOTS)
+    ran = 0
+    if find_memory(record, way.buffers, found) and run(plan, numbers, origin, 0, found):
+        ran = 1
+        replace(native.is_used, own(True))
+        replace(events.take, own(None))
+        replace(events.record, own(None))
+        replace(events.computed, own(referred(way.plan)))
+        flushed()
+        give_results(follower, plan, found, enabled)
+        replace(record.follower, own(None))
+        let_go(found, plan.slots)
+    Py_DecRef(table)
+    return ran
+
+@python
+def picograd_finish(self, arguments, count):
+    "`finish(follower, asked, place)`: True, or None where nothing was done"
+    if count != 3:
+        refuse("finish takes a follower, nodes and a line")
+    need(sweep_live() and is_idle())
+    enabled = is_enabled()
+    events: Events = world.events
+    follower: Follower = arguments[0]
+    need(type_of(follower) == world.Follower and follower.record == events.record)
+    need(is_at_end(follower, arguments[1], arguments[2]))
+    way: Way = follower.way
+    numbers = find_numbers(follower.record, way.scalars)
+    need(numbers)
+    ran = run_way(follower, numbers, enabled, arguments[2])
+    Py_DecRef(numbers)
+    PyErr_Clear()
+    if ran:
+        return own(True)
+"""
+
+TEXT = PLAIN + FITTING + BUILDING + FOLLOWING + ENDING
 
 
 def declare_following() -> None:
     """Let these functions be compiled with the others, behind those of native_tensors.py."""
     world = {
         "float_type": float, "slice_type": slice, "slice_parts": ("start", "stop", "step"),
+        "starts": carried.STARTS, "depth": pending.DEPTH, "Alone": Alone, "Constant": Constant,
         "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
         "Follower": Follower, "MISS": MISS, "take": "take",
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {
-        Events: ("take", "record"),
-        Record: ("follower", "owner", "found", "drawn", "standing", "reached"),
-        Follower: ("way", "at", "due", "met", "made", "record", "is_busy"),
-        Way: ("events", "shared", "made", "template"), Template: ("count", "steps"),
+        Events: ("take", "record", "computed"), Alone: ("_node",), Constant: ("_node",),
+        Record: ("follower", "owner", "found", "drawn", "standing", "reached", "kept"),
+        Follower: ("way", "at", "due", "met", "made", "record", "is_busy", "computed"),
+        Way: (
+            "events", "shared", "made", "template", "is_simple", "native", "plan", "asked", "alive",
+            "gradients", "buffers", "scalars", "old", "roots", "is_ahead",
+        ), Template: ("count", "steps"),
         Event: ("function", "args", "options", "modes", "result", "numbers", "reached", "is_simple"),
         Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"), Shown: ("base", "function", "operands"),
     }  # fmt: skip
     kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
     numbers = kinds | {
         "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
-        "TOO_LARGE": word_of(LARGEST),
+        "TOO_LARGE": word_of(LARGEST), "MOST_INPUTS": 64,  # each is compared with all others
     }  # fmt: skip
-    native_calls.declare(TEXT, ("picograd_follow",), world, slots, {}, numbers)
+    functions = "picograd_first", "picograd_follow", "picograd_finish"
+    native_calls.declare(TEXT, functions, world, slots, {}, numbers)

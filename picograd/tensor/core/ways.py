@@ -201,6 +201,8 @@ class Way:
     reads: list[Read]
     is_ahead: bool
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
+    native: Any = None  # of the plan
+    is_simple: bool = False  # machine code ends it: nothing but what lives gets values
 
     @property
     def is_short(self) -> bool:
@@ -709,14 +711,19 @@ class Closing:
         written, told = self.written_targets(), log.optimizer and told_of(log.optimizer)
         met = [id(log.met[at]) for at in written]
         holders = [met.count(id(leaf)) for leaf in self.targets()]
-        return Way(
+        way = Way(
             log.events, template, [each for _, _, each in log.made], weakref.ref(taken.plan), asked,
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.default().named, self.leading(free),
-            log.reads_made, carried.is_ahead(), self.detached(),
+            log.reads_made, carried.is_ahead(), self.detached(), taken.plan.native,
         )  # fmt: skip
+        for event in log.events:
+            event.is_simple = event.is_alone()
+        other = way.told or way.targets or way.detached or way.final or way.reads or way.free
+        way.is_simple = not (other or any(each.is_change for each in way.events))
+        return way
 
     def detached(self) -> list[int]:
         """Number the tensors that were made by `detach`."""
@@ -765,7 +772,6 @@ class Closing:
                 each.at = self.number(each.at)
             is_change = event.writes or event.checks or event.gradients or event.moves
             event.is_change = bool(is_change or event.shows)
-            event.is_simple = event.is_alone()
 
     def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
