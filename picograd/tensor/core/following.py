@@ -780,6 +780,15 @@ class Follower:
         finally:
             pending.DEPTH[0] = depth
 
+    def run(self, buffers: list[Any], numbers: list[Any]) -> bool:
+        """Run the plan of the way, and note what it computed; False where it is gone."""
+        plan = self.way.plan()
+        if plan is None or not PLANS.touch(plan) or config.debug or PROFILES:
+            return False
+        results = self.launch(Taken(plan, buffers, numbers, ()))
+        self.computed |= zip(self.way.roots, results)
+        return True
+
     def expect(self, taken: Taken, numbers: Sequence[int]) -> None:
         """Let the step be recorded, which must ask for the same."""
         roots = [self.record.standing.get(at) for at in numbers]

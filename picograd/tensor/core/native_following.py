@@ -160,10 +160,16 @@ def is_due(follower, event: Event, arguments, enabled):
     need(is_number(epoch, PyTuple_GetItem(event.modes, 2)))
     for at in range(PyTuple_Size(args)):
         need(fit(follower, PyList_GetItem(event.args, at), PyTuple_GetItem(args, at)))
+    if event.may_cut == True:
+        whole: Tensor = PyTuple_GetItem(args, 0)
+        need(whole._tracks == True or type_of(whole._node) == world.Standing)
     return fit_named(follower, event.options, arguments[2])
 """
 
 BUILDING = """
+def cut(listed, count):
+    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
+
 def take_numbers(record: Record, numbers, args):
     "notes the floats that are arguments of the plan"
     for at in range(PyList_Size(numbers)):
@@ -253,27 +259,59 @@ def made_tensor(follower: Follower, made: Made, enabled):
     Py_DecRef(reference)
     return tensor
 
+def made_next(follower: Follower, enabled):
+    "the tensor that is made next; or 0"
+    way: Way = follower.way
+    return made_tensor(follower, PyList_GetItem(way.made, PyList_Size(follower.made)), enabled)
+
+def made_several(follower: Follower, kind, count, enabled):
+    "a list of tensors, or a tuple of a class; or 0"
+    found = PyList_New(count)
+    need(found)
+    for at in range(count):
+        tensor = made_next(follower, enabled)
+        if tensor == 0:
+            Py_DecRef(found)
+            return 0
+        PyList_SetItem(found, at, tensor)
+    if kind == world.list:
+        return found
+    given = PyTuple_New(2)
+    made = 0
+    if given:
+        set_item(given, 0, kind)
+        set_item(given, 1, found)
+        made = PyObject_CallObject(world.new_tuple, given)
+    Py_DecRef(given)
+    Py_DecRef(found)
+    return made
+
+def result_of(follower, result, enabled):
+    "what an event gives, which are the tensors that are made next; or 0"
+    if PyLong_AsLongLong(PyTuple_GetItem(result, 0)) == MADE:
+        return made_next(follower, enabled)
+    several = PyTuple_GetItem(result, 1)
+    count = PyList_Size(PyTuple_GetItem(several, 1))
+    return made_several(follower, PyTuple_GetItem(several, 0), count, enabled)
+
 def happened(follower: Follower, event: Event, args, enabled):
     "what an event gives, and the next one is due; or 0"
-    way: Way = follower.way
     record: Record = follower.record
-    number = PyLong_AsLongLong(PyTuple_GetItem(event.result, 1))
+    number = PyLong_AsLongLong(PyList_GetItem(event.made, 0))
     need(number == PyList_Size(follower.made) and take_numbers(record, event.numbers, args))
     after = PyLong_FromLongLong(PyLong_AsLongLong(follower.at) + 1)
     need(after)
-    tensor = made_tensor(follower, PyList_GetItem(way.made, number), enabled)
-    if tensor == 0:
+    made = result_of(follower, event.result, enabled)
+    if made == 0:
+        cut(follower.made, number)
         Py_DecRef(after)
         return 0
     replace(record.reached, own(event.reached))
     replace(follower.at, after)
-    return tensor
+    return made
 """
 
 FOLLOWING = """
-def cut(listed, count):
-    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
-
 def followed(arguments):
     "what a call gives that is due; 0 where Python has to look, and nothing was done"
     events: Events = world.events
@@ -518,15 +556,11 @@ def give_value(record: Record, at, reference, buffer, enabled):
     keep_history(tensor, node, buffer, reference)
     Py_DecRef(node)
 
-def give_results(follower: Follower, plan: plan, found, enabled):
-    "`Follower.give`, but for what nothing computes"
+def give_results(follower: Follower, enabled):
+    "`Follower.give` of what was computed, but for what nothing computes"
     way: Way = follower.way
     record: Record = follower.record
     let_old_go(record, way.old)
-    places = plan.places
-    for number in range(PyList_Size(way.roots)):
-        buffer = found[places[number]]
-        PyDict_SetItem(follower.computed, PyList_GetItem(way.roots, number), buffer)
     for number in range(PyList_Size(way.alive)):
         which = PyLong_AsLongLong(PyList_GetItem(way.alive, number))
         made: Made = PyList_GetItem(way.made, which)
@@ -534,31 +568,62 @@ def give_results(follower: Follower, plan: plan, found, enabled):
         if buffer:
             give_value(record, made.at, PyList_GetItem(follower.made, which), buffer, enabled)
 
+def run_natively(follower: Follower, native: Native, numbers, found, origin):
+    "runs a plan that has a table, and notes what it computed; 0 where nothing was done"
+    way: Way = follower.way
+    events: Events = world.events
+    plan: plan = PyLong_AsUnsignedLongLong(native.address)
+    need(PyList_Size(way.buffers) == plan.inputs and PyList_Size(numbers) == plan.numbers)
+    need(PyList_Size(way.roots) == plan.outputs)
+    table = own(native.table)
+    ran = run(plan, numbers, origin, 0, found)
+    if ran:
+        replace(native.is_used, own(True))
+        replace(events.take, own(None))
+        replace(events.record, own(None))
+        places = plan.places
+        for number in range(PyList_Size(way.roots)):
+            buffer = found[places[number]]
+            PyDict_SetItem(follower.computed, PyList_GetItem(way.roots, number), buffer)
+        let_go(found, plan.slots)
+    Py_DecRef(table)
+    return ran
+
+def run_by_python(follower: Follower, numbers, found):
+    "`Follower.run`, which runs Python; 0 where nothing was done, or after an error"
+    way: Way = follower.way
+    buffers = PyList_New(PyList_Size(way.buffers))
+    given = PyTuple_New(3)
+    need(buffers and given)
+    for number in range(PyList_Size(way.buffers)):
+        PyList_SetItem(buffers, number, own(found[number]))
+    set_item(given, 0, follower)
+    set_item(given, 1, buffers)
+    set_item(given, 2, numbers)
+    ran = PyObject_CallObject(world.run_follower, given)
+    Py_DecRef(buffers)
+    Py_DecRef(given)
+    Py_DecRef(ran)
+    return ran == True
+
 def run_way(follower: Follower, numbers, enabled, origin):
-    "no Python runs here, until all is given"
+    "runs the plan of a way, and gives what it computed; 0 where nothing was done"
     way: Way = follower.way
     record: Record = follower.record
     events: Events = world.events
     native: Native = way.native
-    need(type_of(native) == world.Native and native.address != world.zero)
-    plan: plan = PyLong_AsUnsignedLongLong(native.address)
-    need(PyList_Size(way.buffers) == plan.inputs and plan.inputs <= MOST_INPUTS)
-    need(PyList_Size(numbers) == plan.numbers and PyList_Size(way.roots) == plan.outputs)
-    table = own(native.table)
+    need(type_of(native) == world.Native and PyList_Size(way.buffers) <= MOST_INPUTS)
     found = room(SLOTS)
-    ran = 0
-    if find_memory(record, way.buffers, found) and run(plan, numbers, origin, 0, found):
-        ran = 1
-        replace(native.is_used, own(True))
-        replace(events.take, own(None))
-        replace(events.record, own(None))
-        replace(events.computed, own(referred(way.plan)))
-        flushed()
-        give_results(follower, plan, found, enabled)
-        replace(record.follower, own(None))
-        let_go(found, plan.slots)
-    Py_DecRef(table)
-    return ran
+    need(find_memory(record, way.buffers, found))
+    if native.address == world.zero:
+        need(run_by_python(follower, numbers, found))
+    else:
+        need(run_natively(follower, native, numbers, found, origin))
+    replace(events.computed, own(referred(way.plan)))
+    flushed()
+    give_results(follower, enabled)
+    replace(record.follower, own(None))
+    return 1
 
 @python
 def picograd_finish(self, arguments, count):
@@ -576,7 +641,6 @@ def picograd_finish(self, arguments, count):
     need(numbers)
     ran = run_way(follower, numbers, enabled, arguments[2])
     Py_DecRef(numbers)
-    PyErr_Clear()
     if ran:
         return own(True)
 """
@@ -590,7 +654,7 @@ def declare_following() -> None:
         "float_type": float, "slice_type": slice, "slice_parts": ("start", "stop", "step"),
         "starts": carried.STARTS, "depth": pending.DEPTH, "Alone": Alone, "Constant": Constant,
         "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
-        "Follower": Follower, "MISS": MISS, "take": "take",
+        "Follower": Follower, "run_follower": Follower.run, "new_tuple": tuple.__new__, "MISS": MISS, "take": "take",
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {
         Events: ("take", "record", "computed"), Alone: ("_node",), Constant: ("_node",),
@@ -600,7 +664,10 @@ def declare_following() -> None:
             "events", "shared", "made", "template", "is_simple", "native", "plan", "asked", "alive",
             "gradients", "buffers", "scalars", "old", "roots", "is_ahead",
         ), Template: ("count", "steps"),
-        Event: ("function", "args", "options", "modes", "result", "numbers", "reached", "is_simple"),
+        Event: (
+            "function", "args", "options", "modes", "result", "made", "numbers", "reached",
+            "is_simple", "may_cut",
+        ),
         Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"), Shown: ("base", "function", "operands"),
     }  # fmt: skip
     kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}

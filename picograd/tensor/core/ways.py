@@ -143,14 +143,18 @@ class Event:
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
     is_simple: bool = False  # machine code follows it: see native_following.py
+    may_cut: bool = False  # of what has memory: see the function of that name
 
     def is_alone(self) -> bool:
-        """Tell whether it makes one tensor, and does and looks at nothing else."""
+        """Tell whether it makes tensors, and does and looks at nothing else."""
         if self.is_change or self.derived or self.draws or self.advance or self.walks:
             return False
-        if self.looks or self.copies or self.modes[1] or self.function in CUTTING:
+        if self.looks or self.copies or self.modes[1] or not self.made:
             return False
-        return self.result[0] == MADE and self.made == [self.result[1]]
+        kind, several = self.result
+        if kind != MANY:
+            return kind == MADE and self.made == [several]
+        return issubclass(several[0], (tuple, list)) and [(MADE, n) for n in self.made] == several[1]
 
 
 @dataclass(slots=True)
@@ -652,6 +656,18 @@ def is_placed(item: Any) -> bool:
     return type(item) is int or (type(item) is slice and type(item.start) is int)
 
 
+def may_be_placed(several: Sequence[Told]) -> bool:
+    """Tell whether an index among what an event is given may begin where a user says."""
+    for kind, told in several:
+        if kind == MANY and may_be_placed(told[1]):
+            return True
+        if kind == IS and may_be_placed([(IS, each) for each in told] if type(told) is tuple else []):
+            return True
+        if kind == IS and type(told) is int:
+            return True
+    return False
+
+
 def piece(function: Any, args: tuple[Any, ...]) -> Any:
     """Cut a piece; None where it is none."""
     found = function(*args)
@@ -721,6 +737,7 @@ class Closing:
         )  # fmt: skip
         for event in log.events:
             event.is_simple = event.is_alone()
+            event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
         other = way.told or way.targets or way.detached or way.final or way.reads or way.free
         way.is_simple = not (other or any(each.is_change for each in way.events))
         return way
