@@ -126,6 +126,8 @@ def begin(owner: Any, count: int = 0) -> None:
         elif type(owner) is CompiledPlan and known.may_rest():
             EVENTS.after = None
         elif known.ways:
+            if CODED.follow is None:
+                CODED.count_computation()
             EVENTS.take = Start(known).take
         else:
             learn(known, owner)
