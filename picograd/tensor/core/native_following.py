@@ -623,6 +623,7 @@ def run_way(follower: Follower, numbers, enabled, origin):
     flushed()
     give_results(follower, enabled)
     replace(record.follower, own(None))
+    PyDict_Clear(record.standing)
     return 1
 
 @python
