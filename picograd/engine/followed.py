@@ -77,7 +77,9 @@ FIRST = 4  # steps of an optimizer before its way is learnt
 SKETCHES = 16  # that are remembered of what followed one place
 PATIENCE = 3  # times that a way is missed before it is learnt anew
 BRANCHES = 4  # ways that are learnt beside the first, behind one place
-SHORT, MOST_QUICK = 8, 40  # events of a way that machine code computes as fast: see ways.py
+# what recording takes longer than following, in parts of an operator: of other functions, and of
+# events that Python follows; and of a way what its begin and end take, which machine code saves
+OTHERS, BY_PYTHON, SHORT = 3, -4, 9
 SHORTS = 64  # of those in turn, until it is let
 TRIES = 24  # of a plan by Python, which takes 16 until there is machine code
 LONGEST = 12  # powers of two of steps that nothing is tried for
@@ -250,6 +252,7 @@ class Known:
     pays: bool = True  # ways were followed to their ends, or none is known yet
     is_short: bool = False  # all ways are
     tries: int = TRIES  # that are left to machine code
+    native: Any = None  # what machine code knows of the plan that this is behind
 
     def is_usual(self, sketch: Hashable) -> bool:
         """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
@@ -278,6 +281,8 @@ class Known:
             self.unseen, self.pays = 0, False
         self.waits = 0 if self.ways or way is not None else self.waits
         self.is_short = all(each.is_short for each in self.ways)
+        if self.native is not None:
+            self.native.is_place = not self.is_short
 
     def may_rest(self) -> bool:
         """Tell whether nothing is followed for once: short ways alone came for a while.

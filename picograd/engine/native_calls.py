@@ -95,13 +95,14 @@ class Native:
     A function that runs the plan holds the table, and so the kernels, until it is done.
     """
 
-    __slots__ = ("address", "is_used", "launch", "patience", "table")
+    __slots__ = ("address", "is_place", "is_used", "launch", "patience", "table")
     address: int  # of the table; 0 where there is none
+    is_place: bool  # a way begins behind it: see engine/followed.py
     is_used: bool  # since the cache of plans looked last
     patience: int  # uses until there is one; 0 where none will be
 
     def __init__(self, patience: int) -> None:
-        self.patience, self.is_used = patience, False
+        self.patience, self.is_used, self.is_place = patience, False, False
         self.end()
 
     def end(self) -> None:
@@ -125,7 +126,7 @@ class Native:
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 
 
-SLOTS[Native] = "address", "is_used", "table"
+SLOTS[Native] = "address", "is_place", "is_used", "table"
 WORLD["Native"] = Native
 TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE) | places("arena", ARENA)
 TABLES |= places("gpu", GPU) | places("tape", TAPE) | places("kernel", KERNEL)

@@ -9,7 +9,7 @@ between. The language is that of runtime/python_code.py.
 import struct
 
 from picograd.engine import carried, foreign, native_calls, pending
-from picograd.engine.followed import EVENTS, MISS, Events, Record, Template
+from picograd.engine.followed import MISS, Events, Record, Template
 from picograd.engine.update import Alone
 from picograd.graph.node import Standing
 from picograd.number import LARGEST, Given

@@ -26,10 +26,11 @@ from picograd.dtype import DType
 from picograd.engine import carried, foreign, pending
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
+    BY_PYTHON,
     CUTTING,
     EVENTS,
     MISS,
-    MOST_QUICK,
+    OTHERS,
     SCALING,
     SHORT,
     STEADY,
@@ -210,14 +211,10 @@ class Way:
 
     @property
     def is_short(self) -> bool:
-        """Whether it is of few operations, and what is asked for.
-
-        Those that machine code records take no longer so: of these there may be more.
-        """
-        others = [each for each in self.events if not is_quick(each)]
-        if self.asked is None or len(others) > SHORT or len(self.events) > MOST_QUICK:
+        """Whether machine code computes as fast, without a way, what is recorded."""
+        if self.asked is None or any(x.is_change or x.walks or x.looks for x in self.events):
             return False
-        return not any(each.is_change or each.walks or each.looks for each in self.events)
+        return sum(map(gain_of, self.events)) <= SHORT
 
 
 def modes() -> tuple[Any, ...]:
@@ -1006,9 +1003,14 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     return found  # type: ignore[return-value]
 
 
-def is_quick(event: Event) -> bool:
-    """Tell whether an event is one function on nodes, which takes little to record."""
-    return bool(event.args) and type(event.args[0][1]) is FunctionType
+def gain_of(event: Event) -> int:
+    """Tell how much longer an event takes where it is recorded: see `SHORT`.
+
+    One function on nodes takes little to record.
+    """
+    if not event.is_simple:
+        return BY_PYTHON
+    return 1 if event.args and type(event.args[0][1]) is FunctionType else OTHERS
 
 
 def is_private(node: Node) -> bool:
