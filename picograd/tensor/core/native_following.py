@@ -54,6 +54,66 @@ def is_same(value, told):
     return 0
 """
 
+VIEWING = """
+def is_range_as(row, told):
+    "whether a range of a slice is what it was, but for its start if a user gave that"
+    if type_of(row) != world.tuple or not is_given(row):
+        return is_same(row, told)
+    start = PyTuple_GetItem(row, 0)
+    need(type_of(start) == world.GivenInt and type_of(told) == world.tuple)
+    need(PyTuple_Size(told) == 3 and is_alike(PyTuple_GetItem(told, 0), world.at))
+    length = PyLong_AsLongLong(PyTuple_GetItem(row, 1)) - PyLong_AsLongLong(start)
+    need(length == PyLong_AsLongLong(PyTuple_GetItem(told, 1)))
+    return is_same(PyTuple_GetItem(row, 2), PyTuple_GetItem(told, 2))
+
+def is_view_as(node: Node, told):
+    "whether a node is a view as another was: its op, argument and shape"
+    need(type_of(node) == world.Node and node.realized == None and PyTuple_Size(told) == 3)
+    need(PyDict_GetItemWithError(world.views, node.op))
+    need(is_alike(node.op, PyTuple_GetItem(told, 0)))
+    need(is_alike(node.shape, PyTuple_GetItem(told, 2)))
+    ranges = node.arg
+    wanted = PyTuple_GetItem(told, 1)
+    if not is_alike(node.op, world.slice):
+        return is_same(ranges, wanted)
+    need(type_of(ranges) == world.tuple and type_of(wanted) == world.tuple)
+    need(PyTuple_Size(ranges) == PyTuple_Size(wanted))
+    for at in range(PyTuple_Size(ranges)):
+        need(is_range_as(PyTuple_GetItem(ranges, at), PyTuple_GetItem(wanted, at)))
+    return 1
+
+def note_starts(record: Record, node: Node, told):
+    "notes where a slice begins in the place of where it began"
+    ranges = node.arg
+    count = 0
+    need(is_alike(node.op, world.slice))
+    for at in range(PyTuple_Size(ranges)):
+        row = PyTuple_GetItem(ranges, at)
+        if is_given(row):
+            need(count < PyList_Size(told))
+            key = PyLong_FromVoidPtr(PyList_GetItem(told, count))
+            need(key)
+            failed = PyDict_SetItem(record.drawn, key, PyTuple_GetItem(row, 0))
+            Py_DecRef(key)
+            need(failed == 0)
+            count = count + 1
+    return count == PyList_Size(told)
+
+def note_moved(follower: Follower, node):
+    "notes where a node that is met next begins, if a user said so"
+    way: Way = follower.way
+    record: Record = follower.record
+    if PyDict_Size(way.moving) == 0:
+        return 1
+    key = PyLong_FromLongLong(PyList_Size(record.found))
+    need(key)
+    told = PyDict_GetItemWithError(way.moving, key)
+    Py_DecRef(key)
+    if told == 0:
+        return 1
+    return note_starts(record, node, told)
+"""
+
 FITTING = """
 def is_in_memory(node: Node):
     if node.realized != None:
@@ -79,21 +139,47 @@ def is_as_shared(follower: Follower, node):
         return 1
     return PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(entry, 0))) == node
 
+def note_met(follower: Follower, tensor, node):
+    "notes a tensor, or what stands for one, and its node"
+    record: Record = follower.record
+    need(is_as_shared(follower, node) and note_moved(follower, node))
+    return (PyList_Append(follower.met, tensor) == 0) & (PyList_Append(record.found, node) == 0)
+
+def meet_below(follower: Follower, node):
+    "notes what a view shows"
+    alone: Alone = PyType_GenericAlloc(world.Alone, 0)
+    need(alone)
+    alone._node = own(node)
+    is_noted = note_met(follower, alone, node)
+    Py_DecRef(alone)
+    return is_noted
+
+def meet_views(follower: Follower, tensor, node: Node, views):
+    "the same of a tensor that shows memory, and of all below"
+    need(note_met(follower, tensor, node))
+    for at in range(PyTuple_Size(views)):
+        need(is_view_as(node, PyTuple_GetItem(views, at)))
+        node = PyTuple_GetItem(node.inputs, 0)
+        need(meet_below(follower, node))
+    return (type_of(node.arg) == world.Storage) & (node.realized == None)
+
 def meet(follower: Follower, facts, tensor: Tensor):
     "`Follower.meet` of what is in memory"
     need(type_of(tensor) == PyTuple_GetItem(facts, 0))
     node: Node = tensor._node
-    need(node.dtype == PyTuple_GetItem(facts, 2) and is_alike(node.shape, PyTuple_GetItem(facts, 1)))
+    need(node.dtype == PyTuple_GetItem(facts, 2))
+    need(is_alike(node.shape, PyTuple_GetItem(facts, 1)))
     need(is_alike(node.device, PyTuple_GetItem(facts, 3)))
     tracks = PyTuple_GetItem(facts, 4)
     need(tensor._tracks == tracks and tensor._is_frozen == PyTuple_GetItem(facts, 5))
-    need(tensor._view == None and PyTuple_Size(PyTuple_GetItem(facts, 8)) == 0)
     need(tracks == False or tensor._hooks == None)
-    need(PyTuple_GetItem(facts, 7) == False and is_in_memory(node))
+    need(PyTuple_GetItem(facts, 7) == False)
     need((PyTuple_GetItem(facts, 6) == True) == is_leaf(node, tensor))
-    need(is_as_shared(follower, node))
-    record: Record = follower.record
-    return (PyList_Append(follower.met, tensor) == 0) & (PyList_Append(record.found, node) == 0)
+    views = PyTuple_GetItem(facts, 8)
+    if PyTuple_Size(views):
+        return meet_views(follower, tensor, node, views)
+    need(tensor._view == None and is_in_memory(node))
+    return note_met(follower, tensor, node)
 
 def fit_slice(follower, several, value):
     for at in range(3):
@@ -646,7 +732,7 @@ def picograd_finish(self, arguments, count):
         return own(True)
 """
 
-TEXT = PLAIN + FITTING + BUILDING + FOLLOWING + ENDING
+TEXT = PLAIN + VIEWING + FITTING + BUILDING + FOLLOWING + ENDING
 
 
 def declare_following() -> None:
@@ -655,7 +741,8 @@ def declare_following() -> None:
         "float_type": float, "slice_type": slice, "slice_parts": ("start", "stop", "step"),
         "starts": carried.STARTS, "depth": pending.DEPTH, "Alone": Alone, "Constant": Constant,
         "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
-        "Follower": Follower, "run_follower": Follower.run, "new_tuple": tuple.__new__, "MISS": MISS, "take": "take",
+        "Follower": Follower, "run_follower": Follower.run,
+        "new_tuple": tuple.__new__, "MISS": MISS, "take": "take",
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {
         Events: ("take", "record", "computed"), Alone: ("_node",), Constant: ("_node",),
@@ -663,13 +750,14 @@ def declare_following() -> None:
         Follower: ("way", "at", "due", "met", "made", "record", "is_busy", "computed"),
         Way: (
             "events", "shared", "made", "template", "is_simple", "native", "plan", "asked", "alive",
-            "gradients", "buffers", "scalars", "old", "roots", "is_ahead",
+            "gradients", "moving", "buffers", "scalars", "old", "roots", "is_ahead",
         ), Template: ("count", "steps"),
         Event: (
             "function", "args", "options", "modes", "result", "made", "numbers", "reached",
             "is_simple", "may_cut",
         ),
-        Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"), Shown: ("base", "function", "operands"),
+        Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"),
+        Shown: ("base", "function", "operands"),
     }  # fmt: skip
     kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
     numbers = kinds | {

@@ -704,7 +704,8 @@ def declare_small() -> None:
         "waited": carried.GROUPS.known,
         "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
-    slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native", "plan")}
+    known = "buffers", "scalars", "results", "native", "plan"
+    slots: dict[type, tuple[str, ...]] = {small.Known: known}
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),

@@ -155,7 +155,8 @@ class Event:
         kind, several = self.result
         if kind != MANY:
             return kind == MADE and self.made == [several]
-        return issubclass(several[0], (tuple, list)) and [(MADE, n) for n in self.made] == several[1]
+        made = [(MADE, number) for number in self.made]
+        return issubclass(several[0], (tuple, list)) and several[1] == made
 
 
 @dataclass(slots=True)
@@ -658,9 +659,8 @@ def may_be_placed(several: Sequence[Told]) -> bool:
     for kind, told in several:
         if kind == MANY and may_be_placed(told[1]):
             return True
-        if kind == IS and may_be_placed([(IS, each) for each in told] if type(told) is tuple else []):
-            return True
-        if kind == IS and type(told) is int:
+        plain = told if type(told) is tuple else (told,)
+        if kind == IS and any(type(each) in (int, tuple) for each in plain):
             return True
     return False
 
