@@ -86,6 +86,7 @@ LONGEST = 12  # powers of two of steps that nothing is tried for
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
 SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1
+FILLING: set[Any] = set()  # events that do for all floats but these
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 

@@ -29,6 +29,7 @@ from picograd.engine.followed import (
     BY_PYTHON,
     CUTTING,
     EVENTS,
+    FILLING,
     MISS,
     OTHERS,
     SCALING,
@@ -277,7 +278,9 @@ class Log:
             named = [(name, self.told(each)) for name, each in options.items()]
             if any(type(x) is FunctionType and x in STEADY for x in args[:2]):
                 given = [(NUMBER, x) if type(x) is float else told for told, x in zip(given, args)]
-            elif any(type(x) is FunctionType and x in SCALING for x in args[:2]):
+            elif function in FILLING or any(
+                type(x) is FunctionType and x in SCALING for x in args[:2]
+            ):
                 given = [as_factor(each) for each in given]
             elif function in SCALING:
                 named = [(name, as_factor(each)) for name, each in named]
