@@ -1,4 +1,4 @@
-"""More everyday programs for `bench/everyday.py`: chains, tables, mixtures, filters, small models."""
+"""More everyday programs for `bench/everyday.py`: chains, tables, mixtures, small models."""
 
 import numpy as np
 from everyday_learning import drawn, network, weight

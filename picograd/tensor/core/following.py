@@ -682,7 +682,7 @@ class Follower:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
         if way.is_simple and CODED.finish is not None and not config.verify:
-            if CODED.finish(self, asked, user_place()):
+            if CODED.finish(self, asked, user_place(), None):
                 return True
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
@@ -719,7 +719,10 @@ class Follower:
 
     def read(self, read: Read, asked: list[Node] | None) -> bool:
         """Compute what is asked for on the way, and go on; False where all is to be recorded."""
-        record = self.record
+        record, take = self.record, EVENTS.take
+        if read.is_simple and CODED.finish is not None and not config.verify:
+            if CODED.finish(self, asked, user_place(), read):
+                return self.go_on(take, [])
         if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
             return False
         if not self.is_asked(asked, read.asked):
@@ -733,18 +736,23 @@ class Follower:
             if self.known.turn % (len(self.way.reads) + 1) == self.reads:
                 self.expect(taken, read.roots)
                 return False
-        take, results = EVENTS.take, self.launch(taken)
+        results = self.launch(taken)
         EVENTS.take, EVENTS.record = take, record
         pending.flushed()
         computed = dict(zip(read.roots, results))
         self.computed |= computed
         checks = self.give_writes(computed)
-        record.is_awaited = False
         for number, at in read.alive:
             if at in computed:
                 node = record.standing[at]
                 if give_value(self.made[number], node, computed[at]):
                     record.kept[at] = weakref.ref(node)
+        return self.go_on(take, checks)
+
+    def go_on(self, take: Any, checks: list[Check]) -> bool:
+        """Follow the way behind a computation on it, whose values were given."""
+        EVENTS.take, EVENTS.record = take, self.record
+        self.record.is_awaited, self.begun = False, self.at
         self.reads += 1
         later = self.way.reads[self.reads :]
         self.due = later[0].at if later else self.count
@@ -782,13 +790,13 @@ class Follower:
         finally:
             pending.DEPTH[0] = depth
 
-    def run(self, buffers: list[Any], numbers: list[Any]) -> bool:
-        """Run the plan of the way, and note what it computed; False where it is gone."""
-        plan = self.way.plan()
+    def run(self, known: Any, roots: list[int], buffers: list[Any], numbers: list[Any]) -> bool:
+        """Run a plan of the way, and note what it computed; False where it is gone."""
+        plan = known()
         if plan is None or not PLANS.touch(plan) or config.debug or PROFILES:
             return False
         results = self.launch(Taken(plan, buffers, numbers, ()))
-        self.computed |= zip(self.way.roots, results)
+        self.computed |= zip(roots, results)
         return True
 
     def expect(self, taken: Taken, numbers: Sequence[int]) -> None:

@@ -13,10 +13,14 @@ from picograd.engine.followed import MISS, Events, Record, Template
 from picograd.engine.update import Alone
 from picograd.graph.node import Standing
 from picograd.number import LARGEST, Given
+from picograd.runtime.python_calls import places
 from picograd.tensor.core import ways
 from picograd.tensor.core.following import Follower
 from picograd.tensor.core.varying import FACTOR, NUMBER
-from picograd.tensor.core.ways import Constant, Event, Made, Shown, Way
+from picograd.tensor.core.ways import Constant, Event, Made, Read, Shown, Way
+
+# A computation at the end of a way, or on it: how many events come before, the rest as in `Read`.
+PART = "at", "asked", "alive", "buffers", "scalars", "roots", "is_ahead", "plan", "native"
 
 
 def word_of(number: float) -> int:
@@ -513,24 +517,54 @@ def have_gradients(follower: Follower, gradients):
             need(parameter._grad == referred(PyList_GetItem(follower.made, number)))
     return 1
 
-def is_at_end(follower: Follower, asked, origin):
+def describe_end(part: part, way: Way):
+    "what the computation at the end of a way is; 0 where Python has to look"
+    need(way.is_simple == True)
+    part.at = PyList_Size(way.events)
+    part.asked = way.asked
+    part.alive = way.alive
+    part.buffers = way.buffers
+    part.scalars = way.scalars
+    part.roots = way.roots
+    part.is_ahead = way.is_ahead
+    part.plan = way.plan
+    part.native = way.native
+    return 1
+
+def describe_read(part: part, read: Read):
+    "the same of one on the way"
+    need(type_of(read) == world.Read and read.is_simple == True)
+    part.at = PyLong_AsLongLong(read.at)
+    part.asked = read.asked
+    part.alive = read.living
+    part.buffers = read.buffers
+    part.scalars = read.scalars
+    part.roots = read.roots
+    part.is_ahead = read.is_ahead
+    part.plan = read.plan
+    part.native = read.native
+    return 1
+
+def is_due_now(follower: Follower, part: part, asked, origin):
     "whether all is as it was, and nothing else is to be computed"
     way: Way = follower.way
     record: Record = follower.record
     last: Event = PyList_GetItem(way.events, PyList_Size(way.events) - 1)
     epoch = PyDict_GetItemWithError(world.settings, world.epoch)
-    need(way.is_simple == True and PyList_Size(world.starts) == 0)
-    need(PyLong_AsLongLong(follower.at) == PyList_Size(way.events))
+    need(PyList_Size(world.starts) == 0 and PyLong_AsLongLong(follower.at) == part.at)
     need(is_number(epoch, PyTuple_GetItem(last.modes, 2)))
     need(PyList_GetItem(world.depth, 0) == world.zero)
-    need((way.is_ahead == True) == is_ahead(origin))
-    need(is_asked(record, asked, way.asked) and are_alive(follower.made, way.alive))
-    return have_gradients(follower, way.gradients) & are_current(follower, record)
+    need((part.is_ahead == True) == is_ahead(origin))
+    need(is_asked(record, asked, part.asked) and are_alive(follower.made, part.alive))
+    return are_current(follower, record)
 
-def memory_taken(record: Record, told):
+def memory_taken(follower: Follower, told):
     "the buffer that a plan takes; borrowed, or 0"
+    record: Record = follower.record
     kind = PyLong_AsLongLong(PyTuple_GetItem(told, 0))
     node: Node = 0
+    if kind == MADE:
+        return PyDict_GetItemWithError(follower.computed, PyTuple_GetItem(told, 1))
     if kind == MET:
         node = PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(told, 1)))
     if kind == IS:
@@ -541,10 +575,10 @@ def memory_taken(record: Record, told):
         return storage.buffer
     return node.realized
 
-def find_memory(record, several, found):
+def find_memory(follower, several, found):
     "whether all that a plan takes is there, and is no other's"
     for number in range(PyList_Size(several)):
-        buffer = memory_taken(record, PyList_GetItem(several, number))
+        buffer = memory_taken(follower, PyList_GetItem(several, number))
         need(type_of(buffer) == world.Buffer)
         for other in range(number):
             need(found[other] != buffer)
@@ -642,25 +676,30 @@ def give_value(record: Record, at, reference, buffer, enabled):
     keep_history(tensor, node, buffer, reference)
     Py_DecRef(node)
 
-def give_results(follower: Follower, enabled):
-    "`Follower.give` of what was computed, but for what nothing computes"
+def is_among_roots(part: part, at):
+    for number in range(PyList_Size(part.roots)):
+        if is_number(PyList_GetItem(part.roots, number), at):
+            return 1
+    return 0
+
+def give_results(follower: Follower, part: part, enabled):
+    "gives what was computed to tensors that live"
     way: Way = follower.way
     record: Record = follower.record
-    let_old_go(record, way.old)
-    for number in range(PyList_Size(way.alive)):
-        which = PyLong_AsLongLong(PyList_GetItem(way.alive, number))
+    for number in range(PyList_Size(part.alive)):
+        which = PyLong_AsLongLong(PyList_GetItem(part.alive, number))
         made: Made = PyList_GetItem(way.made, which)
         buffer = PyDict_GetItemWithError(follower.computed, made.at)
-        if buffer:
+        if buffer and is_among_roots(part, made.at):
             give_value(record, made.at, PyList_GetItem(follower.made, which), buffer, enabled)
 
-def run_natively(follower: Follower, native: Native, numbers, found, origin):
+def run_natively(follower: Follower, part: part, numbers, found, origin):
     "runs a plan that has a table, and notes what it computed; 0 where nothing was done"
-    way: Way = follower.way
     events: Events = world.events
+    native: Native = part.native
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
-    need(PyList_Size(way.buffers) == plan.inputs and PyList_Size(numbers) == plan.numbers)
-    need(PyList_Size(way.roots) == plan.outputs)
+    need(PyList_Size(part.buffers) == plan.inputs and PyList_Size(numbers) == plan.numbers)
+    need(PyList_Size(part.roots) == plan.outputs)
     table = own(native.table)
     ran = run(plan, numbers, origin, 0, found)
     if ran:
@@ -668,68 +707,82 @@ def run_natively(follower: Follower, native: Native, numbers, found, origin):
         replace(events.take, own(None))
         replace(events.record, own(None))
         places = plan.places
-        for number in range(PyList_Size(way.roots)):
+        for number in range(PyList_Size(part.roots)):
             buffer = found[places[number]]
-            PyDict_SetItem(follower.computed, PyList_GetItem(way.roots, number), buffer)
+            PyDict_SetItem(follower.computed, PyList_GetItem(part.roots, number), buffer)
         let_go(found, plan.slots)
     Py_DecRef(table)
     return ran
 
-def run_by_python(follower: Follower, numbers, found):
+def run_by_python(follower: Follower, part: part, numbers, found):
     "`Follower.run`, which runs Python; 0 where nothing was done, or after an error"
-    way: Way = follower.way
-    buffers = PyList_New(PyList_Size(way.buffers))
-    given = PyTuple_New(3)
+    buffers = PyList_New(PyList_Size(part.buffers))
+    given = PyTuple_New(5)
     need(buffers and given)
-    for number in range(PyList_Size(way.buffers)):
+    for number in range(PyList_Size(part.buffers)):
         PyList_SetItem(buffers, number, own(found[number]))
     set_item(given, 0, follower)
-    set_item(given, 1, buffers)
-    set_item(given, 2, numbers)
+    set_item(given, 1, part.plan)
+    set_item(given, 2, part.roots)
+    set_item(given, 3, buffers)
+    set_item(given, 4, numbers)
     ran = PyObject_CallObject(world.run_follower, given)
     Py_DecRef(buffers)
     Py_DecRef(given)
     Py_DecRef(ran)
     return ran == True
 
-def run_way(follower: Follower, numbers, enabled, origin):
-    "runs the plan of a way, and gives what it computed; 0 where nothing was done"
+def run_part(follower: Follower, part: part, numbers, enabled, origin):
+    "runs a plan, and gives what it computed; 0 where nothing was done"
+    native: Native = part.native
+    need(type_of(native) == world.Native and PyList_Size(part.buffers) <= MOST_INPUTS)
+    found = room(SLOTS)
+    need(find_memory(follower, part.buffers, found))
+    if native.address == world.zero:
+        need(run_by_python(follower, part, numbers, found))
+    else:
+        need(run_natively(follower, part, numbers, found, origin))
+    flushed()
+    return 1
+
+def end_here(follower: Follower):
+    "lets go what only the way needed"
     way: Way = follower.way
     record: Record = follower.record
     events: Events = world.events
-    native: Native = way.native
-    need(type_of(native) == world.Native and PyList_Size(way.buffers) <= MOST_INPUTS)
-    found = room(SLOTS)
-    need(find_memory(record, way.buffers, found))
-    if native.address == world.zero:
-        need(run_by_python(follower, numbers, found))
-    else:
-        need(run_natively(follower, native, numbers, found, origin))
     replace(events.computed, own(referred(way.plan)))
-    flushed()
-    give_results(follower, enabled)
     replace(record.follower, own(None))
     PyDict_Clear(record.standing)
-    return 1
 
 @python
 def picograd_finish(self, arguments, count):
-    "`finish(follower, asked, place)`: True, or None where nothing was done"
-    if count != 3:
-        refuse("finish takes a follower, nodes and a line")
+    "`finish(follower, asked, place, read)`: True, or None where nothing was done"
+    if count != 4:
+        refuse("finish takes a follower, nodes, a line, and a computation on the way or None")
     need(sweep_live() and is_idle())
     enabled = is_enabled()
     events: Events = world.events
     follower: Follower = arguments[0]
     need(type_of(follower) == world.Follower and follower.record == events.record)
-    need(is_at_end(follower, arguments[1], arguments[2]))
     way: Way = follower.way
-    numbers = find_numbers(follower.record, way.scalars)
+    part: part = room(PART_WORDS)
+    is_end = arguments[3] == None
+    if is_end:
+        need(describe_end(part, way) and have_gradients(follower, way.gradients))
+    else:
+        need(describe_read(part, arguments[3]))
+    need(is_due_now(follower, part, arguments[1], arguments[2]))
+    numbers = find_numbers(follower.record, part.scalars)
     need(numbers)
-    ran = run_way(follower, numbers, enabled, arguments[2])
+    ran = run_part(follower, part, numbers, enabled, arguments[2])
     Py_DecRef(numbers)
-    if ran:
-        return own(True)
+    need(ran)
+    if is_end:
+        let_old_go(follower.record, way.old)
+    give_results(follower, part, enabled)
+    if is_end:
+        end_here(follower)
+    return own(True)
 """
 
 TEXT = PLAIN + VIEWING + FITTING + BUILDING + FOLLOWING + ENDING
@@ -742,6 +795,7 @@ def declare_following() -> None:
         "starts": carried.STARTS, "depth": pending.DEPTH, "Alone": Alone, "Constant": Constant,
         "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
         "Follower": Follower, "run_follower": Follower.run,
+        "Read": Read,
         "new_tuple": tuple.__new__, "MISS": MISS, "take": "take",
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {
@@ -756,13 +810,18 @@ def declare_following() -> None:
             "function", "args", "options", "modes", "result", "made", "numbers", "reached",
             "is_simple", "may_cut",
         ),
+        Read: (
+            "at", "asked", "living", "buffers", "scalars", "roots", "is_ahead", "plan", "native",
+            "is_simple",
+        ),
         Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"),
         Shown: ("base", "function", "operands"),
     }  # fmt: skip
     kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
     numbers = kinds | {
         "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
-        "TOO_LARGE": word_of(LARGEST), "MOST_INPUTS": 64,  # each is compared with all others
+        "TOO_LARGE": word_of(LARGEST), "PART_WORDS": len(PART),
+        "MOST_INPUTS": 64,  # each is compared with all others
     }  # fmt: skip
     functions = "picograd_first", "picograd_follow", "picograd_finish"
-    native_calls.declare(TEXT, functions, world, slots, {}, numbers)
+    native_calls.declare(TEXT, functions, world, slots, places("part", PART), numbers)

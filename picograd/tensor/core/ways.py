@@ -177,6 +177,14 @@ class Read:
     alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
     # what was computed and not stored: see engine/carried.py
     passed: list[Any] = field(default_factory=list)
+    living: list[int] = field(default_factory=list)  # the tensors alone
+    native: Any = None  # of the plan
+    is_simple: bool = False  # as of `Way`
+
+    def describe(self, events: Sequence[Event]) -> None:
+        """Note what machine code needs, once all is told by numbers."""
+        self.living = [number for number, _ in self.alive]
+        self.is_simple = not any(each.is_change for each in events[: self.at])
 
 
 @dataclass(slots=True)
@@ -580,6 +588,7 @@ class Log:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
         plan = weakref.ref(taken.plan)
         read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
+        read.native = taken.plan.native
         read.buffers = told_buffers(self.held({}), taken)
         alive = [(number, each()) for number, (_, each, _) in enumerate(self.made)]
         read.alive = [(number, tensor._node) for number, tensor in alive if tensor is not None]
@@ -738,7 +747,9 @@ class Closing:
         for event in log.events:
             event.is_simple = event.is_alone()
             event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
-        other = way.told or way.targets or way.detached or way.final or way.reads or way.free
+        for read in log.reads_made:
+            read.describe(log.events)
+        other = way.told or way.targets or way.detached or way.final or way.free
         way.is_simple = not (other or any(each.is_change for each in way.events))
         return way
 
