@@ -1314,7 +1314,8 @@ def unused_weights(program: Program, number: int) -> Any:
         program.kept = [nn.Linear(4, 4), nn.Linear(4, 4)]
     x, y = program.batch(number)
     x = program.kept[0](x) if number > 11 else x
-    return program.learn(F.cross_entropy(program.model(x[[0, 2, 4]]), y[[0, 2, 4]]))
+    rows = [0, 2, 4, 1]  # as many as no other loop has: one size has a plan of its own
+    return program.learn(F.cross_entropy(program.model(x[rows]), y[rows]))
 
 
 LOOPS: list[tuple[Loop, int]] = [
