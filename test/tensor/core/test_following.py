@@ -1314,8 +1314,7 @@ def unused_weights(program: Program, number: int) -> Any:
         program.kept = [nn.Linear(4, 4), nn.Linear(4, 4)]
     x, y = program.batch(number)
     x = program.kept[0](x) if number > 11 else x
-    rows = [0, 2, 4, 1]  # as many as no other loop has: one size has a plan of its own
-    return program.learn(F.cross_entropy(program.model(x[rows]), y[rows]))
+    return program.learn(F.cross_entropy(program.model(x[[0, 2, 4]]), y[[0, 2, 4]]))
 
 
 LOOPS: list[tuple[Loop, int]] = [
@@ -1415,6 +1414,8 @@ def test_what_is_followed_is_what_is_recorded(
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
     monkeypatch.setattr(followed, "FIRST", 2 if loop in EARLY else 4)
+    if loop is unused_weights:  # rows of other loops may have made a plan for many sizes
+        monkeypatch.setattr(picograd.config, "dynamic", 0)
     mine = run(loop)
     assert hits.count(True) >= few, hits
     count = len(hits)
