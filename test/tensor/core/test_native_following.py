@@ -1,0 +1,247 @@
+"""Ways that machine code follows give what Python gives that follows them, and what is recorded."""
+
+import gc
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine import followed
+from picograd.engine import sizes as engine_sizes
+from picograd.engine.followed import EVENTS
+from picograd.engine.native_calls import CALLS, CODED
+from picograd.runtime.python_layout import is_possible
+from picograd.tensor.core import following, native_following, ways
+
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
+STEPS = 24
+Loop = Callable[[int, list[Any]], Any]
+NATIVE = "first", "follow", "finish"
+
+
+def start() -> list[Any]:
+    drawn = np.random.default_rng(2)
+    return [
+        Tensor(drawn.standard_normal(shape).astype(np.float32)).realize()
+        for shape in ((6, 6), (6,), (3, 6))
+    ]
+
+
+def numbers(step: int, state: list[Any]) -> Any:
+    """Floats of all kinds where there was one."""
+    kinds = [0.75, 0.0, 1.0, -1.0, -0.0, 2, True, 1e-3, float("inf"), float("nan"), 4e38]
+    factor: Any = kinds[step % 11] if step > 8 else 0.5 + step
+    x = (state[1] * factor + state[1]).tanh() + factor
+    return [x.tolist(), (x.exp() * 0.5).sum().item()]
+
+
+def pieces(step: int, state: list[Any]) -> Any:
+    """Rows, columns and ranges that begin elsewhere each time, of memory and of what is made."""
+    at = step % 5
+    matrix = state[0] * 0.5
+    row = state[0][at] + state[0][:, at] * state[0][-1 - at]
+    part = state[0][at : at + 2].sum(0) + matrix[at] + matrix[at : at + 1, 1:].sum()
+    last = state[2][..., 1:][step % 3]
+    return [(row * part).tolist(), last.sum().item(), (matrix[1] + row).sum().item()]
+
+
+def several(step: int, state: list[Any]) -> Any:
+    """Events of several results, lists and tuples, options in another order."""
+    best, at = state[0].max(1)
+    value, _ = state[2].sort(descending=bool(step % 7 == 6), dim=1)
+    joined = picograd.cat([best, state[1]] if step % 5 else (best, state[1]))
+    summed = state[0].sum(dim=0, keepdim=True) if step % 4 else state[0].sum(keepdim=True, dim=0)
+    return [joined.tolist(), at.tolist(), (value.sum(0) + summed).tolist()]
+
+
+def carried_on(step: int, state: list[Any]) -> Any:
+    """Values that live on, are read later, and are dropped in the middle."""
+    vector = state[0] @ state[1]
+    state[1] = vector / vector.norm()
+    older = state[3] if len(state) > 3 else state[1]
+    state[3:] = [state[1] * 2.0] if step % 3 else []
+    first = (state[1] @ state[0] @ state[1]).item()
+    return [first, older.sum().item(), (state[1] - older).abs().max().item()]
+
+
+def reads(step: int, state: list[Any]) -> Any:
+    """What is read decides what comes next."""
+    x, found = state[0], []
+    for number in range(4):
+        x = (x @ state[0]).tanh() + 0.1 * number
+        size = x.norm()
+        found.append(size.item())
+        if found[-1] > 2.0 + step % 2:
+            x = x / size
+    return [*found, x.mean().item()]
+
+
+def shapes(step: int, state: list[Any]) -> Any:
+    """Another shape, dtype or leaf where there was one."""
+    x = state[1] if step % 6 else state[2]
+    x = x.double() if step % 8 == 7 else x
+    y = Tensor(np.float32(step)).realize() if step % 5 else Tensor([float(step)]).realize()
+    return [((x + 1.0) * 0.5 + y).sum().item(), x.dtype.name]
+
+
+def gradients(step: int, state: list[Any]) -> Any:
+    """Leaves that ask, `no_grad` around some, and gradients that nobody steps by."""
+    w = state[4] if len(state) > 4 else state[0].clone().detach().requires_grad_()
+    state[3:] = [None, w]
+    loss = ((state[2] @ w).tanh() ** 2).mean()
+    if step % 4 == 3:
+        with picograd.no_grad():
+            return (w * 2.0).sum().item() + loss.item()
+    (slope,) = picograd.autograd.grad(loss, w)
+    return [loss.item(), (slope * 2.0).sum().item()]
+
+
+def writes(step: int, state: list[Any]) -> Any:
+    """Writes of rows and cells between events, and into what an event made."""
+    table, x = state[2], state[1].clone()
+    table[step % 3, step % 6] += 0.5 * (1.0 - table[step % 3].max())
+    x[1:3] = x[1:3].flip(0)
+    x[step % 6] = 0.25
+    return [(table + x).tolist(), x.sum().item()]
+
+
+LOOPS = [numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
+
+
+@pytest.fixture(autouse=True)
+def _as_if_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if CODED.compute is None:
+        CODED.begin()
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(followed, "FIRST", 1)
+    monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 0))
+    yield
+    followed.stop()
+    EVENTS.after = None
+
+
+def run(loop: Loop, count: int = STEPS) -> list[Any]:
+    state = start()
+    return [repr(loop(step, state)) for step in range(count)]
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+def test_machine_code_follows_as_python_does(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = run(loop)
+    for name in NATIVE:
+        monkeypatch.setattr(CODED, name, None)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    by_python = run(loop)
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    assert mine == by_python == run(loop)
+
+
+def counted(name: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether machine code did what it was asked for."""
+    native, found = getattr(CODED, name), []
+
+    def noted(*given: Any) -> Any:
+        result = native(*given)
+        found.append(result is not None)
+        return result
+
+    inside = noted.__code__.replace(co_filename=following.__file__)  # no line of the program's
+    noted.__code__ = inside
+    monkeypatch.setattr(CODED, name, noted)
+    return found
+
+
+@pytest.mark.parametrize("loop", [carried_on, reads, pieces], ids=lambda loop: loop.__name__)
+def test_ways_end_by_machine_code(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = counted("finish", monkeypatch)
+    run(loop, 60)
+    assert found.count(True) > 15
+
+
+def test_nothing_is_held_behind_a_way() -> None:
+    state = start()
+    for step in range(40):
+        carried_on(step, state)
+    gc.collect()
+    gc.disable()
+    try:
+        shape = state[1]._node.shape
+        held = sys.getrefcount(shape), sys.getrefcount(state[0]._node), sys.getrefcount(None)
+        older = []
+        for step in range(30):
+            carried_on(step, state)
+            older.append(weakref.ref(state[1]._node))
+        assert all(each() is None for each in older[:-3])
+        assert abs(sys.getrefcount(state[0]._node) - held[1]) <= 2
+        assert abs(sys.getrefcount(None) - held[2]) < 200
+    finally:
+        gc.enable()
+
+
+def test_another_thread_ends_a_way() -> None:
+    state, found = start(), []
+    for step in range(20):
+        carried_on(step, state)
+
+    def other() -> None:
+        found.append((state[0] * 2.0 + state[1]).sum().item())
+
+    vector = state[0] @ state[1]
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    wanted = (state[0].numpy() * 2.0 + state[1].numpy()).sum()
+    assert found == [pytest.approx(wanted, rel=1e-5)]
+    assert np.allclose(vector.numpy(), state[0].numpy() @ state[1].numpy(), atol=1e-5)
+
+
+def test_wrong_arguments_are_a_type_error() -> None:
+    for name, text in zip(NATIVE, ("first takes", "take takes", "finish takes"), strict=True):
+        with pytest.raises(TypeError, match=text):
+            CALLS.find(f"picograd_{name}")(1)
+    assert CALLS.find("picograd_finish")(None, [], "", None) is None
+    assert CALLS.find("picograd_first")(len, (), {}) is None
+
+
+def test_words_of_doubles() -> None:
+    assert native_following.word_of(0.0) == 0
+    assert native_following.word_of(1.0) == 0x3FF << 52
+
+
+def test_events_that_are_simple() -> None:
+    mode = True, {}, 0
+    event = ways.Event(len, [], [], mode, (ways.MADE, 3), [3])
+    assert event.is_alone()
+    assert not ways.Event(len, [], [], mode, (ways.MET, 0), []).is_alone()
+    assert not ways.Event(len, [], [], (True, {"cpu": 1}, 0), (ways.MADE, 3), [3]).is_alone()
+    pair = ways.MANY, (tuple, [(ways.MADE, 3), (ways.MADE, 4)])
+    assert ways.Event(len, [], [], mode, pair, [3, 4]).is_alone()
+    assert not ways.Event(len, [], [], mode, pair, [3]).is_alone()
+    event.advance = 1
+    assert not event.is_alone()
+
+
+@pytest.mark.parametrize(
+    "told, wanted",
+    [
+        ((ways.IS, 1), True), ((ways.IS, (0, 1)), True), ((ways.IS, (None, Ellipsis)), False),
+        ((ways.MANY, (slice, [(ways.IS, None)] * 3)), False),
+        ((ways.MANY, (tuple, [(ways.MANY, (slice, [(ways.IS, 2), (ways.IS, None)]))])), True),
+        ((ways.IS, True), False), ((ways.MADE, 0), False),
+    ],
+)  # fmt: skip
+def test_indices_that_may_begin_elsewhere(told: ways.Told, wanted: bool) -> None:
+    assert ways.may_be_placed([told]) is wanted
