@@ -149,6 +149,75 @@ def test_machine_code_follows_as_python_does(loop: Loop, monkeypatch: pytest.Mon
     assert mine == by_python == run(loop)
 
 
+def facts_of(tensor: Tensor) -> Any:
+    return [tensor.requires_grad, tensor.is_leaf, tensor.dtype.name, tensor.shape]
+
+
+def body(step: int, state: list[Any], other: str) -> Any:
+    """A loop that comes the same way each time, but for one thing, once."""
+    a, b, w = state[1], state[3], state[4]
+    if other == "shape":
+        a = b = Tensor(np.arange(12, dtype=np.float32)).realize()
+    if other == "dtype":
+        a = a.double().realize()
+    if other == "view":
+        b = state[0][:, 2]
+    if other == "another row":
+        b = state[2][2]
+    if other == "longer":
+        a = b = state[5][1:9]
+    if other == "one tensor":
+        b = a
+    if other == "no leaf":
+        w = (w * 1.0).realize()
+    square = state[0].T if other == "turned" else state[0]
+    with picograd.no_grad() if other == "no_grad" else picograd.enable_grad():
+        x = (a * 0.5 + b) * (1 if other == "int" else -0.0 if other == "sign" else 0.0)
+        x = x + (a.clamp(max=0.25) if other == "name" else a.clamp(min=0.25))
+        y = (square @ square).sum(1 if other == "axis" else 0) * 2.0
+        z = picograd.cat((x, y) if other == "tuple" else [x, y]) * w.sum()
+        u = z + 1.0 if other == "more" else z
+        if other == "kept":
+            state.append(y)
+        if other == "error":
+            with pytest.raises(picograd.errors.PicogradError):
+                a @ state[2]
+        total = (u * u).mean()
+    signs = np.copysign(1.0, (x - x).numpy()).tolist() if other == "signs" else []
+    return [
+        total.item(),
+        facts_of(z),
+        facts_of(total),
+        signs,
+        [each.tolist() for each in state[6:]],
+    ]
+
+
+DISTURBED = [
+    "", "shape", "dtype", "view", "another row", "longer", "one tensor", "no leaf", "turned",
+    "no_grad", "int", "sign", "name", "axis", "tuple", "more", "kept", "error", "signs",
+]  # fmt: skip
+
+
+def disturbed(other: str) -> list[str]:
+    state = start()
+    state.append((state[1] * 3.0).realize())
+    state.append(Tensor(np.ones(3, np.float32), requires_grad=True).realize())
+    state.append(Tensor(np.arange(12, dtype=np.float32)).realize())
+    places = 16, 17, 21
+    return [repr(body(step, state, other if step in places else "")) for step in range(24)]
+
+
+@pytest.mark.parametrize("other", DISTURBED)
+def test_what_comes_otherwise_once(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = counted("finish", monkeypatch)
+    mine = disturbed(other)
+    assert found.count(True) >= 8
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    assert mine == disturbed(other)
+
+
 def counted(name: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether machine code did what it was asked for."""
     native, found = getattr(CODED, name), []
