@@ -159,25 +159,26 @@ def told(tensor: Tensor) -> Any:
 
 def body(step: int, state: list[Any], other: str) -> Any:
     """A loop that comes the same way each time, but for one thing, once."""
-    a, b, w = state[1], state[3], state[4]
+    variants = state[5]
+    a, b, c, w = state[1], state[3], variants["piece"], state[4]
     if other == "shape":
-        a = b = Tensor(np.arange(12, dtype=np.float32)).realize()
+        a = b = c = variants["longer"]
     if other == "dtype":
-        a = a.double().realize()
+        a = variants["whole"]
     if other == "view":
-        b = state[0][:, 2]
-    if other == "another row":
-        b = state[2][2]
-    if other == "longer":
-        a = b = state[5][1:9]
+        b = variants["column"]
+    if other == "another view":
+        c = variants["stepped"]
+    if other == "elsewhere":
+        c = variants["later"]
     if other == "one tensor":
         b = a
     if other == "no leaf":
-        w = (w * 1.0).realize()
+        w = variants["frozen"]
     square = state[0].T if other == "turned" else state[0]
     with picograd.no_grad() if other == "no_grad" else picograd.enable_grad():
         x = (a * 0.5 + b) * (1 if other == "int" else -0.0 if other == "sign" else 0.0)
-        x = x + (a.clamp(max=0.25) if other == "name" else a.clamp(min=0.25))
+        x = x + c + (a.clamp(max=0.25) if other == "name" else a.clamp(min=0.25))
         y = (square @ square).sum(1 if other == "axis" else 0) * 2.0
         z = picograd.cat((x, y) if other == "tuple" else [x, y]) * w.sum()
         u = z + 1.0 if other == "more" else z
@@ -195,7 +196,7 @@ def body(step: int, state: list[Any], other: str) -> Any:
 
 
 DISTURBED = [
-    "", "shape", "dtype", "view", "another row", "longer", "one tensor", "no leaf", "turned",
+    "", "shape", "dtype", "view", "another view", "elsewhere", "one tensor", "no leaf", "turned",
     "no_grad", "int", "sign", "name", "axis", "tuple", "more", "kept", "error", "signs",
 ]  # fmt: skip
 
@@ -204,7 +205,11 @@ def disturbed(other: str) -> list[str]:
     state = start()
     state.append((state[1] * 3.0).realize())
     state.append(Tensor(np.ones(3, np.float32), requires_grad=True).realize())
-    state.append(Tensor(np.arange(12, dtype=np.float32)).realize())
+    row = Tensor(np.arange(12, dtype=np.float32)).realize()
+    variants = {"piece": row[2:8], "later": row[5:11], "stepped": row[::2], "longer": row}
+    variants["column"], variants["whole"] = state[0][:, 2], Tensor(np.arange(6)).realize()
+    variants["frozen"] = Tensor(np.ones(3, np.float32)).realize()
+    state.append(variants)
     places = 16, 17, 21
     return [repr(body(step, state, other if step in places else "")) for step in range(24)]
 
