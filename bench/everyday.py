@@ -15,8 +15,9 @@ import time
 import numpy as np
 from everyday_learning import LEARNING
 from everyday_numbers import NUMBERS
+from everyday_wider import WIDER
 
-PROGRAMS = {**NUMBERS, **LEARNING}
+PROGRAMS = {**NUMBERS, **LEARNING, **WIDER}
 FIRST = 10
 
 

@@ -77,13 +77,16 @@ FIRST = 4  # steps of an optimizer before its way is learnt
 SKETCHES = 16  # that are remembered of what followed one place
 PATIENCE = 3  # times that a way is missed before it is learnt anew
 BRANCHES = 4  # ways that are learnt beside the first, behind one place
-SHORT, MOST_QUICK = 8, 40  # events of a way that machine code computes as fast: see ways.py
+# what recording takes longer than following, in parts of an operator: of other functions, and of
+# events that Python follows; and of a way what its begin and end take, which machine code saves
+OTHERS, BY_PYTHON, SHORT = 3, -4, 9
 SHORTS = 64  # of those in turn, until it is let
 TRIES = 24  # of a plan by Python, which takes 16 until there is machine code
 LONGEST = 12  # powers of two of steps that nothing is tried for
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
 SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1
+FILLING: set[Any] = set()  # events that do for all floats but these
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 
@@ -168,12 +171,6 @@ def noted(change: Callable[..., None], target: Any, *given: Any) -> None:
     learning.note_move(target)
 
 
-def follower_of(events: Events) -> Any:
-    """Find who follows; None where nobody does, or that is in the middle of what another did."""
-    record = None if events.take is None else events.record
-    return None if record is None else getattr(record.settle, "__self__", None)
-
-
 def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) -> None:
     """Compute nodes: a way ends there, and another begins.
 
@@ -187,14 +184,14 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
             EVENTS.anchor()
         return
     asked = [node for node in nodes if leaf_buffer(node) is None]
-    log = EVENTS.learning
+    log, take = EVENTS.learning, EVENTS.take
     way = EVENTS.record or log
     if not asked and way is not None and not way.is_awaited:
         EVENTS.after = after
         return
     EVENTS.computed = None
     try:
-        follower = follower_of(EVENTS)
+        follower = None if take is None or EVENTS.record is None else EVENTS.record.follower
         if follower is None or not follower.end(asked):
             is_end = log is not None and log.may_end(asked)
             if not is_end and (asked or way is not None):
@@ -256,6 +253,7 @@ class Known:
     pays: bool = True  # ways were followed to their ends, or none is known yet
     is_short: bool = False  # all ways are
     tries: int = TRIES  # that are left to machine code
+    native: Any = None  # what machine code knows of the plan that this is behind
 
     def is_usual(self, sketch: Hashable) -> bool:
         """Tell whether what came did so before, where ways do not pay: else wait twice as long."""
@@ -284,6 +282,8 @@ class Known:
             self.unseen, self.pays = 0, False
         self.waits = 0 if self.ways or way is not None else self.waits
         self.is_short = all(each.is_short for each in self.ways)
+        if self.native is not None:
+            self.native.is_place = not self.is_short
 
     def may_rest(self) -> bool:
         """Tell whether nothing is followed for once: short ways alone came for a while.
@@ -395,8 +395,7 @@ class Record:
     """A way that is being followed; `found` are the nodes of tensors that were met."""
 
     template: Template
-    # what lets tensors be known as those that were recorded
-    settle: Callable[[list[Any]], None] | None
+    follower: Any  # whose `settle` lets tensors be known as those that were recorded
     found: list[Any] = field(default_factory=list)
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
@@ -438,10 +437,11 @@ class Record:
     def stop(self) -> None:
         """Make the nodes, and go on as usual."""
         EVENTS.record = None
-        if not self.is_made and self.settle is not None:
-            self.is_made = True
-            self.settle(self.template.make(self.found, self.reached, self.standing, self.drawn))
-            self.settle = None
+        if not self.is_made and self.follower is not None:
+            self.is_made, follower = True, self.follower
+            nodes = self.template.make(self.found, self.reached, self.standing, self.drawn)
+            follower.settle(nodes)
+            self.follower = None
 
 
 def standing_node(record: Record, at: int) -> Node:

@@ -56,12 +56,17 @@ SLOTS: dict[type, tuple[str, ...]] = {
 class Coded:
     """This class has what machine code does for Python, once there is some.
 
+    `follow` is `take` of a way that is followed (tensor/core/following.py), `first` that of its
+    first event, `finish` what ends it where no optimizer does;
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py).
     """
 
     compute: Any = None
+    first: Any = None
+    follow: Any = None
+    finish: Any = None
     wrap: Any = None
     show: Any = None
     stamp: Any = None
@@ -77,7 +82,8 @@ class Coded:
         """Let machine code do this from now on."""
         self.compute = CALLS.find("picograd_small")
         self.wrap, self.show = CALLS.find("picograd_wrap"), CALLS.find("picograd_show")
-        self.stamp = CALLS.find("picograd_stamp")
+        self.stamp, self.follow = CALLS.find("picograd_stamp"), CALLS.find("picograd_follow")
+        self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
 
 
 CODED = Coded()
@@ -89,13 +95,14 @@ class Native:
     A function that runs the plan holds the table, and so the kernels, until it is done.
     """
 
-    __slots__ = ("address", "is_used", "launch", "patience", "table")
+    __slots__ = ("address", "is_place", "is_used", "launch", "patience", "table")
     address: int  # of the table; 0 where there is none
+    is_place: bool  # a way begins behind it: see engine/followed.py
     is_used: bool  # since the cache of plans looked last
     patience: int  # uses until there is one; 0 where none will be
 
     def __init__(self, patience: int) -> None:
-        self.patience, self.is_used = patience, False
+        self.patience, self.is_used, self.is_place = patience, False, False
         self.end()
 
     def end(self) -> None:
@@ -119,7 +126,7 @@ class Native:
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 
 
-SLOTS[Native] = "address", "is_used", "table"
+SLOTS[Native] = "address", "is_place", "is_used", "table"
 WORLD["Native"] = Native
 TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE) | places("arena", ARENA)
 TABLES |= places("gpu", GPU) | places("tape", TAPE) | places("kernel", KERNEL)

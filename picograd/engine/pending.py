@@ -362,6 +362,8 @@ def compute(nodes: Sequence[Node]) -> None:
             end_way(nodes, compute_now)
         elif not native(nodes, user_place(3)):  # what calls this is picograd's
             end_way(nodes, compute_anew)
+        elif EVENTS.computed is not None:
+            EVENTS.anchor()
 
 
 def compute_now(nodes: Sequence[Node]) -> None:

@@ -259,6 +259,19 @@ def number_in(buffer: Buffer, place: int = 0) -> int | float | None:
     return kind.from_address(buffer.address + place * buffer.dtype.itemsize).value
 
 
+def numbers_in(buffer: Buffer, shape: tuple[int, ...]) -> Any:
+    """Read a few numbers of a row-major buffer as nested lists; None as for `number_in`."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.reads += 1
+    kind = NUMBER_KINDS.get(buffer.dtype.name)
+    if kind is None or not is_host(buffer.device) or is_watched():
+        return None
+    found = (kind * buffer.count).from_address(buffer.address)[:]
+    for size in reversed(shape[1:]):
+        found = [found[at : at + size] for at in range(0, len(found), size)]
+    return found if shape else found[0]
+
+
 def check_later(buffer: Buffer, error: PicogradError) -> None:
     """Raise an error at the next look at the device where a computed bool is true.
 

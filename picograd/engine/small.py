@@ -33,6 +33,7 @@ from picograd.number import GIVEN
 
 LIMIT = 64  # nodes, leaves among them
 KNOWN_LIMIT = 4096
+MANY = 8  # nodes below what is asked for, from which on it pays to follow what records them
 
 
 class SmallGraph:
@@ -207,7 +208,8 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     else:
         made = plan.launch(buffers, scalars, user_place())
     is_own = type(plan) is CompiledPlan
-    EVENTS.computed = plan if is_beside and is_own else None  # machine code does the others
+    is_place = is_own and (is_beside or len(graph.inner) >= MANY)  # machine code does the others
+    EVENTS.computed = plan if is_place else None
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)
     settle(roots, [made[number] for number in known.results])

@@ -29,10 +29,10 @@ from picograd.dtype import (
 )
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
-from picograd.engine.followed import EVENTS, cutting, event
+from picograd.engine.followed import EVENTS, FILLING, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
+from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in, numbers_in
 from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_spent
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
@@ -66,6 +66,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import (
@@ -113,6 +114,8 @@ from picograd.tensor.math.methods_operator import where as where
 from picograd.tensor.methods import Methods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_movement import MovementMethods
+
+FEW = 64  # elements that are read one by one
 
 
 class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolMethods):
@@ -345,7 +348,13 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [[1.0, 2.0], [3.0, 4.0]]
         """
         check_not_tracing("tolist()")
-        return self.numpy().tolist()
+        node, found = self._node, None
+        if 0 < node.size <= FEW:
+            with pending.LOCK:  # nobody writes it meanwhile
+                if (shown := shown_values(node)) is not None:
+                    return shown.tolist()
+                found = numbers_in(self._computed(), node.shape)
+        return self.numpy().tolist() if found is None else found
 
     def cpu(self) -> "Tensor":
         """Copy to the CPU.
@@ -741,6 +750,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         write(self, selecting.write(read(self), listed, read(source)), tracks)
 
     def __getitem__(self, items: Any) -> "Tensor":
+        if type(items) is list and {*map(type, items)} == {int}:
+            if not (is_tracing() or RUNNING.traces):  # a way is told by no numbers of a tensor
+                items = Tensor(items, device=self.device)
         found: Tensor | None = choosing.choose(self, items) if type(items) is Tensor else None
         return self._read_items(items) if found is None else found
 
@@ -1120,7 +1132,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
 
 
 Recorded.kind = Tensor
+FILLING.add(Tensor.full)
 declare_tensors()
+declare_following()
 declare_small()
 follow_plans()
 INNER = (object, Recorded, Methods)

@@ -39,13 +39,14 @@ def test_a_standing_node_has_all_but_what_it_reads() -> None:
 def test_what_is_followed_stops_at_the_first_look() -> None:
     kept, x = template()
     settled: list[Any] = []
-    record = EVENTS.record = Record(kept, settled.append, [x], reached=1)
+    follower = SimpleNamespace(settle=settled.append)
+    record = EVENTS.record = Record(kept, follower, [x], reached=1)
     EVENTS.take = lambda *given: MISS
     node = followed.standing_node(record, 1)
     assert node.inputs == (x, x)
     assert settled == [[x, node]]
     assert EVENTS.record is None and EVENTS.take is None
-    assert record.settle is None
+    assert record.follower is None
 
 
 def test_an_event_is_shown_before_it_is_called() -> None:

@@ -23,7 +23,7 @@ from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import NUMBER_KINDS, is_watched
+from picograd.engine.realize import NUMBER_KINDS, is_watched, number_in
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
@@ -113,13 +113,16 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
 def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     """Add a number to the row or cell that a view shows, or subtract it, or multiply by it.
 
-    Of two float32 numbers the sum, and the product, in float64 rounds to that in float32.
+    Of two float32 numbers the sum, and the product, in float64 rounds to that in float32. The
+    number of a tensor is computed before.
     """
     step, dtype, count = STEPS.get(OPS[op].numpy), view._node.dtype, view._node.size
     kind = NUMBER_KINDS.get(dtype.name)
-    if view._view is None or step is None or kind is None or count > MOST or not fits(dtype, other):
+    if view._view is None or step is None or kind is None or count > MOST:
         return False
-    if dtype.kind == "bool" or (found := shown_by(view)) is None:
+    if isinstance(other, type(view)):
+        other = number_before(view, other)
+    if not fits(dtype, other) or dtype.kind == "bool" or (found := shown_by(view)) is None:
         return False
     table, offset, views, readers = found
     if readers:
@@ -133,6 +136,25 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     move_on(table, views, renew)
     cells[:] = values
     return True
+
+
+def number_before(view: Any, other: Any) -> Any:
+    """Compute the number that is about to change what a view shows; None where it is left."""
+    node, base = other._node, view._view.base
+    if node.shape or node.dtype is not view._node.dtype or node.device != view._node.device:
+        return None
+    is_free = EVENTS.learning is None and is_resting() and not (RUNNING.active or RUNNING.traces)
+    if not is_free or other._tracks or is_followed(base) or is_watched():
+        return None
+    if foreign.SHARED or entries(pending.WRITES) or leaf_buffer(base._node) is None:
+        return None
+    if leaf_buffer(node) is None:
+        if not is_cheap(node, base._node):
+            return None
+        pending.compute([node])
+        leave()  # no way begins inside an event
+    buffer = leaf_buffer(other._node)
+    return None if buffer is None else number_in(buffer)
 
 
 def is_followed(table: Any) -> bool:

@@ -32,7 +32,6 @@ from picograd.engine.followed import (
     Record,
     Taken,
     as_leaf,
-    follower_of,
     is_one_memory,
     leave,
     met_with,
@@ -41,6 +40,7 @@ from picograd.engine.followed import (
     stop,
 )
 from picograd.engine.foreign import seen_through
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
@@ -60,14 +60,7 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.native_ends import declare_ends, give_value
-from picograd.tensor.core.native_following import (
-    FOLLOWER,
-    declare_following,
-    first_of,
-    is_coded,
-    take_of,
-)
+from picograd.tensor.core.native_ends import declare_ends, ends_of, give_value
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
 from picograd.tensor.core.ways import (
@@ -123,7 +116,7 @@ def begin(owner: Any, count: int = 0) -> None:
         stop()
         listed = KNOWN.setdefault(owner, [])
         if len(listed) == count:
-            listed.append(Known())
+            listed.append(Known(native=owner.native if type(owner) is CompiledPlan else None))
         PLACES.owner, PLACES.count = weakref.ref(owner), count
         EVENTS.after, known = go_on, listed[count]
         known.others, known.is_other = known.others + known.is_other, False
@@ -134,6 +127,8 @@ def begin(owner: Any, count: int = 0) -> None:
         elif type(owner) is CompiledPlan and known.may_rest():
             EVENTS.after = None
         elif known.ways:
+            if CODED.follow is None:
+                CODED.count_computation()
             EVENTS.take = Start(known).take
         else:
             learn(known, owner)
@@ -198,8 +193,8 @@ def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
 def finish(optimizer: Any) -> bool:
     """Compute a step of an optimizer whose way was followed; False where it is to be recorded."""
     with pending.LOCK:
-        follower = follower_of(EVENTS)
-        return follower is not None and follower.end(None, optimizer)
+        record = None if EVENTS.take is None else EVENTS.record
+        return record is not None and record.follower.end(None, optimizer)
 
 
 class Start:
@@ -222,9 +217,10 @@ class Start:
                 if way.events[0].function is not function:
                     continue
                 follower = Follower(known, way)
-                if is_coded(way):
-                    EVENTS.take, EVENTS.record = take_of(follower), follower.record
-                    if (made := first_of(follower, function, args, options)) is not MISS:
+                if way.events[0].is_simple and CODED.first is not None:
+                    EVENTS.take, EVENTS.record = CODED.follow, follower.record
+                    made = CODED.first(function, args, options)
+                    if follower.at:
                         known.is_other = False
                         return made
                     EVENTS.take, EVENTS.record = self.take, None
@@ -232,9 +228,9 @@ class Start:
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
                         follower.met, follower.record.found = [], []
-                    EVENTS.take, EVENTS.record = take_of(follower), follower.record
+                    EVENTS.take, EVENTS.record = CODED.follow or follower.take, follower.record
                     return follower.follow(function, args, options, not is_cut)
-                follower.record.settle = None
+                follower.record.follower = None
             owner, known.is_other = PLACES.owner(), not known.leading
             is_due = known.branches > 0 and known.others >= PATIENCE << known.unseen
             if not (is_due and known.is_other) or owner is None or may_cut(function, args):
@@ -246,7 +242,10 @@ class Start:
 class Follower:
     """This class follows one way, from one step of an optimizer to the next."""
 
-    __slots__ = FOLLOWER
+    __slots__ = (
+        "at", "begun", "changed", "computed", "count", "due", "is_busy", "known", "made", "met",
+        "noted", "reads", "record", "stream", "way", "written", "written_here",
+    )  # fmt: skip
 
     def __init__(self, known: Known, way: Way) -> None:
         self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
@@ -262,7 +261,7 @@ class Follower:
         self.made: list[weakref.ref[Any]] = []
         self.stream: Any = None  # of random numbers
         self.noted = -1  # events that were told to the tables when it stopped
-        self.record = Record(way.template, self.settle)
+        self.record = Record(way.template, self)
 
     # following
 
@@ -683,12 +682,15 @@ class Follower:
     def finish(self, optimizer: Any, asked: list[Node] | None = None) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
+        if way.is_simple and CODED.finish is not None and not config.verify:
+            if CODED.finish(self, asked, user_place(), None):
+                return True
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
         if not self.is_asked(asked, way.asked) or not self.is_same_step(optimizer):
             return False
-        ready = way.ends[0] if way.ends and config.native else None
-        memory = ready and ready(self)
+        ends = ends_of(way)
+        memory = ends and ends[0](self)
         if memory is None and not self.is_as_told():
             return False
         if (taken := self.taken(way, memory)) is None:
@@ -699,8 +701,8 @@ class Follower:
         results = self.launch(taken)
         EVENTS.computed = taken.plan
         pending.flushed()
-        checks = self.give(results)
-        record.settle = None
+        checks = self.give(results, ends and ends[1])
+        record.follower = None
         check_later_all(checks)
         return True
 
@@ -725,7 +727,10 @@ class Follower:
 
     def read(self, read: Read, asked: list[Node] | None) -> bool:
         """Compute what is asked for on the way, and go on; False where all is to be recorded."""
-        record = self.record
+        record, take = self.record, EVENTS.take
+        if read.is_simple and CODED.finish is not None and not config.verify:
+            if CODED.finish(self, asked, user_place(), read):
+                return self.go_on(take, [])
         if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
             return False
         if not self.is_asked(asked, read.asked):
@@ -739,18 +744,23 @@ class Follower:
             if self.known.turn % (len(self.way.reads) + 1) == self.reads:
                 self.expect(taken, read.roots)
                 return False
-        take, results = EVENTS.take, self.launch(taken)
+        results = self.launch(taken)
         EVENTS.take, EVENTS.record = take, record
         pending.flushed()
         computed = dict(zip(read.roots, results))
         self.computed |= computed
         checks = self.give_writes(computed)
-        record.is_awaited = False
         for number, at in read.alive:
             if at in computed:
                 node = record.standing[at]
                 if give_value(self.made[number], node, computed[at]):
                     record.kept[at] = weakref.ref(node)
+        return self.go_on(take, checks)
+
+    def go_on(self, take: Any, checks: list[Check]) -> bool:
+        """Follow the way behind a computation on it, whose values were given."""
+        EVENTS.take, EVENTS.record = take, self.record
+        self.record.is_awaited, self.begun = False, self.at
         self.reads += 1
         later = self.way.reads[self.reads :]
         self.due = later[0].at if later else self.count
@@ -787,6 +797,15 @@ class Follower:
             raise
         finally:
             pending.DEPTH[0] = depth
+
+    def run(self, known: Any, roots: list[int], buffers: list[Any], numbers: list[Any]) -> bool:
+        """Run a plan of the way, and note what it computed; False where it is gone."""
+        plan = known()
+        if plan is None or not PLANS.touch(plan) or config.debug or PROFILES:
+            return False
+        results = self.launch(Taken(plan, buffers, numbers, ()))
+        self.computed |= zip(roots, results)
+        return True
 
     def expect(self, taken: Taken, numbers: Sequence[int]) -> None:
         """Let the step be recorded, which must ask for the same."""
@@ -851,7 +870,7 @@ class Follower:
             memory.append(node.arg.buffer if type(node.arg) is Storage else leaf_buffer(node))
         return memory
 
-    def give(self, results: list[Any]) -> list[Check]:
+    def give(self, results: list[Any], native: Any) -> list[Check]:
         """Give tensors what the plan computed, and list what it checked."""
         way, record = self.way, self.record
         found, standing, kept = record.found, record.standing, record.kept
@@ -861,8 +880,7 @@ class Follower:
         computed = dict(zip(way.roots, results))
         self.computed |= computed
         move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
-        give = way.ends[1] if way.ends and config.native else None
-        if give and give(self, results):
+        if native and native(self, results):
             checks = [(computed[at], error) for event in way.events for at, error in event.checks]
         else:
             checks = self.give_results(computed)
@@ -984,5 +1002,4 @@ def is_same(value: Any, wanted: Any) -> bool:
     return kind in PLAIN and bool(value == wanted)
 
 
-declare_following(Follower)
-declare_ends(Alone)
+declare_ends(Follower)

@@ -1,64 +1,372 @@
-"""The end of a way that was followed, by machine code: what is compared before its plan runs, and
-what tensors get behind it.
+"""The end of a way that was followed, and computations on it, by machine code.
 
-`picograd_ready` gives the memory that the plan takes, where gradients, tensors that are alive, what
-was met and what the optimizer writes are as they were (`is_as_told` and `memory` of following.py).
-`picograd_give` lets what was written, and what lives on, have the results (`give`). At anything
-unusual they give None, with nothing changed, and Python does all of it. What they let go ends when
-all is in place. The language is that of runtime/python_code.py.
+`picograd_finish` does all of it where nothing is written and no optimizer steps. For the end of
+other ways `picograd_ready_end` gives the memory that the plan takes, where gradients, tensors that
+are alive, what was met and what the optimizer writes are as they were, and `picograd_give_end` lets
+what was written, and what lives on, have the results. At anything unusual they give None, with
+nothing changed, and following.py does all of it. What they let go ends when all is in place. The
+language is that of runtime/python_code.py.
 """
 
 import weakref
 from typing import Any
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import native_calls, pending
+from picograd.config import config
+from picograd.engine import carried, native_calls, pending
 from picograd.engine.carried import become_leaf
-from picograd.engine.followed import Record, stand_no_more
+from picograd.engine.followed import Events, Record, stand_no_more
 from picograd.engine.native_calls import CALLS
 from picograd.graph.node import Node
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.recording import Recorded
-from picograd.tensor.core.ways import MET, Way
+from picograd.tensor.core.ways import MET, Constant, Read, Way
 
+USES = 6  # of a way, until machine code ends it
 END = (
-    "gradients", "gradient", "made", "alive", "met", "changed", "targets", "target", "buffers",
-    "buffer", "writes", "write", "values", "value", "results",
+    "met", "changed", "targets", "target", "buffers", "buffer", "writes", "write", "values",
+    "value", "results",
 )  # fmt: skip
+# A computation at the end of a way, or on it: how many events come before, the rest as in `Read`.
+PART = "at", "asked", "alive", "buffers", "scalars", "roots", "is_ahead", "plan", "native"
 PAIR = "first", "second"
 GIVEN = "place", "at", "result"  # a tensor that was met or made, its node, and what it gets
 
-READY = """
-def are_gradients(follower: Follower, end: end):
-    "whether parameters have the gradients that the way gave them, or none"
-    for at in range(end.gradients):
-        pair: pair = end.gradient + at * PAIR
-        parameter: Tensor = pair.first
-        if pair.second < 0:
+ENDING = """
+def node_of_met(met: Tensor):
+    "the node of a tensor that was met, or of what stands for one; or 0"
+    if PyType_IsSubtype(type_of(met), world.Tensor):
+        return met._node
+    alone: Alone = met
+    if type_of(met) == world.Alone:
+        return alone._node
+    constant: Constant = met
+    need(type_of(met) == world.Constant)
+    return constant._node
+
+def are_current(follower: Follower, record: Record):
+    "whether what was met is as it was"
+    need(PyList_Size(follower.met) == PyList_Size(record.found))
+    for at in range(PyList_Size(record.found)):
+        need(node_of_met(PyList_GetItem(follower.met, at)) == PyList_GetItem(record.found, at))
+    return 1
+
+def are_alive(made, alive):
+    "whether tensors that were made live, and no others"
+    count = 0
+    for number in range(PyList_Size(made)):
+        tensor = referred(PyList_GetItem(made, number))
+        need(tensor)
+        if tensor != None:
+            need(count < PyList_Size(alive))
+            need(PyLong_AsLongLong(PyList_GetItem(alive, count)) == number)
+            count = count + 1
+    return count == PyList_Size(alive)
+
+def is_asked(record: Record, asked, wanted):
+    need(type_of(asked) == world.list and type_of(wanted) == world.list)
+    need(PyList_Size(asked) == PyList_Size(wanted))
+    for at in range(PyList_Size(wanted)):
+        node = PyDict_GetItemWithError(record.standing, PyList_GetItem(wanted, at))
+        need(node == PyList_GetItem(asked, at))
+    return 1
+
+def have_gradients(follower: Follower, gradients):
+    "whether parameters have the gradients that they had"
+    for at in range(PyList_Size(gradients)):
+        pair = PyList_GetItem(gradients, at)
+        parameter: Tensor = PyTuple_GetItem(pair, 0)
+        number = PyLong_AsLongLong(PyTuple_GetItem(pair, 1))
+        need(PyType_IsSubtype(type_of(parameter), world.Tensor))
+        if number < 0:
             need(parameter._grad == None)
         else:
-            need(refers_to(follower.made, pair.second, parameter._grad))
+            need(parameter._grad == referred(PyList_GetItem(follower.made, number)))
     return 1
 
-def are_alive(follower: Follower, end: end):
-    "whether tensors that were made live, and no others"
-    need(PyList_Size(follower.made) == end.made)
-    alive = end.alive
-    for at in range(end.made):
-        need((referred(PyList_GetItem(follower.made, at)) != None) == alive[at])
+def describe_end(part: part, way: Way):
+    "what the computation at the end of a way is; 0 where Python has to look"
+    need(way.is_simple == True)
+    part.at = PyList_Size(way.events)
+    part.asked = way.asked
+    part.alive = way.alive
+    part.buffers = way.buffers
+    part.scalars = way.scalars
+    part.roots = way.roots
+    part.is_ahead = way.is_ahead
+    part.plan = way.plan
+    part.native = way.native
     return 1
 
-def node_of(value: Tensor):
-    "the node of what was met"
-    if PyType_IsSubtype(type_of(value), world.Tensor):
-        return value._node
-    alone: Alone = value
-    need(type_of(value) == world.Alone)
-    return alone._node
+def describe_read(part: part, read: Read):
+    "the same of one on the way"
+    need(type_of(read) == world.Read and read.is_simple == True)
+    part.at = PyLong_AsLongLong(read.at)
+    part.asked = read.asked
+    part.alive = read.living
+    part.buffers = read.buffers
+    part.scalars = read.scalars
+    part.roots = read.roots
+    part.is_ahead = read.is_ahead
+    part.plan = read.plan
+    part.native = read.native
+    return 1
 
-def are_current(follower: Follower, record: Record, end: end):
+def is_due_now(follower: Follower, part: part, asked, origin):
+    "whether all is as it was, and nothing else is to be computed"
+    way: Way = follower.way
+    record: Record = follower.record
+    last: Event = PyList_GetItem(way.events, PyList_Size(way.events) - 1)
+    epoch = PyDict_GetItemWithError(world.settings, world.epoch)
+    need(PyList_Size(world.starts) == 0 and PyLong_AsLongLong(follower.at) == part.at)
+    need(is_number(epoch, PyTuple_GetItem(last.modes, 2)))
+    need(PyList_GetItem(world.depth, 0) == world.zero)
+    need((part.is_ahead == True) == is_ahead(origin))
+    need(is_asked(record, asked, part.asked) and are_alive(follower.made, part.alive))
+    return are_current(follower, record)
+
+def memory_at(node: Node):
+    storage: Storage = node.arg
+    if type_of(storage) == world.Storage:
+        return storage.buffer
+    return node.realized
+
+def memory_taken(follower: Follower, told):
+    "the buffer that a plan takes; borrowed, or 0"
+    record: Record = follower.record
+    kind = PyLong_AsLongLong(PyTuple_GetItem(told, 0))
+    node: Node = 0
+    if kind == MADE:
+        return PyDict_GetItemWithError(follower.computed, PyTuple_GetItem(told, 1))
+    if kind == MET:
+        node = PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(told, 1)))
+    if kind == IS:
+        node = node_of_met(PyTuple_GetItem(told, 1))
+    need(node)
+    return memory_at(node)
+
+def find_memory(follower, several, found):
+    "whether all that a plan takes is there, and is no other's"
+    for number in range(PyList_Size(several)):
+        buffer = memory_taken(follower, PyList_GetItem(several, number))
+        need(type_of(buffer) == world.Buffer)
+        for other in range(number):
+            need(found[other] != buffer)
+        found[number] = buffer
+    return 1
+
+def find_numbers(record: Record, several):
+    "a list of the numbers that a plan takes; or 0"
+    numbers = PyList_New(PyList_Size(several))
+    need(numbers)
+    for at in range(PyList_Size(several)):
+        number = PyList_GetItem(several, at)
+        drawn = at_address(record.drawn, number)
+        if drawn:
+            number = drawn
+        if type_of(number) != world.Given and type_of(number) != world.GivenInt:
+            Py_DecRef(numbers)
+            return 0
+        PyList_SetItem(numbers, at, own(number))
+    return numbers
+
+def let_leaf_be(node: Node):
+    "`as_leaf`: a leaf of the memory of a computed node"
+    if node.realized == None:
+        return own(node)
+    leaf: Node = new_leaf(node.realized, node.shape)
+    need(leaf)
+    replace(leaf.dtype, own(node.dtype))
+    replace(leaf.device, own(node.device))
+    return leaf
+
+def let_old_go(record: Record, old):
+    "what made them is of an earlier step"
+    for number in range(PyList_Size(old)):
+        at = PyLong_AsLongLong(PyList_GetItem(old, number))
+        leaf = let_leaf_be(PyList_GetItem(record.found, at))
+        if leaf:
+            PyList_SetItem(record.found, at, leaf)
+
+def stand_no_more(node):
+    standing: Standing = node
+    stood: object = node
+    if type_of(node) == world.Standing:
+        stood.type = own(world.Node)
+        Py_DecRef(world.Standing)
+        replace(standing.record, 0)
+
+def new_storage(buffer, source):
+    "takes the source"
+    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
+    if storage:
+        storage.buffer = own(buffer)
+        storage.version = own(world.zero)
+        storage.source = source
+        storage.answers = own(None)
+    return storage
+
+def become_leaf(node: Node, storage):
+    "takes the storage"
+    stand_no_more(node)
+    replace(node.op, own(world.buffer))
+    replace(node.inputs, own(world.nothing))
+    replace(node.arg, storage)
+
+def be_leaf_of(node: Node, buffer, reference):
+    storage = new_storage(buffer, own(None))
+    need(storage)
+    become_leaf(node, storage)
+    replace(node.realized, own(None))
+    replace(node.leaf, own(reference))
+    return enter_live(node, reference)
+
+def note_kept(record: Record, at, node):
+    reference = PyWeakref_NewRef(node, 0)
+    if reference:
+        PyDict_SetItem(record.kept, at, reference)
+        Py_DecRef(reference)
+
+def keep_history(tensor: Tensor, node: Node, buffer, reference):
+    "gives a tensor a leaf, behind which is its node"
+    leaf: Node = new_leaf(buffer, node.shape)
+    need(leaf)
+    storage: Storage = leaf.arg
+    replace(leaf.dtype, own(node.dtype))
+    replace(leaf.device, own(node.device))
+    replace(leaf.leaf, own(reference))
+    replace(storage.source, PyWeakref_NewRef(node, 0))
+    replace(tensor._history, own(node))
+    replace(tensor._node, leaf)
+    return enter_live(leaf, reference)
+
+def give_value(record: Record, at, reference, buffer, enabled):
+    "as in following.py"
+    node: Node = PyDict_GetItemWithError(record.standing, at)
+    tensor: Tensor = referred(reference)
+    if node.leaf != None or (tensor._tracks == False and not (enabled and is_tracked(node.dtype))):
+        return be_leaf_of(node, buffer, reference)
+    replace(node.realized, own(buffer))
+    note_kept(record, at, node)
+    if tensor._tracks == True:
+        return enter_live(node, reference)
+    own(node)
+    keep_history(tensor, node, buffer, reference)
+    Py_DecRef(node)
+
+def is_among_roots(part: part, at):
+    for number in range(PyList_Size(part.roots)):
+        if is_number(PyList_GetItem(part.roots, number), at):
+            return 1
+    return 0
+
+def give_results(follower: Follower, part: part, enabled):
+    "gives what was computed to tensors that live"
+    way: Way = follower.way
+    record: Record = follower.record
+    for number in range(PyList_Size(part.alive)):
+        which = PyLong_AsLongLong(PyList_GetItem(part.alive, number))
+        made: Made = PyList_GetItem(way.made, which)
+        buffer = PyDict_GetItemWithError(follower.computed, made.at)
+        if buffer and is_among_roots(part, made.at):
+            give_value(record, made.at, PyList_GetItem(follower.made, which), buffer, enabled)
+
+def run_natively(follower: Follower, part: part, numbers, found, origin):
+    "runs a plan that has a table, and notes what it computed; 0 where nothing was done"
+    events: Events = world.events
+    native: Native = part.native
+    plan: plan = PyLong_AsUnsignedLongLong(native.address)
+    need(PyList_Size(part.buffers) == plan.inputs and PyList_Size(numbers) == plan.numbers)
+    need(PyList_Size(part.roots) == plan.outputs)
+    table = own(native.table)
+    ran = run(plan, numbers, origin, 0, found)
+    if ran:
+        replace(native.is_used, own(True))
+        replace(events.take, own(None))
+        replace(events.record, own(None))
+        places = plan.places
+        for number in range(PyList_Size(part.roots)):
+            buffer = found[places[number]]
+            PyDict_SetItem(follower.computed, PyList_GetItem(part.roots, number), buffer)
+        let_go(found, plan.slots)
+    Py_DecRef(table)
+    return ran
+
+def run_by_python(follower: Follower, part: part, numbers, found):
+    "`Follower.run`, which runs Python; 0 where nothing was done, or after an error"
+    buffers = PyList_New(PyList_Size(part.buffers))
+    given = PyTuple_New(5)
+    need(buffers and given)
+    for number in range(PyList_Size(part.buffers)):
+        PyList_SetItem(buffers, number, own(found[number]))
+    set_item(given, 0, follower)
+    set_item(given, 1, part.plan)
+    set_item(given, 2, part.roots)
+    set_item(given, 3, buffers)
+    set_item(given, 4, numbers)
+    ran = PyObject_CallObject(world.run_follower, given)
+    Py_DecRef(buffers)
+    Py_DecRef(given)
+    Py_DecRef(ran)
+    return ran == True
+
+def run_part(follower: Follower, part: part, numbers, enabled, origin):
+    "runs a plan, and gives what it computed; 0 where nothing was done"
+    native: Native = part.native
+    need(type_of(native) == world.Native and PyList_Size(part.buffers) <= MOST_INPUTS)
+    found = room(SLOTS)
+    need(find_memory(follower, part.buffers, found))
+    if native.address == world.zero:
+        need(run_by_python(follower, part, numbers, found))
+    else:
+        need(run_natively(follower, part, numbers, found, origin))
+    flushed()
+    return 1
+
+def end_here(follower: Follower):
+    "lets go what only the way needed"
+    way: Way = follower.way
+    record: Record = follower.record
+    events: Events = world.events
+    replace(events.computed, own(referred(way.plan)))
+    replace(record.follower, own(None))
+    PyDict_Clear(record.standing)
+
+@python
+def picograd_finish(self, arguments, count):
+    "`finish(follower, asked, place, read)`: True, or None where nothing was done"
+    if count != 4:
+        refuse("finish takes a follower, nodes, a line, and a computation on the way or None")
+    need(sweep_live() and is_idle())
+    enabled = is_enabled()
+    events: Events = world.events
+    follower: Follower = arguments[0]
+    need(type_of(follower) == world.Follower and follower.record == events.record)
+    way: Way = follower.way
+    part: part = room(PART_WORDS)
+    is_end = arguments[3] == None
+    if is_end:
+        need(describe_end(part, way) and have_gradients(follower, way.gradients))
+    else:
+        need(describe_read(part, arguments[3]))
+    need(is_due_now(follower, part, arguments[1], arguments[2]))
+    numbers = find_numbers(follower.record, part.scalars)
+    need(numbers)
+    ran = run_part(follower, part, numbers, enabled, arguments[2])
+    Py_DecRef(numbers)
+    need(ran)
+    if is_end:
+        let_old_go(follower.record, way.old)
+    give_results(follower, part, enabled)
+    if is_end:
+        end_here(follower)
+    return own(True)
+"""
+
+READY = """
+def are_current_now(follower: Follower, record: Record, end: end):
     "whether what was met is as it was, but for what was written on the way"
     need(PyList_Size(follower.met) == end.met and PyList_Size(record.found) == end.met)
     changed = end.changed
@@ -66,7 +374,7 @@ def are_current(follower: Follower, record: Record, end: end):
         node = PyList_GetItem(record.found, at)
         if changed[at]:
             node = PyDict_GetItemWithError(record.standing, changed[at])
-        need(node and node_of(PyList_GetItem(follower.met, at)) == node)
+        need(node and node_of_met(PyList_GetItem(follower.met, at)) == node)
     return 1
 
 def are_own(end: end):
@@ -78,20 +386,14 @@ def are_own(end: end):
         need(leaf.op == world.buffer and leaf.realized == None)
         need(tensor._view == None and tensor._views == None)
         need(type_of(leaf.arg) == world.Storage)
-        need(tensor._tracks == False or is_own_leaf(leaf, tensor))
+        need(tensor._tracks == False or is_leaf(leaf, tensor))
     return 1
-
-def memory_at(node: Node):
-    if type_of(node.arg) == world.Storage:
-        storage: Storage = node.arg
-        return storage.buffer
-    return node.realized
 
 def put_memory(record: Record, end: end, listed, found):
     "fills a list with the memory of the plan, each once; 0 where it has another kind"
     for at in range(end.buffers):
         pair: pair = end.buffer + at * PAIR
-        if pair.first == OF_MET:
+        if pair.first == MET:
             memory = memory_at(PyList_GetItem(record.found, pair.second))
         else:
             tensor: Tensor = pair.second
@@ -109,8 +411,9 @@ def picograd_ready_end(self, arguments, count):
     follower: Follower = arguments[0]
     end: end = own_table(self)
     record: Record = follower.record
-    need(are_gradients(follower, end) and are_alive(follower, end) and are_own(end))
-    need(are_current(follower, record, end))
+    way: Way = follower.way
+    need(have_gradients(follower, way.gradients) and are_alive(follower.made, way.alive))
+    need(are_own(end) and are_current_now(follower, record, end))
     listed = PyList_New(end.buffers)
     found = PySet_New(0)
     if listed and found and put_memory(record, end, listed, found):
@@ -137,34 +440,6 @@ def are_givable(follower: Follower, record: Record, end: end):
         need(tensor != None and node and node.realized == None)
         need(type_of(node) == world.Standing and tensor._node == node)
     return 1
-
-def stand_no_more(node: Standing):
-    "as in followed.py: what it stood for is another's to hold"
-    pair = node.record
-    node.record = 0
-    PyObject_SetAttr(node, world.class_name, world.Node)
-    Py_DecRef(pair)
-
-def become_leaf(node: Node, storage):
-    "as in carried.py, of a node that stands in; takes the storage"
-    replace(node.op, own(world.buffer))
-    node.inputs = own(world.nothing)
-    replace(node.arg, storage)
-
-def new_storage(buffer):
-    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
-    need(storage)
-    storage.buffer = own(buffer)
-    storage.version = own(world.zero)
-    storage.source = own(None)
-    storage.answers = own(None)
-    return storage
-
-def note_kept(record: Record, at, node):
-    reference = PyWeakref_NewRef(node, 0)
-    if reference:
-        PyDict_SetItem(record.kept, at, reference)
-        Py_DecRef(reference)
 
 def enter_moved(node, to, target):
     "`LiveTable.move`"
@@ -208,7 +483,6 @@ def give_write(follower: Follower, record: Record, given: given, buffer, gone):
     overwritten.version = own(storage.version)
     become_leaf(node, own(storage))
     replace(older.arg, overwritten)
-    stand_no_more(node)
     note_kept(record, given.at, node)
     count_write(storage, gone)
     PyList_Append(gone, storage.buffer)
@@ -216,48 +490,7 @@ def give_write(follower: Follower, record: Record, given: given, buffer, gone):
     enter_moved(older, node, PyList_GetItem(follower.met, given.place))
     return 1
 
-def give_leaf(tensor: Tensor, node: Node, buffer, reference):
-    "lets a tensor that others may ask how it was computed have a leaf; 0 where there is no memory"
-    leaf: Node = new_leaf(buffer, node.shape)
-    need(leaf)
-    storage: Storage = leaf.arg
-    source = PyWeakref_NewRef(node, 0)
-    if source == 0:
-        Py_DecRef(leaf)
-        return 0
-    replace(storage.source, source)
-    replace(node.realized, own(buffer))
-    replace(leaf.leaf, own(reference))
-    replace(tensor._history, own(node))
-    replace(tensor._node, leaf)
-    return leaf
-
-def give_value(follower: Follower, record: Record, given: given, buffer, enabled):
-    "as `give_value` in following.py; 0 where there is no memory"
-    reference = PyList_GetItem(follower.made, given.place)
-    tensor: Tensor = referred(reference)
-    node: Node = PyDict_GetItemWithError(record.standing, given.at)
-    leaf = node
-    is_graph = 0
-    if node.leaf == None:
-        if tensor._tracks == True:
-            is_graph = 1
-            replace(node.realized, own(buffer))
-        elif enabled and is_tracked(node.dtype):
-            is_graph = 1
-            leaf = give_leaf(tensor, node, buffer, reference)
-            need(leaf)
-    if is_graph:
-        note_kept(record, given.at, node)
-    else:
-        storage = new_storage(buffer)
-        need(storage)
-        become_leaf(node, storage)
-        stand_no_more(node)
-        replace(node.leaf, own(reference))
-    return enter_live(leaf, reference)
-
-def give_all(follower, record, end: end, results, enabled, gone):
+def give_all(follower: Follower, record: Record, end: end, results, enabled, gone):
     for at in range(end.writes):
         given: given = end.write + at * GIVEN
         buffer = PyList_GetItem(results, given.result)
@@ -265,7 +498,8 @@ def give_all(follower, record, end: end, results, enabled, gone):
     for at in range(end.values):
         given: given = end.value + at * GIVEN
         buffer = PyList_GetItem(results, given.result)
-        need(give_value(follower, record, given, buffer, enabled))
+        reference = PyList_GetItem(follower.made, given.place)
+        give_value(record, given.at, reference, buffer, enabled)
     return 1
 
 @python
@@ -287,26 +521,40 @@ def picograd_give_end(self, arguments, count):
     return 0
 """
 
-TEXT = READY + GIVE
+TEXT = ENDING + READY + GIVE
 
 
-def declare_ends(alone: type) -> None:
-    """Let these functions be compiled with the others; `alone` has a node as tensors do."""
-    world = {"Overwritten": Overwritten, "Alone": alone, "class_name": "__class__"}
-    tables = {"end": END, "pair": PAIR, "given": GIVEN}
+def declare_ends(follower: Any) -> None:
+    """Let these functions be compiled with the others, for a class of what follows ways."""
+    world = {
+        "starts": carried.STARTS, "depth": pending.DEPTH, "Constant": Constant, "Read": Read,
+        "run_follower": follower.run, "Overwritten": Overwritten,
+    }  # fmt: skip
+    part = "native", "buffers", "scalars", "roots", "is_ahead", "plan", "asked", "is_simple"
+    slots: dict[type, tuple[str, ...]] = {
+        Constant: ("_node",), Overwritten: ("storage", "version"), Record: ("kept",),
+        Events: ("computed",), follower: ("computed",), Read: ("at", "living", *part),
+        Way: ("alive", "gradients", "old", *part),
+    }  # fmt: skip
+    tables = {"end": END, "pair": PAIR, "given": GIVEN, "part": PART}
     found = {key: at for name, words in tables.items() for key, at in places(name, words).items()}
     sizes = {name.upper(): 8 * len(words) for name, words in tables.items()}
-    slots = {alone: ("_node",), Overwritten: ("storage", "version"), Record: ("kept",)}
-    functions = "picograd_ready_end", "picograd_give_end"
+    # a few are compared with all others
+    sizes |= {"PART_WORDS": len(PART), "MOST_INPUTS": 64}
+    functions = "picograd_finish", "picograd_ready_end", "picograd_give_end"
     native_calls.declare(TEXT, functions, world, slots, found, sizes)
 
 
 def ends_of(way: Way) -> tuple[Any, Any] | None:
-    """Make `ready` and `give` of a way; None for what Python has to do."""
-    table = table_of(way)
-    if table is None or CALLS.find("picograd_ready_end") is None:
+    """Give `ready` and `give` of a way that came a few times; None for what Python does."""
+    if not config.native:
         return None
-    return CALLS.find("picograd_ready_end", table), CALLS.find("picograd_give_end", table)
+    way.uses += 1
+    if way.uses == USES and not way.is_simple and CALLS.find("picograd_ready_end"):
+        if (table := table_of(way)) is not None:
+            ready = CALLS.find("picograd_ready_end", table)
+            way.ends = ready, CALLS.find("picograd_give_end", table)
+    return way.ends
 
 
 def table_of(way: Way) -> Table | None:
@@ -319,17 +567,14 @@ def table_of(way: Way) -> Table | None:
         return None
     if any(kind != MET and not isinstance(each, Recorded) for kind, each in way.buffers):
         return None
-    table, alive = Table(), {*way.alive}
+    table = Table()
     name, part = table.name, table.part
-    rows = [(name(each), number) for each, number in way.gradients]
     taken = [(k, each if k == MET else name(each)) for k, each in way.buffers]
     given = [(met, name(at), roots[at]) for met, at in writes]
     living = [(n, way.made[n].at) for n in way.alive if way.made[n].at in roots]
     values = [(n, name(at), roots[at]) for n, at in living]
     changed = [name(last[n]) if n in last else 0 for n in range(way.template.count)]
     found = {
-        "gradients": len(rows), "gradient": part(flat(rows)), "made": len(way.made),
-        "alive": part([int(n in alive) for n in range(len(way.made))]),
         "met": way.template.count, "changed": part(changed),
         "targets": len(way.targets), "target": part([*map(name, way.targets)]),
         "buffers": len(taken), "buffer": part(flat(taken)),

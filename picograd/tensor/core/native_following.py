@@ -1,173 +1,289 @@
-"""Ways are followed by machine code: the usual call of `Follower.take`, in the place of Python.
+"""Events of ways that are followed, by machine code: `Follower.take` of following.py for most.
 
-`picograd_follow` compares a call with the event that is due, and gives its tensors, as `is_due` and
-`build` of following.py do. It knows plain values, tensors that were met or made, and those that
-come for the first time and are in memory; events that make a tensor or none, write what was met, or
-give leaves their first gradients. At any other it changes nothing and calls `Follower.take`, which
-knows all. A way has a table of its own, which `WAY` and what follows list. The language is that of
-runtime/python_code.py: a function's first part may run Python, its second, behind `is_mode`, not.
+An event is *simple* (ways.py) if it makes tensors, writes what was met and gives leaves their first
+gradients, and draws and looks at nothing. What fits it is compared here as `Follower.fit` compares
+it; where that is not certain, nothing was done, and Python looks. Behind the look at what is each
+thread's own no Python runs: nobody sees what is between. native_ends.py is for the end of a way.
+The language is that of runtime/python_code.py.
 """
 
-from typing import Any
+import struct
 
-from picograd.config import config
 from picograd.engine import foreign, native_calls
-from picograd.engine.followed import CUTTING, MISS, Events, Record
-from picograd.engine.native_calls import CALLS
+from picograd.engine.followed import MISS, Events, Record, Template
+from picograd.engine.update import Alone
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Standing
-from picograd.runtime.python_calls import places
-from picograd.runtime.python_layout import Table
+from picograd.number import LARGEST, Given
+from picograd.tensor.core import ways
 from picograd.tensor.core.autograd import WALKS
-from picograd.tensor.core.native_ends import ends_of
-from picograd.tensor.core.native_tensors import NODE
-from picograd.tensor.core.ways import IS, LISTS, MADE, MANY, MET, NAMED, NEW, Event, Told, Way
+from picograd.tensor.core.following import Follower
+from picograd.tensor.core.varying import FACTOR, NUMBER
+from picograd.tensor.core.ways import Event, Made, Shown, Way
 
-USES = 6  # of a way, until it has a table
-WAY = ("events",)
-# what a call must be, and what it does
-EVENT = (
-    "function", "count", "args", "named", "options", "enabled", "regions", "epoch", "walks",
-    "result", "value", "writes", "write", "gradients", "gradient", "is_awaited", "next", "reached",
-)  # fmt: skip
-# what an argument must be: by `kind` an object, a number, a class, or other rows
-TOLD = "kind", "value", "rows", "count", "name"
-FACTS = "kind", "shape", "dtype", "device", "tracks", "is_frozen", "is_leaf"  # of what is met
-# of a tensor that is made, and of what it shows, if it is a view
-MAKES = "at", "step", "tracks", "is_leaf", "kind", "base", "function", "operands"
-WRITE = "met", "at", "step", "pair", "number"
-GIVES = "met", "made"  # the leaf, and the row of its gradient
-KINDS = {"OF_IS": IS, "OF_MADE": MADE, "OF_MET": MET, "OF_NEW": NEW, "OF_MANY": MANY}
-FOLLOWER = (
-    "at", "begun", "changed", "computed", "count", "due", "is_busy", "known", "made", "met",
-    "noted", "reads", "record", "stream", "way", "written", "written_here",
-)  # fmt: skip
 
-COMPARING = """
-def refers_to(references, at, value):
-    "whether a weak reference of a list is to an object; to none that is gone"
-    need(at < PyList_Size(references))
-    found = referred(PyList_GetItem(references, at))
-    return (found == value) & (found != None)
+def word_of(number: float) -> int:
+    """Give the word of a double."""
+    return int(struct.unpack("q", struct.pack("d", number))[0])
 
-def is_plain_same(value, wanted):
-    "whether plain values are surely the same"
-    if value == wanted:
+
+PLAIN = """
+def is_argument(value):
+    "whether a value is a float that a plan takes"
+    need(type_of(value) == world.float_type)
+    return (PyFloat_AsDouble(value) & MAGNITUDE) < TOO_LARGE
+
+def is_factor(value):
+    "the same, if it is none of 0, 1 and -1"
+    need(is_argument(value))
+    magnitude = PyFloat_AsDouble(value) & MAGNITUDE
+    return (magnitude != 0) & (magnitude != ONE)
+
+def is_same(value, told):
+    "whether a plain value is as it was, for certain"
+    if value == told:
         return 1
     kind = type_of(value)
-    need(kind == type_of(wanted))
+    need(kind == type_of(told))
     if kind == world.tuple:
-        need(PyTuple_Size(value) == PyTuple_Size(wanted))
+        need(PyTuple_Size(value) == PyTuple_Size(told))
         for at in range(PyTuple_Size(value)):
-            need(is_plain_same(PyTuple_GetItem(value, at), PyTuple_GetItem(wanted, at)))
+            need(is_same(PyTuple_GetItem(value, at), PyTuple_GetItem(told, at)))
         return 1
-    if kind == world.str:
-        return is_alike(value, wanted)
-    return is_number(value, wanted)
+    if kind == world.float_type:
+        need(PyFloat_AsDouble(value) == PyFloat_AsDouble(told))
+    if kind == world.float_type or kind == world.int or kind == world.str:
+        return PyObject_RichCompareBool(value, told, EQUAL) == 1
+    return 0
+"""
 
-def is_own_leaf(node: Node, value):
-    "whether a tensor is the leaf of its node"
-    if node.leaf == None:
-        return 0
-    return referred(node.leaf) == value
+VIEWING = """
+def is_range_as(row, told):
+    "whether a range of a slice is what it was, but for its start if a user gave that"
+    if type_of(row) != world.tuple or not is_given(row):
+        return is_same(row, told)
+    start = PyTuple_GetItem(row, 0)
+    need(type_of(start) == world.GivenInt and type_of(told) == world.tuple)
+    need(PyTuple_Size(told) == 3 and is_alike(PyTuple_GetItem(told, 0), world.at))
+    length = PyLong_AsLongLong(PyTuple_GetItem(row, 1)) - PyLong_AsLongLong(start)
+    need(length == PyLong_AsLongLong(PyTuple_GetItem(told, 1)))
+    return is_same(PyTuple_GetItem(row, 2), PyTuple_GetItem(told, 2))
 
-def is_as_told(value: Tensor, facts: facts):
-    "as `meet`, for what is in memory and shows no other"
-    need(type_of(value) == facts.kind and value._view == None and value._hooks == None)
-    node: Node = value._node
-    need(type_of(node) == world.Node and node.dtype == facts.dtype)
-    need(is_alike(node.shape, facts.shape) and is_alike(node.device, facts.device))
-    need(value._tracks == facts.tracks and value._is_frozen == facts.is_frozen)
-    need(node.realized != None or type_of(node.arg) == world.Storage)
-    return is_own_leaf(node, value) == facts.is_leaf
-
-def meets(follower: Follower, value: Tensor, facts):
-    need(is_as_told(value, facts))
-    record: Record = follower.record
-    need(PyList_Append(follower.met, value) == 0)
-    return PyList_Append(record.found, value._node) == 0
-
-def item_of(given, at):
-    if type_of(given) == world.list:
-        return PyList_GetItem(given, at)
-    return PyTuple_GetItem(given, at)
-
-def fits_inside(follower, told: told, value):
-    "whether a list or tuple is as it was"
-    need(type_of(value) == told.value)
-    if told.value == world.list:
-        need(PyList_Size(value) == told.count)
-    else:
-        need(PyTuple_Size(value) == told.count)
-    for at in range(told.count):
-        need(fits(follower, told.rows + at * TOLD, item_of(value, at)))
+def is_view_as(node: Node, told):
+    "whether a node is a view as another was: its op, argument and shape"
+    need(type_of(node) == world.Node and node.realized == None and PyTuple_Size(told) == 3)
+    need(PyDict_GetItemWithError(world.views, node.op))
+    need(is_alike(node.op, PyTuple_GetItem(told, 0)))
+    need(is_alike(node.shape, PyTuple_GetItem(told, 2)))
+    ranges = node.arg
+    wanted = PyTuple_GetItem(told, 1)
+    if not is_alike(node.op, world.slice):
+        return is_same(ranges, wanted)
+    need(type_of(ranges) == world.tuple and type_of(wanted) == world.tuple)
+    need(PyTuple_Size(ranges) == PyTuple_Size(wanted))
+    for at in range(PyTuple_Size(ranges)):
+        need(is_range_as(PyTuple_GetItem(ranges, at), PyTuple_GetItem(wanted, at)))
     return 1
 
-def fits(follower: Follower, told: told, value):
-    "whether an argument is what it was"
-    if told.kind == OF_MADE:
-        return refers_to(follower.made, told.value, value)
-    if told.kind == OF_MET:
-        need(told.value < PyList_Size(follower.met))
-        return PyList_GetItem(follower.met, told.value) == value
-    if told.kind == OF_NEW:
-        return meets(follower, value, told.rows)
-    if told.kind == OF_IS:
-        return is_plain_same(value, told.value)
-    if told.kind == OF_MANY:
-        return fits_inside(follower, told, value)
-    need(type_of(value) == world.dict)
-    return fits_named(follower, told.rows, told.count, value)
+def note_starts(record: Record, node: Node, told):
+    "notes where a slice begins in the place of where it began"
+    ranges = node.arg
+    count = 0
+    need(is_alike(node.op, world.slice))
+    for at in range(PyTuple_Size(ranges)):
+        row = PyTuple_GetItem(ranges, at)
+        if is_given(row):
+            need(count < PyList_Size(told))
+            key = PyLong_FromVoidPtr(PyList_GetItem(told, count))
+            need(key)
+            failed = PyDict_SetItem(record.drawn, key, PyTuple_GetItem(row, 0))
+            Py_DecRef(key)
+            need(failed == 0)
+            count = count + 1
+    return count == PyList_Size(told)
 
-def fits_named(follower, rows, count, options):
-    "whether options are what they were, in the same order"
+def note_moved(follower: Follower, node):
+    "notes where a node that is met next begins, if a user said so"
+    way: Way = follower.way
+    record: Record = follower.record
+    if PyDict_Size(way.moving) == 0:
+        return 1
+    key = PyLong_FromLongLong(PyList_Size(record.found))
+    need(key)
+    told = PyDict_GetItemWithError(way.moving, key)
+    Py_DecRef(key)
+    if told == 0:
+        return 1
+    return note_starts(record, node, told)
+"""
+
+FITTING = """
+def is_in_memory(node: Node):
+    if node.realized != None:
+        return 1
+    return type_of(node.arg) == world.Storage
+
+def is_leaf(node: Node, tensor):
+    if node.leaf == None:
+        return 0
+    return referred(node.leaf) == tensor
+
+def is_as_shared(follower: Follower, node):
+    "whether a node that is met next is the one that it was, where it was met before"
+    way: Way = follower.way
+    record: Record = follower.record
+    if PyDict_Size(way.shared) == 0:
+        return 1
+    key = PyLong_FromLongLong(PyList_Size(record.found))
+    need(key)
+    entry = PyDict_GetItemWithError(way.shared, key)
+    Py_DecRef(key)
+    if entry == 0:
+        return 1
+    return PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(entry, 0))) == node
+
+def note_met(follower: Follower, tensor, node):
+    "notes a tensor, or what stands for one, and its node"
+    record: Record = follower.record
+    need(is_as_shared(follower, node) and note_moved(follower, node))
+    return (PyList_Append(follower.met, tensor) == 0) & (PyList_Append(record.found, node) == 0)
+
+def meet_below(follower: Follower, node):
+    "notes what a view shows"
+    alone: Alone = PyType_GenericAlloc(world.Alone, 0)
+    need(alone)
+    alone._node = own(node)
+    is_noted = note_met(follower, alone, node)
+    Py_DecRef(alone)
+    return is_noted
+
+def meet_views(follower: Follower, tensor, node: Node, views):
+    "the same of a tensor that shows memory, and of all below"
+    need(note_met(follower, tensor, node))
+    for at in range(PyTuple_Size(views)):
+        need(is_view_as(node, PyTuple_GetItem(views, at)))
+        node = PyTuple_GetItem(node.inputs, 0)
+        need(meet_below(follower, node))
+    return (type_of(node.arg) == world.Storage) & (node.realized == None)
+
+def meet(follower: Follower, facts, tensor: Tensor):
+    "`Follower.meet` of what is in memory"
+    need(type_of(tensor) == PyTuple_GetItem(facts, 0))
+    node: Node = tensor._node
+    need(node.dtype == PyTuple_GetItem(facts, 2))
+    need(is_alike(node.shape, PyTuple_GetItem(facts, 1)))
+    need(is_alike(node.device, PyTuple_GetItem(facts, 3)))
+    tracks = PyTuple_GetItem(facts, 4)
+    need(tensor._tracks == tracks and tensor._is_frozen == PyTuple_GetItem(facts, 5))
+    need(tracks == False or tensor._hooks == None)
+    need(PyTuple_GetItem(facts, 7) == False)
+    need((PyTuple_GetItem(facts, 6) == True) == is_leaf(node, tensor))
+    views = PyTuple_GetItem(facts, 8)
+    if PyTuple_Size(views):
+        return meet_views(follower, tensor, node, views)
+    need(tensor._view == None and is_in_memory(node))
+    return note_met(follower, tensor, node)
+
+def fit_slice(follower, several, value):
+    for at in range(3):
+        name = PyTuple_GetItem(world.slice_parts, at)
+        part = PyObject_GetAttr(value, name)
+        Py_DecRef(part)
+        need(part and fit(follower, PyList_GetItem(several, at), part))
+    return 1
+
+def fit_many(follower, several, value):
+    kind = type_of(value)
+    if kind == world.tuple:
+        need(PyTuple_Size(value) == PyList_Size(several))
+        for at in range(PyTuple_Size(value)):
+            need(fit(follower, PyList_GetItem(several, at), PyTuple_GetItem(value, at)))
+        return 1
+    need(kind == world.list and PyList_Size(value) == PyList_Size(several))
+    for at in range(PyList_Size(value)):
+        need(fit(follower, PyList_GetItem(several, at), PyList_GetItem(value, at)))
+    return 1
+
+def fit(follower: Follower, told, value):
+    "whether an argument is what it was, for certain"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(told, 0))
+    wanted = PyTuple_GetItem(told, 1)
+    if kind == IS:
+        return is_same(value, wanted)
+    if kind == MADE:
+        need(value != None)  # as what is gone is, too
+        return referred(PyList_GetItem(follower.made, PyLong_AsLongLong(wanted))) == value
+    if kind == MET:
+        return PyList_GetItem(follower.met, PyLong_AsLongLong(wanted)) == value
+    if kind == NEW:
+        return meet(follower, wanted, value)
+    if kind == NUMBER:
+        return is_argument(value)
+    if kind == FACTOR:
+        return is_factor(value)
+    need(kind == MANY and type_of(value) == PyTuple_GetItem(wanted, 0))
+    if type_of(value) == world.slice_type:
+        return fit_slice(follower, PyTuple_GetItem(wanted, 1), value)
+    return fit_many(follower, PyTuple_GetItem(wanted, 1), value)
+
+def fit_named(follower, several, options):
+    count = PyList_Size(several)
     need(PyDict_Size(options) == count)
-    entry = room(3)
-    entry[0] = 0
+    position = room(1)
+    key = room(1)
+    value = room(1)
+    position[0] = 0
     for at in range(count):
-        told: told = rows + at * TOLD
-        need(PyDict_Next(options, entry, entry + 8, entry + 16))
-        need(is_plain_same(entry[1], told.name) and fits(follower, told, entry[2]))
+        named = PyList_GetItem(several, at)
+        need(PyDict_Next(options, position, key, value))
+        need(is_alike(PyTuple_GetItem(named, 0), key[0]))
+        need(fit(follower, PyTuple_GetItem(named, 1), value[0]))
+    return 1
+
+def is_due(follower, event: Event, arguments, enabled):
+    "whether a call is an event; what is met for the first time is noted"
+    args = arguments[1]
+    need(event.is_simple == True and event.function == arguments[0])
+    need(type_of(args) == world.tuple and PyTuple_Size(args) == PyList_Size(event.args))
+    epoch = PyDict_GetItemWithError(world.settings, world.epoch)
+    need(PyTuple_GetItem(event.modes, 0) == enabled)
+    need(PyLong_AsLongLong(event.walks) == 0 or PyList_Size(world.gradient_watchers) == 0)
+    need(is_number(epoch, PyTuple_GetItem(event.modes, 2)))
+    for at in range(PyTuple_Size(args)):
+        need(fit(follower, PyList_GetItem(event.args, at), PyTuple_GetItem(args, at)))
+    if event.may_cut == True:
+        whole: Tensor = PyTuple_GetItem(args, 0)
+        need(whole._tracks == True or type_of(whole._node) == world.Standing)
+    need(fit_named(follower, event.options, arguments[2]))
+    if event.is_change == True:
+        return may_change(follower, event)
     return 1
 """
 
-CHANGING = """
-def is_unshown(follower: Follower, event: event):
-    "whether nothing else shows what is written, nor an argument a part of it"
-    for at in range(event.writes):
-        write: write = event.write + at * WRITE
-        need(write.met < PyList_Size(follower.met))
-        target: Tensor = PyList_GetItem(follower.met, write.met)
-        need(target._views == None and target._history == None)
-    if event.writes:
-        for at in range(event.count):
-            told: told = event.args + at * TOLD
-            if told.kind == OF_MET:
-                other: Tensor = PyList_GetItem(follower.met, told.value)
-                need(other._view == None)
+BUILDING = """
+def cut(listed, count):
+    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
+
+def take_numbers(record: Record, numbers, args):
+    "notes the floats that are arguments of the plan"
+    for at in range(PyList_Size(numbers)):
+        pair = PyList_GetItem(numbers, at)
+        place = PyTuple_GetItem(pair, 0)
+        need(type_of(place) == world.int)
+        value = PyTuple_GetItem(args, PyLong_AsLongLong(place))
+        need(is_argument(value))
+        given = call_with(world.Given, value)
+        need(given)
+        failed = PyDict_SetItem(record.drawn, PyTuple_GetItem(pair, 1), given)
+        Py_DecRef(given)
+        need(failed == 0)
     return 1
 
-def are_bare(follower: Follower, event: event):
-    "whether leaves that get gradients have none, and no hooks"
-    for at in range(event.gradients):
-        gives: gives = event.gradient + at * GIVES
-        need(gives.met < PyList_Size(follower.met))
-        leaf: Tensor = PyList_GetItem(follower.met, gives.met)
-        need(leaf._hooks == None and leaf._grad == None)
-    return 1
-
-def standing(record, step, at):
-    "a node that stands in, entered; a new reference"
-    own_record: Record = record
-    node: Standing = PyType_GenericAlloc(world.Standing, 0)
+def standing_node(record: Record, step, at):
+    "as in engine/followed.py"
+    node: Node = PyType_GenericAlloc(world.Standing, 0)
+    need(node)
     pair = PyTuple_New(2)
-    if node == 0 or pair == 0:
-        Py_DecRef(node)
-        Py_DecRef(pair)
-        return 0
-    set_item(pair, 0, record)
-    set_item(pair, 1, at)
-    node.record = pair
     node.op = own(PyTuple_GetItem(step, 0))
     node.arg = own(PyTuple_GetItem(step, 3))
     node.shape = own(PyTuple_GetItem(step, 4))
@@ -176,354 +292,328 @@ def standing(record, step, at):
     node.realized = own(None)
     node.leaf = own(None)
     node.is_asked = own(False)
-    PyDict_SetItem(own_record.standing, at, node)
+    standing: Standing = node
+    standing.record = pair
+    if pair == 0 or PyDict_SetItem(record.standing, at, node) != 0:
+        Py_DecRef(node)
+        return 0
+    set_item(pair, 0, record)
+    set_item(pair, 1, at)
     return node
 
-def shown_base(follower: Follower, makes: makes):
-    "the tensor that a view shows, borrowed; 0 where Python has to look"
-    if makes.kind == OF_MET:
-        need(makes.base < PyList_Size(follower.met))
-        base: Tensor = PyList_GetItem(follower.met, makes.base)
-    else:
-        need(makes.base < PyList_Size(follower.made))
-        base: Tensor = referred(PyList_GetItem(follower.made, makes.base))
-    need(PyType_IsSubtype(type_of(base), world.Tensor) and is_short(base._views))
+def node_of(follower: Follower, made: Made):
+    "the node of a tensor that is made next; or 0"
+    way: Way = follower.way
+    template: Template = way.template
+    record: Record = follower.record
+    at = PyLong_AsLongLong(made.at)
+    count = PyLong_AsLongLong(template.count)
+    if at < count:
+        return own(PyList_GetItem(record.found, at))
+    return standing_node(record, PyList_GetItem(template.steps, at - count), made.at)
+
+def shown_by(follower: Follower, shown: Shown):
+    "the tensor that a view is of; 0 where Python has to look"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(shown.base, 0))
+    number = PyLong_AsLongLong(PyTuple_GetItem(shown.base, 1))
+    base: Tensor = 0
+    if kind == MADE:
+        base = referred(PyList_GetItem(follower.made, number))
+    if kind == MET:
+        base = PyList_GetItem(follower.met, number)
+    need(base and PyType_IsSubtype(type_of(base), world.Tensor) and is_short(base._views))
     return base
 
-def shows(follower, makes: makes, tensor):
-    "lets a new tensor be a view; 0 where there is no memory"
-    base = shown_base(follower, makes)
-    view = new_view(base, makes.function, makes.operands, is_enabled())
+def let_show(tensor, base, shown: Shown, enabled):
+    if base == 0:
+        return 1
+    view = new_view(base, shown.function, shown.operands, enabled)
     need(view)
     return attach(tensor, view, base)
 
-def make_next(follower: Follower, makes: makes):
-    "the next tensor of a way; a new reference, which is what keeps it"
-    node: Node = standing(follower.record, makes.step, makes.at)
+def made_tensor(follower: Follower, made: Made, enabled):
+    "`Follower.add`; or 0"
+    base = 0
+    if made.shown != None:
+        base = shown_by(follower, made.shown)
+        need(base)
+    node: Node = node_of(follower, made)
     need(node)
     tensor: Tensor = new_tensor(node)
     need(tensor)
+    replace(tensor._tracks, own(made.tracks))
     reference = PyWeakref_NewRef(tensor, 0)
-    if reference == 0:
+    if reference == 0 or not let_show(tensor, base, made.shown, enabled):
+        Py_DecRef(reference)
         Py_DecRef(tensor)
         return 0
-    replace(tensor._tracks, own(makes.tracks))
-    if makes.is_leaf:
+    if made.is_leaf == True:
         replace(node.leaf, own(reference))
     PyList_Append(follower.made, reference)
     Py_DecRef(reference)
-    if makes.function and not shows(follower, makes, tensor):
-        Py_DecRef(tensor)
-        return 0
     return tensor
 
-def give_gradients(follower: Follower, event: event):
-    "gives leaves their gradients: 1, or 0 where there is no memory"
-    for at in range(event.gradients):
-        gives: gives = event.gradient + at * GIVES
-        leaf: Tensor = PyList_GetItem(follower.met, gives.met)
-        gradient = make_next(follower, gives.made)
+def made_next(follower: Follower, enabled):
+    "the tensor that is made next; or 0"
+    way: Way = follower.way
+    return made_tensor(follower, PyList_GetItem(way.made, PyList_Size(follower.made)), enabled)
+
+def made_several(follower: Follower, kind, count, enabled):
+    "a list of tensors, or a tuple of a class; or 0"
+    found = PyList_New(count)
+    need(found)
+    for at in range(count):
+        tensor = made_next(follower, enabled)
+        if tensor == 0:
+            Py_DecRef(found)
+            return 0
+        PyList_SetItem(found, at, tensor)
+    if kind == world.list:
+        return found
+    given = PyTuple_New(2)
+    made = 0
+    if given:
+        set_item(given, 0, kind)
+        set_item(given, 1, found)
+        made = PyObject_CallObject(world.new_tuple, given)
+    Py_DecRef(given)
+    Py_DecRef(found)
+    return made
+
+def result_of(follower: Follower, result, enabled):
+    "what an event gives; or 0"
+    kind = PyLong_AsLongLong(PyTuple_GetItem(result, 0))
+    told = PyTuple_GetItem(result, 1)
+    if kind == IS:
+        return own(told)
+    if kind == MET:
+        return own(PyList_GetItem(follower.met, PyLong_AsLongLong(told)))
+    if kind == MADE:
+        number = PyLong_AsLongLong(told)
+        if number == PyList_Size(follower.made):
+            return made_next(follower, enabled)
+        return own(referred(PyList_GetItem(follower.made, number)))
+    count = PyList_Size(PyTuple_GetItem(told, 1))
+    return made_several(follower, PyTuple_GetItem(told, 0), count, enabled)
+"""
+
+CHANGING = """
+def met_first(follower: Follower, told):
+    "the tensor that was met whose number is the first of a tuple; 0 for what only stands for one"
+    tensor = PyList_GetItem(follower.met, PyLong_AsLongLong(PyTuple_GetItem(told, 0)))
+    need(PyType_IsSubtype(type_of(tensor), world.Tensor))
+    return tensor
+
+def may_write(follower, event: Event):
+    "whether nothing else shows what is written, nor an argument a part of it"
+    for at in range(PyList_Size(event.writes)):
+        target: Tensor = met_first(follower, PyList_GetItem(event.writes, at))
+        need(target and target._view == None and target._views == None)
+        need(target._history == None)
+    return 1
+
+def are_whole(follower: Follower, several):
+    "whether no argument that was met before is a view"
+    for at in range(PyList_Size(several)):
+        told = PyList_GetItem(several, at)
+        if PyLong_AsLongLong(PyTuple_GetItem(told, 0)) == MET:
+            number = PyLong_AsLongLong(PyTuple_GetItem(told, 1))
+            other: Tensor = PyList_GetItem(follower.met, number)
+            need(PyType_IsSubtype(type_of(other), world.Tensor) and other._view == None)
+    return 1
+
+def may_change(follower, event: Event):
+    "whether an event writes to whole tensors, and leaves that get gradients are without"
+    need(may_write(follower, event))
+    for at in range(PyList_Size(event.gradients)):
+        leaf: Tensor = met_first(follower, PyList_GetItem(event.gradients, at))
+        need(leaf and leaf._hooks == None and leaf._grad == None)
+    if PyList_Size(event.writes):
+        return are_whole(follower, event.args)
+    return 1
+
+def give_gradients(follower, several, enabled):
+    for at in range(PyList_Size(several)):
+        leaf: Tensor = met_first(follower, PyList_GetItem(several, at))
+        gradient = made_next(follower, enabled)
         need(gradient)
         replace(leaf._grad, gradient)
     return 1
 
-def write_next(follower: Follower, write: write):
+def write_next(follower: Follower, told):
     "gives a tensor that was met its next value: 1, or 0 where there is no memory"
-    target: Tensor = PyList_GetItem(follower.met, write.met)
-    node: Node = standing(follower.record, write.step, write.at)
+    way: Way = follower.way
+    template: Template = way.template
+    at = PyTuple_GetItem(told, 1)
+    target: Tensor = met_first(follower, told)
+    place = PyLong_AsLongLong(at) - PyLong_AsLongLong(template.count)
+    node: Node = standing_node(follower.record, PyList_GetItem(template.steps, place), at)
     need(node)
     reference = PyWeakref_NewRef(target, 0)
     if reference == 0:
         Py_DecRef(node)
         return 0
     replace(node.leaf, reference)
-    PyList_Append(follower.written_here, write.number)
-    PyList_Append(follower.changed, write.pair)
+    PyList_Append(follower.written_here, PyTuple_GetItem(told, 0))
+    PyList_Append(follower.changed, told)
     replace(target._node, node)
     return 1
 
-def write_all(follower, event: event):
-    for at in range(event.writes):
-        need(write_next(follower, event.write + at * WRITE))
-    return 1
-"""
-
-FOLLOWING = """
-def is_mode(event: event):
-    "whether modes and settings are what they were; may run Python"
-    need(is_enabled() == (event.enabled == True))
-    need(PyDict_GetItemWithError(world.settings, world.epoch) == event.epoch)
-    need(PyDict_GetItemWithError(world.settings, world.switch) != world.zero)
-    dtypes = own_of_thread(world.regions, world.dtypes)
-    need(dtypes)
-    if PyDict_Size(dtypes) | PyDict_Size(event.regions):
-        return PyObject_RichCompareBool(dtypes, event.regions, EQUAL) == 1
-    return 1
-
-def is_followed(follower: Follower, record: Record):
-    "whether this thread follows, and nothing is in the middle"
-    events: Events = world.events
-    need(events.record == record and follower.is_busy == False and PyDict_Size(world.shared) == 0)
-    return PyLong_AsUnsignedLongLong(record.owner) == PyThread_get_thread_ident()
-
-def fits_all(follower, event: event, given, options):
-    need(type_of(given) == world.tuple and PyTuple_Size(given) == event.count)
-    for at in range(event.count):
-        need(fits(follower, event.args + at * TOLD, PyTuple_GetItem(given, at)))
-    need(fits_named(follower, event.options, event.named, options))
-    makes: makes = event.value
-    if event.result == OF_NEW and makes.function:
-        need(shown_base(follower, makes))
-    need(is_unshown(follower, event) and are_bare(follower, event))
-    return 1
-
-def cut_off(listed, size):
-    PyList_SetSlice(listed, size, PyList_Size(listed), 0)
-
-def result_of(follower: Follower, event: event):
-    "what the event gives, a new reference; True stands for None"
-    if event.result == OF_NEW:
-        return make_next(follower, event.value)
-    if event.result == OF_MADE:
-        need(event.value < PyList_Size(follower.made))
-        return own(referred(PyList_GetItem(follower.made, event.value)))
-    if event.result == OF_MET:
-        return own(PyList_GetItem(follower.met, event.value))
-    return own(event.value)
-
 def count_walks(count):
+    "notes that gradients were looked for"
     found = PyObject_GetAttr(world.walks, world.count)
     need(found)
-    total = PyLong_FromLongLong(PyLong_AsLongLong(found) + count)
+    total = sum_of(found, count)
     Py_DecRef(found)
     PyObject_SetAttr(world.walks, world.count, total)
     Py_DecRef(total)
 
-def does(follower: Follower, event: event):
-    "what the event does; 0 with an error where there is no memory"
+def change(follower: Follower, event: Event, enabled):
+    "does what an event does but for its result; 0 where there is no memory"
     record: Record = follower.record
-    result = result_of(follower, event)
-    need(result)
-    if give_gradients(follower, event) == 0 or write_all(follower, event) == 0:
-        Py_DecRef(result)
-        return 0
-    replace(follower.at, own(event.next))
-    replace(record.reached, own(event.reached))
-    if event.is_awaited:
+    need(give_gradients(follower, event.gradients, enabled))
+    for at in range(PyList_Size(event.writes)):
+        need(write_next(follower, PyList_GetItem(event.writes, at)))
+    if PyList_Size(event.writes) | PyList_Size(event.checks):
         replace(record.is_awaited, own(True))
-    if event.walks:
-        count_walks(event.walks)
-    return result
+    walks = PyLong_AsLongLong(event.walks)
+    if walks:
+        count_walks(walks)
+    return 1
 
-@python
-def picograd_follow_known(self, arguments, count):
-    "the result of a call that is due, True for None; None for any other"
-    need(count == 3 and type_of(arguments[2]) == world.dict)
-    way: way = own_table(self)
-    follower: Follower = PyTuple_GetItem(self, 2)
-    at = PyLong_AsLongLong(follower.at)
-    need(at < PyLong_AsLongLong(follower.due))
-    event: event = way.events + at * EVENT
-    need(event.function == arguments[0] and is_mode(event))
-    need(not (event.walks and PyList_Size(world.gradient_watchers)))
+def happened(follower: Follower, event: Event, args, enabled):
+    "what an event gives, and the next one is due; or 0"
     record: Record = follower.record
-    need(at == PyLong_AsLongLong(follower.at) and is_followed(follower, record))
-    met = PyList_Size(follower.met)
-    if fits_all(follower, event, arguments[1], arguments[2]):
-        return does(follower, event)
-    cut_off(follower.met, met)
-    cut_off(record.found, met)
-    return 0
-
-@public
-def picograd_follow(self, arguments, count):
-    "`Follower.take`: Python does what is not known here"
-    found = picograd_follow_known(self, arguments, count)
-    if found == True:
-        Py_DecRef(found)
-        return own(None)
-    if found != None:
-        return found
-    Py_DecRef(found)
-    given = PyTuple_New(count)
-    need(given)
-    for at in range(count):
-        set_item(given, at, arguments[at])
-    made = PyObject_CallObject(PyTuple_GetItem(self, 3), given)
-    Py_DecRef(given)
+    number = PyList_Size(follower.made)
+    if PyList_Size(event.made):
+        need(PyLong_AsLongLong(PyList_GetItem(event.made, 0)) == number)
+    need(take_numbers(record, event.numbers, args))
+    after = PyLong_FromLongLong(PyLong_AsLongLong(follower.at) + 1)
+    need(after)
+    made = result_of(follower, event.result, enabled)
+    if made and not change(follower, event, enabled):
+        Py_DecRef(made)
+        made = 0
+    if made == 0:
+        cut(follower.made, number)
+        Py_DecRef(after)
+        return 0
+    replace(record.reached, own(event.reached))
+    replace(follower.at, after)
     return made
 """
 
-TEXT = COMPARING + CHANGING + FOLLOWING
+FOLLOWING = """
+def due_event():
+    "the event that is due to this thread, or 0"
+    events: Events = world.events
+    record: Record = events.record
+    need(type_of(record) == world.Record)
+    need(PyThread_get_thread_ident() == PyLong_AsUnsignedLongLong(record.owner))
+    follower: Follower = record.follower
+    need(type_of(follower) == world.Follower and follower.is_busy == False)
+    way: Way = follower.way
+    at = PyLong_AsLongLong(follower.at)
+    need(at < PyLong_AsLongLong(follower.due))
+    return PyList_GetItem(way.events, at)
+
+def are_regions(dtypes):
+    "whether autocast is what it was at the event that is due; may run Python"
+    need(dtypes)
+    event: Event = due_event()
+    need(event)
+    wanted = PyTuple_GetItem(event.modes, 1)
+    if PyDict_Size(dtypes) | PyDict_Size(wanted):
+        return PyObject_RichCompareBool(dtypes, wanted, EQUAL) == 1
+    return 1
+
+def followed(arguments):
+    "what a call gives that is due; 0 where Python has to look, and nothing was done"
+    enabled = own_of_thread(world.mode, world.enabled)
+    need(enabled and are_regions(own_of_thread(world.regions, world.dtypes)))
+    event: Event = due_event()
+    need(event and PyDict_Size(world.shared) == 0)
+    events: Events = world.events
+    record: Record = events.record
+    follower: Follower = record.follower
+    met = PyList_Size(follower.met)
+    found = PyList_Size(record.found)
+    if is_due(follower, event, arguments, enabled):
+        made = happened(follower, event, arguments[1], enabled == True)
+        if made:
+            return made
+    PyErr_Clear()
+    cut(follower.met, met)
+    cut(record.found, found)
+    return 0
+
+def take_by_python(record: Record, arguments):
+    "what `Follower.take` gives"
+    if type_of(record) != world.Record:
+        return own(world.MISS)
+    take = PyObject_GetAttr(record.follower, world.take)
+    need(take)
+    given = PyTuple_New(3)
+    found = 0
+    if given:
+        for at in range(3):
+            set_item(given, at, arguments[at])
+        found = PyObject_CallObject(take, given)
+    Py_DecRef(given)
+    Py_DecRef(take)
+    return found
+
+@python
+def picograd_first(self, arguments, count):
+    "the same of a way's first event; None, with none followed, where Python has to look"
+    if count != 3:
+        refuse("first takes a function, its arguments and its options")
+    return followed(arguments)
+
+@python
+def picograd_follow(self, arguments, count):
+    "`take(function, args, options)` of the way that is followed"
+    if count != 3:
+        refuse("take takes a function, its arguments and its options")
+    made = followed(arguments)
+    if made:
+        return made
+    need(not PyErr_Occurred())
+    events: Events = world.events
+    return take_by_python(events.record, arguments)
+"""
+
+TEXT = PLAIN + VIEWING + FITTING + BUILDING + CHANGING + FOLLOWING
 
 
-class Words:
-    """This class writes the table of a way: see `WAY` and what follows."""
-
-    def __init__(self, way: Way) -> None:
-        self.way, self.table, self.met = way, Table(), 0
-
-    def fill(self) -> Table:
-        """Write all events; those that Python has to follow have no function."""
-        words: list[int] = []
-        for event in self.way.events:
-            words += self.of_event(event)
-        return self.table.fill([self.table.part(words)])
-
-    def of_event(self, event: Event) -> list[int]:
-        """Write an event, as `EVENT` lists it."""
-        options = [told for _, told in event.options]
-        names = [name for name, _ in event.options]
-        is_known = is_usual(event, self.way)
-        listed = [self.of_told(each, is_known) for each in (*event.args, *options)]
-        self.met += sum(count_met(before) for _, _, before in event.gradients) + len(event.copies)
-        if not is_known or None in listed:
-            return [0] * len(EVENT)
-        return self.of_usual(event, listed, names)
-
-    def of_usual(self, event: Event, listed: list[Any], names: list[str]) -> list[int]:
-        """Write an event that machine code knows."""
-        name, part, (enabled, regions, epoch) = self.table.name, self.table.part, event.modes
-        count, (kind, value) = len(event.args), event.result
-        args = [word for told in listed[:count] for word in told]
-        for told, word in zip(listed[count:], names):
-            told[-1] = name(word)
-        options = [word for told in listed[count:] for word in told]
-        is_new = kind == MADE and value in event.made
-        writes = [word for met, at in event.writes for word in self.of_write(met, at)]
-        given = [word for met, n, _ in event.gradients for word in (met, self.of_made(n))]
-        at = self.way.events.index(event)
-        found = {
-            "function": name(event.function), "count": count, "args": part(args),
-            "named": len(names), "options": part(options), "enabled": name(enabled),
-            "regions": name(regions), "epoch": name(epoch), "walks": event.walks,
-            "result": NEW if is_new else kind,
-            "value": self.of_result(kind, value, is_new),
-            "writes": len(event.writes), "write": part(writes),
-            "gradients": len(event.gradients), "gradient": part(given),
-            "is_awaited": int(bool(event.writes or event.checks)),
-            "next": name(at + 1), "reached": name(event.reached),
-        }  # fmt: skip
-        return [found[word] for word in EVENT]
-
-    def of_told(self, told: Told, is_known: bool) -> list[int] | None:
-        """Write what an argument must be, as `TOLD` lists it; None for what Python knows."""
-        kind, value = told
-        if kind in (MANY, NAMED):
-            return self.of_several(kind, value, is_known)
-        if kind == NEW:
-            at, self.met = self.met, self.met + count_met(told)
-            *facts, is_leaf, is_theirs, views = value
-            if not is_known or is_theirs or views or at in self.way.shared:
-                return None
-            words = [*map(self.table.name, facts), int(is_leaf)]
-            return [kind, 0, self.table.part(words), 0, 0]
-        if kind in (MADE, MET):
-            return [kind, value, 0, 0, 0]
-        return [kind, self.table.name(value), 0, 0, 0] if kind == IS else None
-
-    def of_several(self, kind: int, value: Any, is_known: bool) -> list[int] | None:
-        """Write what a list, or options, must be."""
-        own, several = (dict, [each for _, each in value]) if kind == NAMED else value
-        listed = [self.of_told(each, is_known) for each in several]
-        if None in listed or own not in (*LISTS[:2], dict):
-            return None
-        if kind == NAMED:
-            for words, (name, _) in zip(listed, value):
-                words[-1] = self.table.name(name)  # type: ignore[index]
-        rows = self.table.part([word for words in listed for word in words or ()])
-        return [kind, self.table.name(own), rows, len(several), 0]
-
-    def step(self, at: int) -> int:
-        """Name the step of a node that is made."""
-        template = self.way.template
-        return self.table.name(template.steps[at - template.count])
-
-    def of_result(self, kind: int, value: Any, is_new: bool) -> int:
-        """Write what an event gives: of a plain value itself, and True in the place of None."""
-        if kind == IS:
-            return self.table.name(True if value is None else value)
-        return self.of_made(value) if is_new else value  # type: ignore[no-any-return]
-
-    def of_made(self, number: int) -> int:
-        """Write a tensor that is made, as `MAKES` lists it; where that is."""
-        made, name = self.way.made[number], self.table.name
-        words = [name(made.at), self.step(made.at), name(made.tracks), int(made.is_leaf)]
-        if made.shown is None:
-            return self.table.part([*words, 0, 0, 0, 0])
-        shown = [*made.shown.base, name(made.shown.function), name(made.shown.operands)]
-        return self.table.part([*words, *shown])
-
-    def of_write(self, met: int, at: int) -> list[int]:
-        """Write the next value of what was met, as `WRITE` lists it."""
-        name = self.table.name
-        return [met, name(at), self.step(at), name((met, at)), name(met)]
-
-
-def count_met(told: Told) -> int:
-    """Count the nodes that a tensor brings which comes for the first time."""
-    kind, value = told
-    return 1 + len(value[-1]) if kind == NEW else 0
-
-
-def is_usual(event: Event, way: Way) -> bool:
-    """Tell whether machine code knows what an event does."""
-    others = (
-        event.numbers, event.derived, event.advance, event.looks, event.copies, event.moves,
-        event.shows,
-    )  # fmt: skip
-    if any(others) or event.function in CUTTING:
-        return False
-    kind, value = event.result
-    if kind not in (MADE, MET, IS) or value is True:
-        return False
-    if any(before != (IS, None) for _, _, before in event.gradients):
-        return False
-    new = [value] if kind == MADE and value in event.made else []
-    if new + [number for _, number, _ in event.gradients] != event.made:
-        return False
-    made = [way.made[number] for number in event.made]
-    if any(each.shown and each.shown.base[0] not in (MET, MADE) for each in made):
-        return False
-    return all(each.at >= way.template.count for each in made)
-
-
-def is_coded(way: Way) -> bool:
-    """Tell whether machine code follows a way."""
-    return way.table is not None and bool(config.native)
-
-
-def take_of(follower: Any) -> Any:
-    """Give what follows a way: machine code, once it was begun a few times, or Python."""
-    way = follower.way
-    way.uses += way.table is None
-    if way.uses == USES and way.table is None and CALLS.find("picograd_follow"):
-        way.table, way.ends = Words(way).fill(), ends_of(way)
-    if not is_coded(way):
-        return follower.take
-    return CALLS.find("picograd_follow", way.table, follower, follower.take)
-
-
-def first_of(follower: Any, *call: Any) -> Any:
-    """Follow the first call of a way that machine code knows; MISS where Python has to look."""
-    made = CALLS.find("picograd_follow_known", follower.way.table, follower)(*call)
-    if made is None:
-        return MISS
-    return None if made is True else made
-
-
-def declare_following(follower: type) -> None:
-    """Let these functions be compiled with the others."""
+def declare_following() -> None:
+    """Let these functions be compiled with the others, behind those of native_tensors.py."""
     world = {
-        "Standing": Standing, "shared": foreign.SHARED, "walks": WALKS, "count": "count",
-        "gradient_watchers": WATCHERS, "dict": dict,
+        "float_type": float, "slice_type": slice, "slice_parts": ("start", "stop", "step"),
+        "shared": foreign.SHARED, "Given": Given, "Standing": Standing, "Record": Record,
+        "Follower": Follower, "Alone": Alone, "walks": WALKS, "count": "count",
+        "gradient_watchers": WATCHERS, "new_tuple": tuple.__new__, "MISS": MISS, "take": "take",
     }  # fmt: skip
-    tables = {"way": WAY, "event": EVENT, "told": TOLD, "facts": FACTS, "makes": MAKES}
-    tables |= {"write": WRITE, "gives": GIVES}
-    found = {key: at for name, words in tables.items() for key, at in places(name, words).items()}
-    sizes = {name.upper(): 8 * len(words) for name, words in tables.items()}
-    stands = *[name for name in NODE if name != "inputs"], "record"
-    record = "found", "standing", "reached", "is_awaited", "owner"
-    slots = {follower: FOLLOWER, Record: record, Standing: stands, Events: ("record",)}
-    functions = "picograd_follow_known", "picograd_follow"
-    native_calls.declare(TEXT, functions, world, slots, found, sizes | KINDS)
+    slots: dict[type, tuple[str, ...]] = {
+        Events: ("take", "record"), Template: ("count", "steps"),
+        Record: (
+            "follower", "owner", "found", "drawn", "standing", "reached", "is_awaited",
+        ),
+        Follower: (
+            "way", "at", "due", "met", "made", "record", "is_busy", "written_here", "changed",
+        ),
+        Way: ("events", "shared", "made", "template", "moving"),
+        Event: (
+            "function", "args", "options", "modes", "result", "made", "numbers", "reached",
+            "is_simple", "may_cut", "is_change", "writes", "gradients", "checks", "walks",
+        ),
+        Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"),
+        Shown: ("base", "function", "operands"), Alone: ("_node",),
+    }  # fmt: skip
+    kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
+    numbers = kinds | {
+        "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
+        "TOO_LARGE": word_of(LARGEST),
+    }  # fmt: skip
+    functions = "picograd_first", "picograd_follow"
+    native_calls.declare(TEXT, functions, world, slots, {}, numbers)

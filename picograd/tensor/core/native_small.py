@@ -594,6 +594,7 @@ COMPUTING = """
 def run_small(graph: graph, known: Known, values, enabled, origin):
     "no Python runs here"
     native: Native = known.native
+    events: Events = world.events
     owners = room(MOST_NODES)
     roots = room(MOST_NODES)
     count = find_roots(graph, roots)
@@ -609,6 +610,8 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     ran = run(plan, values, origin, 0, found)
     if ran:
         replace(native.is_used, own(True))
+        if native.is_place == True:
+            replace(events.computed, own(referred(known.plan)))
         flushed()
         if graph.has_inner:
             keep_new(graph)
@@ -701,7 +704,8 @@ def declare_small() -> None:
         "waited": carried.GROUPS.known,
         "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
-    slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
+    known = "buffers", "scalars", "results", "native", "plan"
+    slots: dict[type, tuple[str, ...]] = {small.Known: known}
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),

@@ -28,10 +28,12 @@ from picograd.dtype import DType
 from picograd.engine import carried, foreign, pending
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
+    BY_PYTHON,
     CUTTING,
     EVENTS,
+    FILLING,
     MISS,
-    MOST_QUICK,
+    OTHERS,
     SCALING,
     SHORT,
     STEADY,
@@ -145,6 +147,25 @@ class Event:
     derived: list[Note] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
+    is_simple: bool = False  # machine code follows it: see native_following.py
+    may_cut: bool = False  # of what has memory: see the function of that name
+
+    def is_alone(self) -> bool:
+        """Tell whether it makes tensors, writes and gives leaves gradients, and no more."""
+        others = self.derived or self.draws or self.advance or self.looks or self.copies
+        if others or self.moves or self.shows:
+            return False
+        if any(before != (IS, None) for _, _, before in self.gradients):
+            return False
+        kind, told = self.result
+        new = [told] if kind == MADE and told in self.made else []
+        if kind == MANY:
+            new = [number for _, number in told[1]]
+            made = [(MADE, number) for number in self.made[: len(new)]]
+            if not new or not issubclass(told[0], (tuple, list)) or told[1] != made:
+                return False
+        is_known = kind in (MADE, MET, IS, MANY)
+        return is_known and new + [number for _, number, _ in self.gradients] == self.made
 
 
 @dataclass(slots=True)
@@ -164,6 +185,14 @@ class Read:
     alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
     # what was computed and not stored: see engine/carried.py
     passed: list[Any] = field(default_factory=list)
+    living: list[int] = field(default_factory=list)  # the tensors alone
+    native: Any = None  # of the plan
+    is_simple: bool = False  # as of `Way`
+
+    def describe(self, events: Sequence[Event]) -> None:
+        """Note what machine code needs, once all is told by numbers."""
+        self.living = [number for number, _ in self.alive]
+        self.is_simple = not any(each.is_change for each in events[: self.at])
 
 
 @dataclass(slots=True)
@@ -195,20 +224,17 @@ class Way:
     reads: list[Read]
     is_ahead: bool
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
+    native: Any = None  # of the plan
+    is_simple: bool = False  # machine code ends it: nothing but what lives gets values
     uses: int = 0  # how often it was begun
-    table: Any = None  # what machine code knows of it
-    ends: Any = None  # what it does at its end: see native_ends.py
+    ends: Any = None  # what machine code does at the end of others: see native_ends.py
 
     @property
     def is_short(self) -> bool:
-        """Whether it is of few operations, and what is asked for.
-
-        Those that machine code records take no longer so: of these there may be more.
-        """
-        others = [each for each in self.events if not is_quick(each)]
-        if self.asked is None or len(others) > SHORT or len(self.events) > MOST_QUICK:
+        """Whether machine code computes as fast, without a way, what is recorded."""
+        if self.asked is None or any(x.is_change or x.walks or x.looks for x in self.events):
             return False
-        return not any(each.is_change or each.walks or each.looks for each in self.events)
+        return sum(map(gain_of, self.events)) <= SHORT
 
 
 def modes() -> tuple[Any, ...]:
@@ -270,7 +296,9 @@ class Log:
             named = [(name, self.told(each)) for name, each in options.items()]
             if any(type(x) is FunctionType and x in STEADY for x in args[:2]):
                 given = [(NUMBER, x) if type(x) is float else told for told, x in zip(given, args)]
-            elif any(type(x) is FunctionType and x in SCALING for x in args[:2]):
+            elif function in FILLING or any(
+                type(x) is FunctionType and x in SCALING for x in args[:2]
+            ):
                 given = [as_factor(each) for each in given]
             elif function in SCALING:
                 named = [(name, as_factor(each)) for name, each in named]
@@ -570,6 +598,7 @@ class Log:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
         plan = weakref.ref(taken.plan)
         read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
+        read.native = taken.plan.native
         read.buffers = told_buffers(self.held({}), taken)
         alive = [(number, each()) for number, (_, each, _) in enumerate(self.made)]
         read.alive = [(number, tensor._node) for number, tensor in alive if tensor is not None]
@@ -647,6 +676,17 @@ def is_placed(item: Any) -> bool:
     return type(item) is int or (type(item) is slice and type(item.start) is int)
 
 
+def may_be_placed(several: Sequence[Told]) -> bool:
+    """Tell whether an index among what an event is given may begin where a user says."""
+    for kind, told in several:
+        if kind == MANY and may_be_placed(told[1]):
+            return True
+        plain = told if type(told) is tuple else (told,)
+        if kind == IS and any(type(each) in (int, tuple) for each in plain):
+            return True
+    return False
+
+
 def piece(function: Any, args: tuple[Any, ...]) -> Any:
     """Cut a piece; None where it is none."""
     found = function(*args)
@@ -706,14 +746,22 @@ class Closing:
         written, told = self.written_targets(), log.optimizer and told_of(log.optimizer)
         met = [id(log.met[at]) for at in written]
         holders = [met.count(id(leaf)) for leaf in self.targets()]
-        return Way(
+        way = Way(
             log.events, template, [each for _, _, each in log.made], weakref.ref(taken.plan), asked,
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.default().named, self.leading(free),
-            log.reads_made, carried.is_ahead(), self.detached(),
+            log.reads_made, carried.is_ahead(), self.detached(), taken.plan.native,
         )  # fmt: skip
+        for event in log.events:
+            event.is_simple = event.is_alone()
+            event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
+        for read in log.reads_made:
+            read.describe(log.events)
+        other = way.told or way.targets or way.detached or way.final or way.free
+        way.is_simple = not (other or any(each.is_change for each in way.events))
+        return way
 
     def detached(self) -> list[int]:
         """Number the tensors that were made by `detach`."""
@@ -979,9 +1027,14 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     return found  # type: ignore[return-value]
 
 
-def is_quick(event: Event) -> bool:
-    """Tell whether an event is one function on nodes, which takes little to record."""
-    return bool(event.args) and type(event.args[0][1]) is FunctionType
+def gain_of(event: Event) -> int:
+    """Tell how much longer an event takes where it is recorded: see `SHORT`.
+
+    One function on nodes takes little to record.
+    """
+    if not event.is_simple:
+        return BY_PYTHON
+    return 1 if event.args and type(event.args[0][1]) is FunctionType else OTHERS
 
 
 def is_private(node: Node) -> bool:

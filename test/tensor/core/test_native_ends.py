@@ -13,11 +13,12 @@ from picograd import Tensor, nn
 from picograd.engine import carried, followed
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
+from picograd.engine.native_calls import CODED
 from picograd.errors import GradientError
 from picograd.nn import functional as F
 from picograd.runtime.memory import WATCHERS
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core import following, native_following
+from picograd.tensor.core import following, native_ends
 
 pytestmark = pytest.mark.skipif(not is_possible(), reason="another interpreter")
 WARM = 9
@@ -48,6 +49,8 @@ class Step:
 def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What Python did at the ends of ways, which all are followed by machine code at once."""
     found: list[str] = []
+    if CODED.follow is None:
+        CODED.begin()
 
     def noted(name: str) -> None:
         method = getattr(following.Follower, name)
@@ -62,7 +65,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 1))
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
-    monkeypatch.setattr(native_following, "USES", 1)
+    monkeypatch.setattr(native_ends, "USES", 1)
     monkeypatch.setattr(picograd.config, "verify", 0)
     monkeypatch.setattr(followed, "FIRST", 2)
     carried.SPOTS.clear()
@@ -75,7 +78,7 @@ def after(look: Callable[[Step], Any], monkeypatch: pytest.MonkeyPatch) -> list[
     """What a look finds after steps that machine code ends, Python ends, and that are recorded."""
     found = []
     for uses, first in ((1, 2), (1 << 30, 2), (1, 1 << 30)):
-        monkeypatch.setattr(native_following, "USES", uses)
+        monkeypatch.setattr(native_ends, "USES", uses)
         monkeypatch.setattr(followed, "FIRST", first)
         followed.stop()
         EVENTS.after = None

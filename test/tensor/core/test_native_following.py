@@ -1,8 +1,7 @@
-"""Ways that machine code follows: what is unlike the last time is found, whatever it is."""
+"""Ways that machine code follows give what Python gives that follows them, and what is recorded."""
 
 import gc
-import random
-import signal
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -13,355 +12,319 @@ import numpy as np
 import pytest
 
 import picograd
-from picograd import Tensor, nn
-from picograd.engine import carried, followed
+from picograd import Tensor
+from picograd.engine import carried, followed, small
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
-from picograd.nn import functional as F
+from picograd.engine.native_calls import CALLS, CODED
+from picograd.engine.plan_cache import PLANS
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core import following, native_following
+from picograd.tensor.core import following, native_following, ways
 
-pytestmark = pytest.mark.skipif(not is_possible(), reason="another interpreter")
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
 STEPS = 24
+Loop = Callable[[int, list[Any]], Any]
+NATIVE = "first", "follow", "finish"
 
 
-class Images(nn.Module):
-    """Convolutions, norms, pools, views and layers, with what a step may change about them."""
-
-    def __init__(self) -> None:
-        # a bias ahead of a norm has gradients of rounding alone, which Adam makes steps of
-        self.conv, self.norm = nn.Conv2d(1, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3)
-        self.pool, self.first, self.last = nn.MaxPool2d(2), nn.Linear(12, 5), nn.Linear(5, 3)
-        self.stride: Any = 1
-        self.shift = 0, 0
-        self.bias: Any = self.first.bias
-        self.seen: list[Tensor] = []
-        self.within: Callable[[Tensor], Any] = lambda x: None
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.pool(self.norm(self.conv(x)).relu())
-        x = F.max_pool2d(x, 1, self.stride).roll(self.shift, (2, 3))
-        self.within(x)
-        flat = x.flatten(1)
-        x = F.linear(flat, self.first.weight, self.bias).relu()
-        self.seen = [flat, x]
-        return self.last(x)
+def start() -> list[Any]:
+    drawn = np.random.default_rng(2)
+    return [
+        Tensor(drawn.standard_normal(shape).astype(np.float32)).realize()
+        for shape in ((6, 6), (6,), (3, 6))
+    ]
 
 
-class Step:
-    """A training step that draws what is unusual about it."""
-
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-        self.model = Images()
-        numbers = np.random.default_rng(seed)
-        for each in self.model.parameters():
-            values = numbers.standard_normal(each.shape).astype(np.float32)
-            each.data = Tensor(values).realize()
-        kind = self.draw.choice([nn.optim.SGD, nn.optim.AdamW])
-        self.optimizer = kind(self.model.parameters(), lr=0.01)
-        self.kept: list[Any] = []
-        self.handles: list[Any] = []
-
-    def batch(self, number: int, count: int) -> tuple[Tensor, Tensor]:
-        numbers = np.random.default_rng(number)
-        x = numbers.standard_normal((count, 1, 4, 4)).astype(np.float32)
-        return Tensor(x).realize(), Tensor(numbers.integers(0, 3, count)).realize()
-
-    def __call__(self, number: int, changes: list[str]) -> Any:
-        model, draw = self.model, self.draw
-        x, y = self.batch(number, 3 if "count" in changes else 4)
-        if "shown batch" in changes:
-            x = picograd.stack([x, x])[1].realize()
-        model.shift = (1, 0) if "shift" in changes else (0, 0)
-        model.stride = {"bool": True, "list": [1, 1]}.get(changes[0] if changes else "", 1)
-        model.bias = None if "no bias" in changes else model.first.bias
-        try:
-            found = [change(self, x) for change in map(BEFORE.get, changes) if change]
-        except picograd.errors.DTypeError:  # of a model that is evaluated with such a stride
-            return None
-        model.within = next((partial_of(WITHIN[each], self) for each in changes
-                             if each in WITHIN), lambda x: None)  # fmt: skip
-        try:
-            out = model(x)
-            if "half" in changes:
-                raise InterruptedError
-            loss = F.cross_entropy(out, y) * (0.5 if "scaled" in changes else 1.0)
-            if "grads" in changes:
-                loss.backward(retain_graph=True)
-            loss.backward()
-            found += [change(self, loss) for change in map(BEHIND.get, changes) if change]
-            self.optimizer.step()
-        except (InterruptedError, picograd.errors.DTypeError):
-            return None
-        finally:
-            model.within = lambda x: None
-        if "keep" not in changes:
-            self.optimizer.zero_grad()
-        if "outputs" in changes:
-            self.kept.append(loss if draw.random() < 0.5 else out)
-        if len(self.kept) > 3:
-            del self.kept[0]
-        return [loss.item(), *[each for each in found if isinstance(each, float)]]
+def numbers(step: int, state: list[Any]) -> Any:
+    """Floats of all kinds where there was one."""
+    kinds = [0.75, 0.0, 1.0, -1.0, -0.0, 2, True, 1e-3, float("inf"), float("nan"), 4e38]
+    factor: Any = kinds[step % 11] if step > 8 else 0.5 + step
+    x = (state[1] * factor + state[1]).tanh() + factor
+    return [x.tolist(), (x.exp() * 0.5).sum().item()]
 
 
-def partial_of(function: Callable[..., Any], step: Step) -> Callable[[Tensor], Any]:
-    return lambda x: function(step, x)
+def pieces(step: int, state: list[Any]) -> Any:
+    """Rows, columns and ranges that begin elsewhere each time, of memory and of what is made."""
+    at = step % 5
+    matrix = state[0] * 0.5
+    row = state[0][at] + state[0][:, at] * state[0][-1 - at]
+    part = state[0][at : at + 2].sum(0) + matrix[at] + matrix[at : at + 1, 1:].sum()
+    last = state[2][..., 1:][step % 3]
+    return [(row * part).tolist(), last.sum().item(), (matrix[1] + row).sum().item()]
 
 
-def hook(step: Step, x: Tensor) -> None:
-    step.handles.append(step.model.first.weight.register_hook(lambda grad: grad * 2.0))
+def several(step: int, state: list[Any]) -> Any:
+    """Events of several results, lists and tuples, options in another order."""
+    best, at = state[0].max(1)
+    value, _ = state[2].sort(descending=bool(step % 7 == 6), dim=1)
+    joined = picograd.cat([best, state[1]] if step % 5 else (best, state[1]))
+    summed = state[0].sum(dim=0, keepdim=True) if step % 4 else state[0].sum(keepdim=True, dim=0)
+    return [joined.tolist(), at.tolist(), (value.sum(0) + summed).tolist()]
 
 
-def unhook(step: Step, x: Tensor) -> None:
-    while step.handles:
-        step.handles.pop().remove()
+def carried_on(step: int, state: list[Any]) -> Any:
+    """Values that live on, are read later, and are dropped in the middle."""
+    vector = state[0] @ state[1]
+    state[1] = vector / vector.norm()
+    older = state[3] if len(state) > 3 else state[1]
+    state[3:] = [state[1] * 2.0] if step % 3 else []
+    first = (state[1] @ state[0] @ state[1]).item()
+    return [first, older.sum().item(), (state[1] - older).abs().max().item()]
 
 
-def freeze(step: Step, x: Tensor) -> None:
-    step.model.last.weight.requires_grad_(not step.model.last.weight.requires_grad)
+def reads(step: int, state: list[Any]) -> Any:
+    """What is read decides what comes next."""
+    x, found = state[0], []
+    for number in range(4):
+        x = (x @ state[0]).tanh() + 0.1 * number
+        size = x.norm()
+        found.append(size.item())
+        if found[-1] > 2.0 + step % 2:
+            x = x / size
+    return [*found, x.mean().item()]
 
 
-def other_memory(step: Step, x: Tensor) -> None:
-    weight = step.model.first.weight
-    weight.data = (weight.detach() * 0.5).realize()
+def shapes(step: int, state: list[Any]) -> Any:
+    """Another shape, dtype or leaf where there was one."""
+    x = state[1] if step % 6 else state[2]
+    x = x.double() if step % 8 == 7 else x
+    y = Tensor(np.float32(step)).realize() if step % 5 else Tensor([float(step)]).realize()
+    return [((x + 1.0) * 0.5 + y).sum().item(), x.dtype.name]
 
 
-def other_weight(step: Step, x: Tensor) -> None:
-    step.model.first.bias = nn.Parameter(step.model.first.bias.detach() + 1.0)
-    step.model.bias = step.model.first.bias
+def gradients(step: int, state: list[Any]) -> Any:
+    """Leaves that ask, `no_grad` around some, and gradients that nobody steps by."""
+    w = state[4] if len(state) > 4 else state[0].clone().detach().requires_grad_()
+    state[3:] = [None, w]
+    loss = ((state[2] @ w).tanh() ** 2).mean()
+    if step % 4 == 3:
+        with picograd.no_grad():
+            return (w * 2.0).sum().item() + loss.item()
+    (slope,) = picograd.autograd.grad(loss, w)
+    return [loss.item(), (slope * 2.0).sum().item()]
 
 
-def shown_statistics(step: Step, x: Tensor) -> None:
-    step.kept.append(step.model.norm.running_mean[:2])
+def writes(step: int, state: list[Any]) -> Any:
+    """Writes of rows and cells between events, and into what an event made."""
+    table, x = state[2], state[1].clone()
+    table[step % 3, step % 6] += 0.5 * (1.0 - table[step % 3].max())
+    x[1:3] = x[1:3].flip(0)
+    x[step % 6] = 0.25
+    return [(table + x).tolist(), x.sum().item()]
 
 
-def written_statistics(step: Step, x: Tensor) -> None:
-    with picograd.no_grad():
-        step.model.norm.running_mean.mul_(0.5)
+LOOPS = [numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
 
 
-def written_batch(step: Step, x: Tensor) -> None:
-    x.add_(1.0)
-
-
-def switched(step: Step, x: Tensor) -> None:
-    picograd.config.native = 1 - picograd.config.native
-
-
-def evaluated(step: Step, x: Tensor) -> float:
-    step.model.eval()
-    with picograd.no_grad():
-        found = step.model(x).sum().item()
-    step.model.train()
-    return float(found)
-
-
-def signalled(step: Step, x: Tensor) -> None:
-    before = signal.signal(signal.SIGUSR1, lambda *_: step.kept.append((x * 2.0).sum().item()))
-    signal.raise_signal(signal.SIGUSR1)
-    signal.signal(signal.SIGUSR1, before)
-
-
-def beside(step: Step, x: Tensor) -> None:
-    other = threading.Thread(target=lambda: step.kept.append((x * 3.0).sum().item()))
-    other.start()
-    other.join()
-
-
-def read_inside(step: Step, x: Tensor) -> None:
-    step.kept.append(x.sum().item())
-
-
-def raised(step: Step, x: Tensor) -> None:
-    with pytest.raises(picograd.errors.ShapeError):
-        x + Tensor([[1.0] * 7])
-
-
-def gathered(step: Step, x: Tensor) -> None:
-    gc.collect()
-
-
-def scaled_gradient(step: Step, loss: Tensor) -> None:
-    weight = step.model.first.weight
-    if weight.grad is not None:
-        weight.grad = weight.grad * 0.5
-
-
-def no_gradient(step: Step, loss: Tensor) -> None:
-    step.model.last.bias.grad = None
-
-
-def kept_gradient(step: Step, loss: Tensor) -> None:
-    step.kept.append(step.model.conv.weight.grad)
-
-
-def kept_view(step: Step, loss: Tensor) -> None:
-    step.kept.append(step.model.seen[0])
-
-
-def detached(step: Step, loss: Tensor) -> None:
-    step.kept.append(step.model.seen[1].detach())
-
-
-def rate(step: Step, loss: Tensor) -> None:
-    step.optimizer.param_groups[0]["lr"] = 0.02
-
-
-def clipped(step: Step, loss: Tensor) -> None:
-    nn.utils.clip_grad_norm_(step.model.parameters(), 0.1)
-
-
-BEFORE: dict[str, Callable[[Step, Tensor], Any]] = {
-    "hook": hook, "unhook": unhook, "freeze": freeze, "memory": other_memory,
-    "weight": other_weight, "shown": shown_statistics, "written": written_statistics,
-    "batch": written_batch, "native": switched, "evaluated": evaluated,
-}  # fmt: skip
-WITHIN: dict[str, Callable[[Step, Tensor], Any]] = {
-    "signal": signalled, "thread": beside, "read": read_inside, "raised": raised,
-    "gathered": gathered, "shown inside": shown_statistics, "hook inside": hook,
-    "written inside": written_statistics,
-}  # fmt: skip
-BEHIND: dict[str, Callable[[Step, Tensor], Any]] = {
-    "scaled gradient": scaled_gradient, "no gradient": no_gradient,
-    "kept gradient": kept_gradient, "kept view": kept_view, "detached": detached,
-    "rate": rate, "clipped": clipped, "read behind": read_inside,
-}  # fmt: skip
-OTHERS = [
-    "count", "bool", "list", "no bias", "half", "scaled", "grads", "keep", "outputs", "shift",
-    "shown batch",
-]  # fmt: skip
-CHANGES = [*BEFORE, *WITHIN, *BEHIND, *OTHERS]
-
-
-def program(seed: int) -> list[Any]:
-    """Take steps of which some are unusual; all that is known of them in the end."""
-    picograd.manual_seed(seed)
-    step, draw, found = Step(seed), random.Random(seed + 1), []
-    picograd.config.native = 1
-    usual = draw.sample(CHANGES, draw.choice([0, 0, 1, 2]))  # in every step
-    usual = [each for each in usual if each not in ("half", "native")]
-    for number in range(STEPS):
-        is_other = number > 9 and draw.random() < 0.4
-        more = draw.sample(CHANGES, draw.choice([1, 1, 2])) if is_other else []
-        found.append(step(number, [*more, *usual]))
-    values = [*step.model.state_dict().values(), *step.kept]
-    return [*found, *(each.numpy() if isinstance(each, Tensor) else each for each in values)]
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Let machine code follow from the first time; whether each way was followed to its end."""
-    found: list[bool] = []
-    finish = following.Follower.finish
-
-    def noted(follower: Any, *ended: Any) -> Any:
-        found.append(finish(follower, *ended))
-        return found[-1]
-
-    inside = noted.__code__.replace(co_filename=following.__file__)  # no line of the program's
-    monkeypatch.setattr(noted, "__code__", inside)
-    monkeypatch.setattr(following.Follower, "finish", noted)
-    monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 1))
-    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
-    monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
-    monkeypatch.setattr(native_following, "USES", 1)
+@pytest.fixture(autouse=True)
+def _as_if_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if CODED.compute is None:
+        CODED.begin()
     monkeypatch.setattr(picograd.config, "verify", 0)
-    monkeypatch.setattr(followed, "FIRST", 2)
-    carried.SPOTS.clear()
-    yield found
+    monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(followed, "FIRST", 1)
+    monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 0))
+    yield
     followed.stop()
     EVENTS.after = None
 
 
-def no_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+def run(loop: Loop, count: int = STEPS) -> list[Any]:
+    state = start()
+    return [repr(loop(step, state)) for step in range(count)]
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+def test_machine_code_follows_as_python_does(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = run(loop)
+    for name in NATIVE:
+        monkeypatch.setattr(CODED, name, None)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    by_python = run(loop)
     monkeypatch.setattr(followed, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
-    followed.stop()
-    EVENTS.after = None
+    assert mine == by_python == run(loop)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_whatever_changes_is_found(
-    seed: int, at_once: list[bool], monkeypatch: pytest.MonkeyPatch, device: str
-) -> None:
+def facts_of(tensor: Tensor) -> Any:
+    return [tensor.requires_grad, tensor.is_leaf, tensor.dtype.name, tensor.shape]
+
+
+def told(tensor: Tensor) -> Any:
+    return tensor.tolist(), np.signbit(tensor.numpy()).tolist()
+
+
+def body(step: int, state: list[Any], other: str) -> Any:
+    """A loop that comes the same way each time, but for one thing, once."""
+    variants = state[5]
+    a, b, c, w = state[1], state[3], variants["piece"], state[4]
+    if other == "shape":
+        a = b = c = variants["longer"]
+    if other == "dtype":
+        a = variants["whole"]
+    if other == "view":
+        b = variants["column"]
+    if other == "another view":
+        c = variants["stepped"]
+    if other == "elsewhere":
+        c = variants["later"]
+    if other == "one tensor":
+        b = a
+    if other == "no leaf":
+        w = variants["frozen"]
+    square = state[0].T if other == "turned" else state[0]
+    with picograd.no_grad() if other == "no_grad" else picograd.enable_grad():
+        x = (a * 0.5 + b) * (1 if other == "int" else -0.0 if other == "sign" else 0.0)
+        x = x + c + (a.clamp(max=0.25) if other == "name" else a.clamp(min=0.25))
+        y = (square @ square).sum(1 if other == "axis" else 0) * 2.0
+        z = picograd.cat((x, y) if other == "tuple" else [x, y]) * w.sum()
+        u = z + 1.0 if other == "more" else z
+        if other == "kept":
+            state.append(y)
+        if other == "error":
+            with pytest.raises(picograd.errors.PicogradError):
+                a @ state[2]
+        total = (u * u).mean()
+    if other == "signs":
+        state.append(x - x)
+    facts = facts_of(z), facts_of(total)
+    del x, y, z, u
+    return [total.item(), facts, [told(each) for each in state[6:]]]
+
+
+DISTURBED = [
+    "", "shape", "dtype", "view", "another view", "elsewhere", "one tensor", "no leaf", "turned",
+    "no_grad", "int", "sign", "name", "axis", "tuple", "more", "kept", "error", "signs",
+]  # fmt: skip
+
+
+def disturbed(other: str) -> list[str]:
+    state = start()
+    state.append((state[1] * 3.0).realize())
+    state.append(Tensor(np.ones(3, np.float32), requires_grad=True).realize())
+    row = Tensor(np.arange(12, dtype=np.float32)).realize()
+    variants = {"piece": row[2:8], "later": row[5:11], "stepped": row[::2], "longer": row}
+    variants["column"], variants["whole"] = state[0][:, 2], Tensor(np.arange(6)).realize()
+    variants["frozen"] = Tensor(np.ones(3, np.float32)).realize()
+    state.append(variants)
+    places = 16, 17, 21
+    return [repr(body(step, state, other if step in places else "")) for step in range(24)]
+
+
+@pytest.mark.parametrize("other", DISTURBED)
+def test_what_comes_otherwise_once(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = counted("finish", monkeypatch)
+    mine = disturbed(other)
+    assert found.count(True) >= 8
+    monkeypatch.setattr(followed, "FIRST", 1 << 30)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+    assert mine == disturbed(other)
+
+
+def counted(name: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether machine code did what it was asked for."""
+    native, found = getattr(CODED, name), []
+
+    def noted(*given: Any) -> Any:
+        result = native(*given)
+        found.append(result is not None)
+        return result
+
+    inside = noted.__code__.replace(co_filename=following.__file__)  # no line of the program's
+    noted.__code__ = inside
+    monkeypatch.setattr(CODED, name, noted)
+    return found
+
+
+@pytest.mark.parametrize("loop", [carried_on, reads, pieces], ids=lambda loop: loop.__name__)
+def test_ways_end_by_machine_code(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = counted("finish", monkeypatch)
+    run(loop, 60)
+    assert found.count(True) > 15
+
+
+def test_nothing_is_held_behind_a_way() -> None:
+    state = start()
+    for step in range(40):
+        carried_on(step, state)
+    gc.collect()
+    gc.disable()
     try:
-        mine = program(seed)
-        no_ways(monkeypatch)
-        wanted = program(seed)
+        shape = state[1]._node.shape
+        held = sys.getrefcount(shape), sys.getrefcount(state[0]._node), sys.getrefcount(None)
+        older = []
+        for step in range(30):
+            carried_on(step, state)
+            older.append(weakref.ref(state[1]._node))
+        assert all(each() is None for each in older[:-3])
+        assert abs(sys.getrefcount(state[0]._node) - held[1]) <= 2
+        assert abs(sys.getrefcount(None) - held[2]) < 200
     finally:
-        picograd.config.native = 1
-    for one, other in zip(mine, wanted, strict=True):
-        if one is not None:
-            np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+        gc.enable()
 
 
-def test_machine_code_follows_whole_steps(
-    at_once: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All but looks at labels, which are in the host's memory, and numbers."""
-    step, names = Step(1), []
-    for number in range(8):
-        step(number, [])
-    follow = following.Follower.follow
+def test_another_thread_ends_a_way() -> None:
+    state, found = start(), []
+    for step in range(20):
+        carried_on(step, state)
 
-    def noted(self: Any, function: Any, *call: Any) -> Any:
-        names.append(function.__name__)
-        return follow(self, function, *call)
+    def other() -> None:
+        found.append((state[0] * 2.0 + state[1]).sum().item())
 
-    monkeypatch.setattr(following.Follower, "follow", noted)
-    for name in "is_as_told", "give_results":
-        monkeypatch.setattr(following.Follower, name, lambda *_: pytest.fail("Python followed"))
-    for number in range(3):
-        step(number, [])
-    assert {*names} <= {"check_labels", "operate", "backward"}  # the last two are of `* 1.0`
-    assert at_once[-3:] == [True] * 3
+    vector = state[0] @ state[1]
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    wanted = (state[0].numpy() * 2.0 + state[1].numpy()).sum()
+    assert found == [pytest.approx(wanted, rel=1e-5)]
+    assert np.allclose(vector.numpy(), state[0].numpy() @ state[1].numpy(), atol=1e-5)
 
 
-def test_what_is_gone_is_not_none(at_once: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tensor that was made and dropped, and None in its place."""
-    optimizer = nn.optim.SGD([weight := nn.Parameter(Tensor([[1.0, 2.0]]))], lr=0.1)
-
-    def step(number: int) -> float:
-        bias = weight[0, :1] * 2.0
-        given = bias if number < 9 else None
-        del bias
-        y = F.linear(Tensor([[1.0, 3.0]]).realize(), weight, given)
-        loss = y.sum()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return float(loss.item())
-
-    start = weight.detach().clone().realize()
-    mine = [step(number) for number in range(12)]
-    no_ways(monkeypatch)
-    with picograd.no_grad():
-        weight.copy_(start)
-    assert mine == [step(number) for number in range(12)]
+def test_wrong_arguments_are_a_type_error() -> None:
+    for name, text in zip(NATIVE, ("first takes", "take takes", "finish takes"), strict=True):
+        with pytest.raises(TypeError, match=text):
+            CALLS.find(f"picograd_{name}")(1)
+    assert CALLS.find("picograd_finish")(None, [], "", None) is None
+    assert CALLS.find("picograd_first")(len, (), {}) is None
 
 
-@pytest.mark.parametrize("change", ["shift", "shown batch", "list", "count", "written inside"])
-def test_what_changes_for_once_is_found(
-    change: str, at_once: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def losses() -> list[Any]:
-        picograd.manual_seed(4)
-        step = Step(4)
-        return [step(number, [change] if number in (9, 10, 13) else []) for number in range(16)]
-
-    mine = losses()
-    assert at_once[-1]
-    no_ways(monkeypatch)
-    np.testing.assert_allclose(mine, losses(), rtol=2e-5)
+def test_words_of_doubles() -> None:
+    assert native_following.word_of(0.0) == 0
+    assert native_following.word_of(1.0) == 0x3FF << 52
 
 
-def test_nothing_is_followed_by_machine_code_that_is_not_wanted(
-    at_once: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(picograd.config, "native", 0)
-    monkeypatch.setattr(native_following, "Words", lambda *_: pytest.fail("a table was made"))
-    step = Step(2)
-    for number in range(10):
-        step(number, [])
-    assert at_once.count(True) >= 3
+def test_events_that_are_simple() -> None:
+    mode = True, {}, 0
+    event = ways.Event(len, [], [], mode, (ways.MADE, 3), [3])
+    assert event.is_alone()
+    assert ways.Event(len, [], [], mode, (ways.MET, 0), []).is_alone()
+    assert not ways.Event(len, [], [], mode, (ways.MET, 0), [3]).is_alone()
+    assert not ways.Event(len, [], [], mode, (ways.NAMED, {}), []).is_alone()
+    event.gradients = [(0, 4, (ways.IS, None))]
+    event.made = [3, 4]
+    assert event.is_alone()
+    event.gradients = [(0, 4, (ways.MET, 1))]
+    assert not event.is_alone()
+    event.gradients, event.made = [], [3]
+    pair = ways.MANY, (tuple, [(ways.MADE, 3), (ways.MADE, 4)])
+    assert ways.Event(len, [], [], mode, pair, [3, 4]).is_alone()
+    assert not ways.Event(len, [], [], mode, pair, [3]).is_alone()
+    event.advance = 1
+    assert not event.is_alone()
+
+
+@pytest.mark.parametrize(
+    "told, wanted",
+    [
+        ((ways.IS, 1), True), ((ways.IS, (0, 1)), True), ((ways.IS, (None, Ellipsis)), False),
+        ((ways.MANY, (slice, [(ways.IS, None)] * 3)), False),
+        ((ways.MANY, (tuple, [(ways.MANY, (slice, [(ways.IS, 2), (ways.IS, None)]))])), True),
+        ((ways.IS, True), False), ((ways.MADE, 0), False),
+    ],
+)  # fmt: skip
+def test_indices_that_may_begin_elsewhere(told: ways.Told, wanted: bool) -> None:
+    assert ways.may_be_placed([told]) is wanted
