@@ -1,5 +1,6 @@
 """Build small kernels, run their CUDA text on the host through the shim, compile it with NVRTC."""
 
+import atexit
 import ctypes
 import glob
 import hashlib
@@ -131,6 +132,7 @@ def call_text(tile_kernel: TileKernel, shared: int, dialect: Dialect = CUDA_C) -
 def shim_folder() -> Path:
     """Temporary folder with the shim: its precompiled header, and what all kernels share."""
     folder = Path(tempfile.mkdtemp(prefix="cuda_shim_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     header = folder / "cuda_shim.h"
     shutil.copy(HERE / "cuda_shim.h", header)
     shutil.copy(HERE / "opencl_shim.h", folder / "opencl_shim.h")
