@@ -28,12 +28,9 @@ from picograd.target import Target
 
 Array = Any
 SCANS: dict[str, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "logaddexp": np.logaddexp,
-}
+}  # fmt: skip
 # (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
 CPU_CHUNKS = 65536, 1024, 16
 CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
