@@ -36,10 +36,6 @@ class MultiheadAttention(Module):
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
-    in_proj_bias: Parameter | None
-    out_proj: Linear
-    bias_k: Parameter | None
-    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -78,10 +74,10 @@ class MultiheadAttention(Module):
             self.q_proj_weight = _zeros(place, width, width)
             self.k_proj_weight = _zeros(place, width, self.kdim)
             self.v_proj_weight = _zeros(place, width, self.vdim)
-        self.in_proj_bias = _zeros(place, 3 * width) if bias else None
-        self.out_proj = Linear(width, width, bias, *place)
-        self.bias_k = _zeros(place, 1, 1, width) if add_bias_kv else None
-        self.bias_v = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self.in_proj_bias: Parameter | None = _zeros(place, 3 * width) if bias else None
+        self.out_proj: Linear = Linear(width, width, bias, *place)
+        self.bias_k: Parameter | None = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self.bias_v: Parameter | None = _zeros(place, 1, 1, width) if add_bias_kv else None
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:

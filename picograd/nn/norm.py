@@ -225,8 +225,6 @@ class LayerNorm(Affine):
     [[-1.0, 1.0]]
     """
 
-    normalized_shape: tuple[int, ...]
-
     def __init__(
         self,
         normalized_shape: int | tuple[int, ...],
@@ -236,7 +234,7 @@ class LayerNorm(Affine):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.normalized_shape = read_shape("LayerNorm", normalized_shape)
+        self.normalized_shape: tuple[int, ...] = read_shape("LayerNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self._begin(self.normalized_shape, elementwise_affine, bias, device, dtype)
