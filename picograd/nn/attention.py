@@ -38,19 +38,11 @@ class MultiheadAttention(Module):
     v_proj_weight: Parameter | None
 
     def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        device: DeviceLike | None = None,
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+        vdim: int | None = None, batch_first: bool = False, device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         init.check_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             problem = f"embed_dim={embed_dim} does not divide by num_heads={num_heads}"
@@ -93,16 +85,10 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Attend; returns (output, weights), the weights averaged over heads: (B, L, S).
 
         `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.

@@ -218,16 +218,9 @@ def _tensor_v2(
 
 
 def _tensor_v3(
-    machine: Machine,
-    storage: Any,
-    offset: Any,
-    sizes: Any,
-    strides: Any,
-    wants: Any,
-    _hooks: Any,
-    dtype: Any,
-    *_: Any,
-) -> Tensor:
+    machine: Machine, storage: Any, offset: Any, sizes: Any, strides: Any, wants: Any, _hooks: Any,
+    dtype: Any, *_: Any,
+) -> Tensor:  # fmt: skip
     return machine.tensor(storage, (offset, sizes, strides), dtype, wants)
 
 
