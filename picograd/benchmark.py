@@ -128,19 +128,11 @@ class Timer:
     """
 
     def __init__(
-        self,
-        stmt: str = "pass",
-        setup: str = "pass",
-        global_setup: str = "",
-        timer: Callable[[], float] = time.perf_counter,
-        globals: dict[str, Any] | None = None,
-        label: str | None = None,
-        sub_label: str | None = None,
-        description: str | None = None,
-        env: str | None = None,
-        num_threads: int = 1,
-        language: str = "python",
-    ) -> None:
+        self, stmt: str = "pass", setup: str = "pass", global_setup: str = "",
+        timer: Callable[[], float] = time.perf_counter, globals: dict[str, Any] | None = None,
+        label: str | None = None, sub_label: str | None = None, description: str | None = None,
+        env: str | None = None, num_threads: int = 1, language: str = "python",
+    ) -> None:  # fmt: skip
         if str(language).lower().rpartition(".")[2] not in ("python", "py"):
             raise ValueRangeError(
                 "Timer", f"language={language!r}", "write the statement in Python"

@@ -35,7 +35,6 @@ class Reduce(layers.ReduceMixin, Module):  # type: ignore[misc]
 class EinMix(mixing._EinmixMixin, Module):  # type: ignore[misc]
     """This class is einops' linear layer over named axes."""
 
-    weight: Parameter
     bias: Parameter | None
     pre_rearrange: Rearrange | None
     post_rearrange: Rearrange | None
@@ -47,7 +46,7 @@ class EinMix(mixing._EinmixMixin, Module):  # type: ignore[misc]
         bias_shape: Sequence[int] | None,
         bias_bound: float,
     ) -> None:
-        self.weight = Parameter(uniform(tuple(weight_shape), weight_bound))
+        self.weight: Parameter = Parameter(uniform(tuple(weight_shape), weight_bound))
         has_bias = bias_shape is not None
         self.bias = Parameter(uniform(tuple(bias_shape or ()), bias_bound)) if has_bias else None
 

@@ -162,12 +162,9 @@ def slice_of(x: Tensor, dim: int = 0, *bounds: int | None) -> Tensor:
 
 
 PRIVATE: dict[str, Any] = {
-    "_pin_memory": Tensor.pin_memory,
-    "_to_copy": Tensor.to,
-    "alias": Tensor.view_as,
-    "index": index_of,
-    "slice": slice_of,
-}
+    "_pin_memory": Tensor.pin_memory, "_to_copy": Tensor.to, "alias": Tensor.view_as,
+    "index": index_of, "slice": slice_of,
+}  # fmt: skip
 
 
 class Overloaded:

@@ -18,20 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 WRITTEN: dict[Any, str] = {
-    operator.add: "{} + {}",
-    operator.sub: "{} - {}",
-    operator.mul: "{} * {}",
-    operator.truediv: "{} / {}",
-    operator.floordiv: "{} // {}",
-    operator.mod: "{} % {}",
-    operator.neg: "-{}",
-    operator.lt: "{} < {}",
-    operator.le: "{} <= {}",
-    operator.gt: "{} > {}",
-    operator.ge: "{} >= {}",
-    operator.eq: "{} == {}",
-    operator.ne: "{} != {}",
-}
+    operator.add: "{} + {}", operator.sub: "{} - {}", operator.mul: "{} * {}",
+    operator.truediv: "{} / {}", operator.floordiv: "{} // {}", operator.mod: "{} % {}",
+    operator.neg: "-{}", operator.lt: "{} < {}", operator.le: "{} <= {}", operator.gt: "{} > {}",
+    operator.ge: "{} >= {}", operator.eq: "{} == {}", operator.ne: "{} != {}",
+}  # fmt: skip
 Steps = Sequence[tuple[int, Callable[..., Any], tuple[int, ...], type]]
 Guards = Iterable[tuple[int, Any]]
 

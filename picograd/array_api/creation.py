@@ -47,7 +47,8 @@ def linspace(
     """Space numbers evenly, with or without the last one."""
     if endpoint:
         return Tensor.linspace(start, stop, num, dtype=dtype, device=device)
-    return Tensor.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+    longer = Tensor.linspace(start, stop, num + 1, dtype=dtype, device=device)
+    return longer[:num]
 
 
 def eye(
@@ -63,7 +64,8 @@ def eye(
     columns = n_rows if n_cols is None else n_cols
     k = max(-n_rows, min(k, columns))
     rows = Tensor.arange(n_rows, device=device).unsqueeze(1)
-    found = rows + k == Tensor.arange(columns, device=device)
+    places = Tensor.arange(columns, device=device)
+    found = rows + k == places
     return found.cast(dtype or default_float())
 
 

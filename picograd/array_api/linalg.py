@@ -59,7 +59,8 @@ def matrix_rank(x: Tensor, /, *, rtol: Scalar | Tensor | None = None) -> Tensor:
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Multiply every element of a vector with every element of another."""
     first, second = together(x1, x2)
-    return first.unsqueeze(1) * second.unsqueeze(0)  # type: ignore[no-any-return]
+    column = first.unsqueeze(1)
+    return column * second.unsqueeze(0)  # type: ignore[no-any-return]
 
 
 def pinv(x: Tensor, /, *, rtol: Scalar | Tensor | None = None) -> Tensor:
@@ -69,14 +70,16 @@ def pinv(x: Tensor, /, *, rtol: Scalar | Tensor | None = None) -> Tensor:
     u, sizes, vh = svd(x, False)
     limit = sizes.amax(-1, keepdim=True) * rtol.unsqueeze(-1) if sizes.shape[-1] else sizes
     inverse = (sizes > limit).where(1 / sizes, 0.0)
-    return (vh.mH * inverse.unsqueeze(-2)) @ u.mH
+    scaled = vh.mH * inverse.unsqueeze(-2)
+    return scaled @ u.mH
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Solve x1 y = x2."""
     first, second = together(x1, x2)
     if second.ndim == 1:
-        return decompositions.solve(first, second.unsqueeze(-1)).squeeze(-1)
+        column = second.unsqueeze(-1)
+        return decompositions.solve(first, column).squeeze(-1)
     lead = max(first.ndim, second.ndim)
     # a stack of matrices: the extension knows vectors by their one axis alone
     second = second.reshape((1,) * (lead - second.ndim) + tuple(second.shape))
@@ -88,7 +91,8 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Add the elements on the diagonals of matrices."""
     wide = x.cast(summing_dtype(x, dtype))
-    return add_up(wide.diagonal(offset, -2, -1), axis=-1, dtype=wide.dtype)
+    diagonals = wide.diagonal(offset, -2, -1)
+    return add_up(diagonals, axis=-1, dtype=wide.dtype)
 
 
 def vector_norm(

@@ -330,35 +330,17 @@ def logaddexp(a: Value, b: Value) -> Value:
 
 
 EXPONENTIALS: dict[str, Callable[..., Value]] = {
-    "exp2": exp2,
-    "expm1": expm1,
-    "sinh": sinh,
-    "cosh": cosh,
-    "log2": log2,
-    "log10": log10,
-    "log1p": log1p,
-    "asinh": asinh,
-    "acosh": acosh,
-    "atanh": atanh,
-    "logaddexp": logaddexp,
-}
+    "exp2": exp2, "expm1": expm1, "sinh": sinh, "cosh": cosh, "log2": log2, "log10": log10,
+    "log1p": log1p, "asinh": asinh, "acosh": acosh, "atanh": atanh, "logaddexp": logaddexp,
+}  # fmt: skip
 
 
 # atan(z) = z + z t P(t), t = z^2, |z| <= tan(pi/8); relative error of P 4e-18
 ATAN = (
-    -0.3333333333333333,
-    0.19999999999999762,
-    -0.1428571428564902,
-    0.1111111110411266,
-    -0.09090908702135893,
-    0.07692294904895292,
-    -0.06666398746373535,
-    0.05878631460173418,
-    -0.052282847666252616,
-    0.04541795446312359,
-    -0.03432108202704706,
-    0.016012008462212284,
-)
+    -0.3333333333333333, 0.19999999999999762, -0.1428571428564902, 0.1111111110411266,
+    -0.09090908702135893, 0.07692294904895292, -0.06666398746373535, 0.05878631460173418,
+    -0.052282847666252616, 0.04541795446312359, -0.03432108202704706, 0.016012008462212284,
+)  # fmt: skip
 ATAN32 = (  # of float32; 6e-11
     -0.33333333331482873, 0.1999999893472356, -0.142856136852647, 0.11107524113777785,
     -0.09029307373138526, 0.07136995362055497, -0.0404645752727989,
@@ -568,10 +550,5 @@ def tan(x: Value) -> Value:
 
 
 ANGLES: dict[str, Callable[..., Value]] = {
-    "tan": tan,
-    "atan": atan,
-    "asin": asin,
-    "acos": acos,
-    "atan2": atan2,
-    "hypot": hypot,
-}
+    "tan": tan, "atan": atan, "asin": asin, "acos": acos, "atan2": atan2, "hypot": hypot,
+}  # fmt: skip

@@ -73,12 +73,9 @@ class Emitter:
     resolves `tile` reads (and `ref`, if any is left) to a value.
     """
 
-    functions: Mapping[str, Function]
-    index_dtype: DType
     scopes: list[Scope]
     slots: list[int]
     scalars: list[int]
-    read: Callable[["Emitter", Expr], int]
 
     def __init__(
         self,

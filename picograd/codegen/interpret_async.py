@@ -44,8 +44,6 @@ class Barrier:
 class Traffic:
     """What the roles of a block share: barriers, and the state of its bytes of shared memory."""
 
-    events: int
-
     def __init__(self, program: Program, size: int) -> None:
         self.program, self.events = program, 0
         self.barriers: dict[int, Barrier] = {}

@@ -30,22 +30,6 @@ def block_lanes(columns: int, dtype: DType) -> int:
 class Block:
     """One register block being written."""
 
-    dot: Dot
-    emitter: Emitter
-    dtype: DType
-    lanes: int
-    vectors: int
-    acc_row: int
-    b_depth: int
-    starts: list[int]
-    array: int
-    rows: int
-    a: int
-    acc: int
-    b: int
-    a_depth: int
-    a_row: int
-
     def __init__(self, builder: Builder, dot: Dot) -> None:
         is_block = dot.block and not dot.b_is_nk
         check(is_block, "a CPU dot has a register block and a [k, n] tile b", dot)

@@ -49,8 +49,6 @@ def runs_cuda(block: Block, step: RunStep) -> None:
 class Run:
     """This class writes the reduction of the run that ends at one position."""
 
-    step: RunStep
-
     def __init__(self, block: Block, step: RunStep, values: Bindings) -> None:
         self.emitter, self.step = block.emitter, step
         self.dtype = block.emitter.index_dtype

@@ -221,8 +221,6 @@ def scan_row(block: Block, step: ScanStep) -> None:
 class RowTile:
     """This class walks one tile of a row: to read it into registers, and to write it back."""
 
-    values: dict[Axis, Index]
-
     def __init__(
         self, block: Block, step: ScanStep, place: Index, within: Axis, layout: Blocked
     ) -> None:

@@ -7,11 +7,8 @@ from picograd.engine.debug import Row
 BALANCE = 10  # operations a byte from which arithmetic, not memory, limits a kernel, about
 LINES = 5  # of the program that are named
 NAMES = {
-    "schedule": "schedules",
-    "compile": "compilations",
-    "copy": "copies",
-    "host": "plans",  # their runs
-}
+    "schedule": "schedules", "compile": "compilations", "copy": "copies", "host": "plans",
+}  # fmt: skip
 
 
 def spent(totals: Mapping[str, float], counts: Mapping[str, int], wall: float) -> str:

@@ -332,58 +332,22 @@ def batch_custom(batch: Any, node: Node, found: Found) -> Node:
 
 
 COMPOSITES = table(
-    composite(
-        "custom",
-        -1,
-        lambda node: node.inputs[-1],
-        custom_vjp,
-        ANY,
-        lambda arg, *shapes: shapes[-1],
-        data=(-1, None),
-        batch=batch_custom,
-    ),
-    composite(
-        "analytic",
-        -1,
-        lambda node: node.inputs[-1],
-        analytic_vjp,
-        ANY,
-        lambda arg, *shapes: shapes[-1],
-        batch_arg=same,
-        is_pointwise=True,
-    ),
-    composite(
-        "relu",
-        1,
-        lambda node: node.inputs[0].binary("maximum", 0),
-        relu_vjp,
-        NUMBER,
-        batch_arg=same,
-        is_pointwise=True,
-    ),
+    composite("custom", -1, lambda node: node.inputs[-1], custom_vjp, ANY,
+        lambda arg, *shapes: shapes[-1], data=(-1, None), batch=batch_custom),
+    composite("analytic", -1, lambda node: node.inputs[-1], analytic_vjp, ANY,
+        lambda arg, *shapes: shapes[-1], batch_arg=same, is_pointwise=True),
+    composite("relu", 1, lambda node: node.inputs[0].binary("maximum", 0), relu_vjp, NUMBER,
+        batch_arg=same, is_pointwise=True),
     composite("gelu", 1, expand_gelu, gelu_vjp, batch_arg=same, is_pointwise=True),
     composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis),
     composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp, batch_arg=next_axis),
     composite(
         "logsumexp", 1, expand_logsumexp, logsumexp_vjp, shape=dropped_axis, batch_arg=next_axis
     ),
-    composite(
-        "cross_entropy",
-        -1,
-        expand_cross_entropy,
-        cross_entropy_vjp,
-        shape=dropped_axis,
-        data=(0, 1),
-        batch_arg=next_axis,
-    ),
-    composite(
-        "counted_mean",
-        3,
-        lambda node: node.inputs[-1],
-        counted_mean_vjp,
-        batch_arg=same,
-        is_pointwise=True,
-    ),
+    composite("cross_entropy", -1, expand_cross_entropy, cross_entropy_vjp, shape=dropped_axis,
+        data=(0, 1), batch_arg=next_axis),
+    composite("counted_mean", 3, lambda node: node.inputs[-1], counted_mean_vjp, batch_arg=same,
+        is_pointwise=True),
     *(
         composite(
             f"arg{extreme}",
@@ -396,16 +360,9 @@ COMPOSITES = table(
         )
         for extreme in ("max", "min")
     ),
-    composite(
-        "max_pool",
-        1,
-        expand_max_pool,
-        max_pool_vjp,
-        ORDERED,
-        lambda windows, x: window_shape(x, windows)[: len(x)],
-        batch_arg=next_windows,
-    ),
-)
+    composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED,
+        lambda windows, x: window_shape(x, windows)[: len(x)], batch_arg=next_windows),
+)  # fmt: skip
 
 
 TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
@@ -585,14 +542,8 @@ def batch_norm_vjp(
 
 
 NORMS = table(
-    composite(
-        "var",
-        1,
-        expand_var,
-        var_vjp,
-        shape=lambda arg, x: reduce_shape(x, arg[0]),
-        batch_arg=first_axes_next,
-    ),
+    composite("var", 1, expand_var, var_vjp, shape=lambda arg, x: reduce_shape(x, arg[0]),
+        batch_arg=first_axes_next),
     composite("layer_norm", 3, expand_layer_norm, layer_norm_vjp, batch_arg=next_axes),
     composite("batch_norm", 5, expand_batch_norm, batch_norm_vjp, batch=batch_batch_norm),
-)
+)  # fmt: skip

@@ -186,19 +186,9 @@ def chosen(node: Node, inputs: Sequence[Change | None], first: Change) -> Change
 
 
 CHEAP = (  # roles of what the gradient of a loop rather computes again
-    Role.ELEMENTWISE,
-    Role.VIEW,
-    Role.FOLD,
-    Role.NUMBER,
-    Role.POSITION,
-    Role.INPUT,
-    Role.PASS,
-    Role.MEMORY,
-    Role.SCALAR,
-    Role.DRAW,
-    Role.COPY,
-    Role.WRITE,
-)
+    Role.ELEMENTWISE, Role.VIEW, Role.FOLD, Role.NUMBER, Role.POSITION, Role.INPUT, Role.PASS,
+    Role.MEMORY, Role.SCALAR, Role.DRAW, Role.COPY, Role.WRITE,
+)  # fmt: skip
 Hook = Callable[[Node], Node]
 
 

@@ -61,18 +61,9 @@ class Node:
     """One operation; see the module docstring. Recording must stay cheap: slots, no interning."""
 
     __slots__ = (
-        "__weakref__",
-        "arg",
-        "device",
-        "dtype",
-        "inputs",
-        "is_asked",
-        "leaf",
-        "op",
-        "realized",
-        "record",
-        "shape",
-    )
+        "__weakref__", "arg", "device", "dtype", "inputs", "is_asked", "leaf", "op", "realized",
+        "record", "shape",
+    )  # fmt: skip
     record: Any  # of a `Standing` one
 
     def __init__(

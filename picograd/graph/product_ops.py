@@ -220,32 +220,11 @@ def check_labels(node: Node) -> str:
 
 
 PRODUCT_ROWS = table(
-    Op(
-        "contract",
-        Role.CONTRACT,
-        2,
-        FACTOR,
-        contract,
-        contract_vjp,
-        hero="contract",
-        of_complex=complex_contract,
-        expand_on=expand_contract,
-        shape=lambda labels, a, b: contract_shape(a, b, labels),
-        check=check_labels,
-        batch=batch_contract,
-        sizes=Sizes(link_contract, bound_contract),
-    ),
-    Op(
-        "conv",
-        Role.CONV,
-        2,
-        CORRELATED,
-        conv,
-        conv_vjp,
-        hero="conv",
-        expand_on=expand_conv,
-        shape=lambda spec, x, weight: conv_shape(x, weight, spec),
-        batch=batch_conv,
-        sizes=Sizes(link_conv, bound_conv, derived=derived_conv, natural=conv_bound),
-    ),
-)
+    Op("contract", Role.CONTRACT, 2, FACTOR, contract, contract_vjp, hero="contract",
+        of_complex=complex_contract, expand_on=expand_contract,
+        shape=lambda labels, a, b: contract_shape(a, b, labels), check=check_labels,
+        batch=batch_contract, sizes=Sizes(link_contract, bound_contract)),
+    Op("conv", Role.CONV, 2, CORRELATED, conv, conv_vjp, hero="conv", expand_on=expand_conv,
+        shape=lambda spec, x, weight: conv_shape(x, weight, spec), batch=batch_conv,
+        sizes=Sizes(link_conv, bound_conv, derived=derived_conv, natural=conv_bound)),
+)  # fmt: skip

@@ -28,12 +28,9 @@ from picograd.target import Target
 
 Array = Any
 SCANS: dict[str, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "logaddexp": np.logaddexp,
-}
+}  # fmt: skip
 # (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
 CPU_CHUNKS = 65536, 1024, 16
 CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
@@ -221,39 +218,10 @@ def bound_scan(graph: Any, node: Node) -> Node:
 
 
 SCAN_ROWS = table(
-    Op(
-        "scan",
-        Role.COMPOSITE,
-        1,
-        ORDERED,
-        None,
-        scan_vjp,
-        expand_on=expand_scan,
-        shape=first_shape,
-        batch_arg=second_next,
-        sizes=Sizes(link_same, bound_scan),
-    ),
-    Op(
-        "cumprod_gradient",
-        Role.COMPOSITE,
-        3,
-        FACTOR,
-        None,
-        expand=divided_running,
-        exact=multiplied_running,
-        shape=lambda arg, gradient, output, x: x,
-        batch_arg=second_next,
-    ),
-    Op(
-        "scan_chunks",
-        Role.SCAN,
-        -1,
-        ORDERED,
-        scan_chunks,
-        hero="scan",
-        shape=first_shape,
-        data=(0, 1),
-        batch_arg=second_next,
-        sizes=Sizes(link_same),
-    ),
-)
+    Op("scan", Role.COMPOSITE, 1, ORDERED, None, scan_vjp, expand_on=expand_scan, shape=first_shape,
+        batch_arg=second_next, sizes=Sizes(link_same, bound_scan)),
+    Op("cumprod_gradient", Role.COMPOSITE, 3, FACTOR, None, expand=divided_running,
+        exact=multiplied_running, shape=lambda arg, gradient, output, x: x, batch_arg=second_next),
+    Op("scan_chunks", Role.SCAN, -1, ORDERED, scan_chunks, hero="scan", shape=first_shape,
+        data=(0, 1), batch_arg=second_next, sizes=Sizes(link_same)),
+)  # fmt: skip

@@ -36,25 +36,13 @@ class MultiheadAttention(Module):
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
-    in_proj_bias: Parameter | None
-    out_proj: Linear
-    bias_k: Parameter | None
-    bias_v: Parameter | None
 
     def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        device: DeviceLike | None = None,
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+        vdim: int | None = None, batch_first: bool = False, device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         init.check_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             problem = f"embed_dim={embed_dim} does not divide by num_heads={num_heads}"
@@ -78,10 +66,10 @@ class MultiheadAttention(Module):
             self.q_proj_weight = _zeros(place, width, width)
             self.k_proj_weight = _zeros(place, width, self.kdim)
             self.v_proj_weight = _zeros(place, width, self.vdim)
-        self.in_proj_bias = _zeros(place, 3 * width) if bias else None
-        self.out_proj = Linear(width, width, bias, *place)
-        self.bias_k = _zeros(place, 1, 1, width) if add_bias_kv else None
-        self.bias_v = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self.in_proj_bias: Parameter | None = _zeros(place, 3 * width) if bias else None
+        self.out_proj: Linear = Linear(width, width, bias, *place)
+        self.bias_k: Parameter | None = _zeros(place, 1, 1, width) if add_bias_kv else None
+        self.bias_v: Parameter | None = _zeros(place, 1, 1, width) if add_bias_kv else None
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
@@ -97,16 +85,10 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """Attend; returns (output, weights), the weights averaged over heads: (B, L, S).
 
         `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.

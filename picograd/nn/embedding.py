@@ -85,19 +85,11 @@ class Embedding(Table):
     """
 
     def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: Tensor | None = None,
-        _freeze: bool = False,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
+        device: DeviceLike | None = None, dtype: DTypeLike | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(locals())
         self.weight.requires_grad = not _freeze
 
@@ -137,20 +129,12 @@ class EmbeddingBag(Table):
     include_last_offset: bool
 
     def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        mode: str = "mean",
-        sparse: bool = False,
-        _weight: Tensor | None = None,
-        include_last_offset: bool = False,
-        padding_idx: int | None = None,
-        device: DeviceLike | None = None,
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False,
+        padding_idx: int | None = None, device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_known("EmbeddingBag", "mode", mode, ("sum", "mean", "max"))
         super().__init__(locals())
         self.mode, self.include_last_offset = mode, include_last_offset
@@ -170,17 +154,10 @@ class EmbeddingBag(Table):
 
     @classmethod
     def from_pretrained(
-        cls,
-        embeddings: Tensor,
-        freeze: bool = True,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        mode: str = "mean",
-        sparse: bool = False,
-        include_last_offset: bool = False,
-        padding_idx: int | None = None,
-    ) -> "EmbeddingBag":
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
+    ) -> "EmbeddingBag":  # fmt: skip
         """Make a layer of a table (N, D)."""
         rows, columns = embeddings.shape
         options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings)

@@ -17,16 +17,10 @@ from picograd.tensor.tensor import Tensor
 
 
 def attend(
-    layer: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    average_attn_weights: bool = True,
+    layer: Any, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+    need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Attend; returns (output, weights), the weights averaged over heads: (B, L, S).
 
     `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.

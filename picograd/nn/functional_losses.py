@@ -359,15 +359,9 @@ def triplet_loss(
 
 @in_functional
 def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
+    eps: float = 1e-6, swap: bool = False, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Compute max(0, d(a, p) - d(a, n) + margin), d the p-norm along the last axis.
 
     `swap` uses d(p, n) where it is smaller than d(a, n) (Balntas et al., 2016).

@@ -35,7 +35,8 @@ class Kind(dict[int, Hook]):
     def add(self, number: int, hook: Hook, with_kwargs: bool, always_call: bool) -> None:
         """Keep a hook."""
         self[number] = hook
-        for numbers, is_asked in ((self.with_kwargs, with_kwargs), (self.always_call, always_call)):
+        asked = (self.with_kwargs, with_kwargs), (self.always_call, always_call)
+        for numbers, is_asked in asked:
             (numbers.add if is_asked else numbers.discard)(number)
 
 
@@ -101,7 +102,8 @@ def register(
     if not callable(hook):
         problem = f"the hook is a {type(hook).__name__}"
         raise DTypeError("register_hook", problem, "pass a function")
-    number = max(next(NUMBERS), 1 + max(kind, default=-1))  # a copy has those of its module
+    last = max(kind, default=-1)  # a copy has those of its module
+    number = max(next(NUMBERS), 1 + last)
     others = dict(kind)
     note_change()
     kind.add(number, hook, with_kwargs, always_call)
@@ -362,7 +364,10 @@ class Identity(Function):
     def forward(ctx: Any, react: React, *tensors: Tensor) -> Tensor:
         """Give the tensor itself, or the elements of all: (sum of sizes,)."""
         ctx.react, ctx.tensors = react, tensors
-        return tensors[0] if len(tensors) == 1 else Tensor.cat([x.reshape(-1) for x in tensors])
+        if len(tensors) == 1:
+            return tensors[0]
+        rows = [x.reshape(-1) for x in tensors]
+        return Tensor.cat(rows)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:

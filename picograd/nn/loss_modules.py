@@ -135,20 +135,11 @@ class LinearCrossEntropyLoss(WeightedCriterion):
     )
 
     def __init__(
-        self,
-        in_features: int,
-        num_classes: int,
-        *,
-        out_features: tuple[int, ...] = (),
-        bias: bool = False,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        reduction: str = "mean",
-        weight: Tensor | None = None,
-        ignore_index: int | None = None,
-        label_smoothing: float = 0.0,
-        options: Any = None,
-    ) -> None:
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
+        bias: bool = False, device: DeviceLike | None = None, dtype: DTypeLike | None = None,
+        reduction: str = "mean", weight: Tensor | None = None, ignore_index: int | None = None,
+        label_smoothing: float = 0.0, options: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(weight, reduction=reduction)
         if weight is not None and weight.shape != (num_classes,):
             text = f"weight of shape {weight.shape} for {num_classes} classes"

@@ -57,17 +57,10 @@ class BatchNorm(Affine):
     num_batches_tracked: Tensor
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         init.check_sizes(type(self).__name__, num_features=num_features)
         self.num_features = num_features
         self.eps = eps
@@ -194,18 +187,10 @@ class SyncBatchNorm(BatchNorm, ranks=(2, 3, 4, 5)):
     """
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: Any = None,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, process_group: Any = None,
+        device: DeviceLike | None = None, dtype: DTypeLike | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         place = (device, dtype)
         own = (num_features, eps, momentum, affine, track_running_stats)
         super().__init__(*own, *place, bias=bias)
@@ -231,8 +216,6 @@ class LayerNorm(Affine):
     [[-1.0, 1.0]]
     """
 
-    normalized_shape: tuple[int, ...]
-
     def __init__(
         self,
         normalized_shape: int | tuple[int, ...],
@@ -242,7 +225,7 @@ class LayerNorm(Affine):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.normalized_shape = read_shape("LayerNorm", normalized_shape)
+        self.normalized_shape: tuple[int, ...] = read_shape("LayerNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self._begin(self.normalized_shape, elementwise_affine, bias, device, dtype)
@@ -269,16 +252,9 @@ class GroupNorm(Affine):
     """
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        device: DeviceLike | None = None, dtype: DTypeLike | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         init.check_sizes("GroupNorm", 1, num_groups=num_groups, num_channels=num_channels)
         if num_channels % num_groups:
             problem = f"{num_channels} channels do not divide into {num_groups} groups"
@@ -310,17 +286,10 @@ class InstanceNorm(BatchNorm):
     """
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = False, track_running_stats: bool = False, device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
         options = (eps, momentum, affine, track_running_stats, device, dtype)
         super().__init__(num_features, *options, bias=bias)
 

@@ -183,18 +183,10 @@ class Recurrent(Module):
     mode = "RNN_TANH"
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        proj_size: int = 0, device: DeviceLike | None = None, dtype: DTypeLike | None = None,
+    ) -> None:  # fmt: skip
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -414,18 +406,11 @@ class RNN(Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        nonlinearity: str = "tanh",
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: DeviceLike | None = None,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.nonlinearity: str = nonlinearity
         self.mode: str = mode_of("RNN", nonlinearity)
         options = (num_layers, bias, batch_first, dropout, bidirectional)

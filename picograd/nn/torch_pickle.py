@@ -33,19 +33,10 @@ ATOMS = (str, bytes, int, float, bool, type(None))
 # Elements that a tensor with zero strides may have beyond those in its file.
 MOST_REPEATED = 1 << 26
 STORAGES = {
-    "Bool": "bool",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
+    "Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32",
+    "Long": "int64", "Half": "float16", "BFloat16": "bfloat16", "Float": "float32",
+    "Double": "float64", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -227,16 +218,9 @@ def _tensor_v2(
 
 
 def _tensor_v3(
-    machine: Machine,
-    storage: Any,
-    offset: Any,
-    sizes: Any,
-    strides: Any,
-    wants: Any,
-    _hooks: Any,
-    dtype: Any,
-    *_: Any,
-) -> Tensor:
+    machine: Machine, storage: Any, offset: Any, sizes: Any, strides: Any, wants: Any, _hooks: Any,
+    dtype: Any, *_: Any,
+) -> Tensor:  # fmt: skip
     return machine.tensor(storage, (offset, sizes, strides), dtype, wants)
 
 
@@ -289,21 +273,13 @@ def _encode(_machine: Machine, text: Any, coding: Any = "latin1") -> bytes:
 
 
 CALLABLE: Mapping[str, Callable[..., Any]] = {
-    "torch._utils _rebuild_tensor_v2": _tensor_v2,
-    "torch._utils _rebuild_tensor_v3": _tensor_v3,
-    "torch._utils _rebuild_parameter": _parameter,
-    "collections OrderedDict": _ordered_dict,
-    "collections Counter": _counter,
-    "torch Size": _size,
-    "torch device": _device,
-    "__builtin__ set": _set,
-    "builtins set": _set,
-    "__builtin__ complex": _complex,
-    "builtins complex": _complex,
-    "__builtin__ bytearray": _bytearray,
-    "builtins bytearray": _bytearray,
-    "_codecs encode": _encode,
-}
+    "torch._utils _rebuild_tensor_v2": _tensor_v2, "torch._utils _rebuild_tensor_v3": _tensor_v3,
+    "torch._utils _rebuild_parameter": _parameter, "collections OrderedDict": _ordered_dict,
+    "collections Counter": _counter, "torch Size": _size, "torch device": _device,
+    "__builtin__ set": _set, "builtins set": _set, "__builtin__ complex": _complex,
+    "builtins complex": _complex, "__builtin__ bytearray": _bytearray,
+    "builtins bytearray": _bytearray, "_codecs encode": _encode,
+}  # fmt: skip
 DTYPE_NAMES = set(BY_NAME)
 DTYPE = re.compile(r"(complex|float|q?u?int|bits)\d\w*")  # how PyTorch names them
 

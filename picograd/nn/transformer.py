@@ -50,19 +50,11 @@ class ResidualLayer(Module):
     dropout2: Dropout
 
     def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Activation = functional.relu, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: DeviceLike | None = None, dtype: DTypeLike | None = None,
+    ) -> None:  # fmt: skip
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
         for name in self.attentions:
@@ -140,16 +132,10 @@ class TransformerDecoderLayer(ResidualLayer):
     dropout3: Dropout
 
     def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Mask = None,
-        memory_mask: Mask = None,
-        tgt_key_padding_mask: Mask = None,
-        memory_key_padding_mask: Mask = None,
-        tgt_is_causal: bool = False,
-        memory_is_causal: bool = False,
-    ) -> Tensor:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Decode: (L, B, E) with memory (S, B, E) -> (L, B, E)."""
         own = (tgt_key_padding_mask, tgt_mask, tgt_is_causal)
         other = (memory_key_padding_mask, memory_mask, memory_is_causal)
@@ -217,16 +203,10 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Mask = None,
-        memory_mask: Mask = None,
-        tgt_key_padding_mask: Mask = None,
-        memory_key_padding_mask: Mask = None,
-        tgt_is_causal: bool | None = None,
-        memory_is_causal: bool = False,
-    ) -> Tensor:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Decode: (L, B, E) with memory (S, B, E) -> (L, B, E)."""
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         x = tgt
@@ -245,23 +225,13 @@ class Transformer(Module):
     """
 
     def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        custom_encoder: Module | None = None,
-        custom_decoder: Module | None = None,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Activation = functional.relu, custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: DeviceLike | None = None, dtype: DTypeLike | None = None,
+    ) -> None:  # fmt: skip
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         rest: dict[str, Any] = dict(batch_first=batch_first, norm_first=norm_first, bias=bias)
@@ -285,19 +255,12 @@ class Transformer(Module):
                 init.xavier_uniform_(parameter)
 
     def forward(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Mask = None,
-        tgt_mask: Mask = None,
-        memory_mask: Mask = None,
-        src_key_padding_mask: Mask = None,
-        tgt_key_padding_mask: Mask = None,
-        memory_key_padding_mask: Mask = None,
-        src_is_causal: bool | None = None,
-        tgt_is_causal: bool | None = None,
+        self, src: Tensor, tgt: Tensor, src_mask: Mask = None, tgt_mask: Mask = None,
+        memory_mask: Mask = None, src_key_padding_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
+        src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """Encode (S, B, E), decode (L, B, E) -> (L, B, E)."""
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             problem = f"inputs {tuple(src.shape)}, {tuple(tgt.shape)}"

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,28 +45,22 @@ for each, method in PLAIN.items():
     operator(each)(lambda x, method=method, **options: getattr(functional, method)(x, **options))
 
 
-@operator("Identity")
-def identity(x: Value) -> Value:
-    """Give the value itself: nothing writes to it."""
-    return x
-
-
-@operator("Mean")
-def mean(*xs: Tensor) -> Tensor:
-    """Average tensors, broadcast."""
-    return functools.reduce(Tensor.add, xs) / len(xs)
-
-
-@operator("Div")
-def divide(x: Tensor, y: Tensor) -> Tensor:
-    """Divide; integers towards zero."""
-    return x / y if x.is_floating_point() else x.div(y, rounding_mode="trunc")
-
-
-@operator("Mod")
-def modulo(x: Tensor, y: Tensor, fmod: int = 0) -> Tensor:
-    """Take the remainder, with the sign of the divisor, or of `x` for `fmod`."""
-    return x.fmod(y) if fmod else x.remainder(y)
+FORMULAS: dict[str, Callable[..., Value]] = {  # of one line; options have the attributes' defaults
+    "Identity": lambda x: x,  # the value itself: nothing writes to it
+    "Mean": lambda *xs: functools.reduce(Tensor.add, xs) / len(xs),
+    # integers towards zero
+    "Div": lambda x, y: x / y if x.is_floating_point() else x.div(y, rounding_mode="trunc"),
+    "Mod": lambda x, y, fmod=0: x.fmod(y) if fmod else x.remainder(y),
+    "BitShift": lambda x, y, direction: x << y if direction == "LEFT" else x >> y,
+    "Where": lambda condition, x, y: where(condition, x, y),
+    "PRelu": lambda x, slope: where(x < 0, x * slope, x),
+    "LeakyRelu": lambda x, alpha=0.01: functional.leaky_relu(x, alpha),
+    "Swish": lambda x, alpha=1.0: x * (x * alpha).sigmoid(),
+    "HardSigmoid": lambda x, alpha=0.2, beta=0.5: (x * alpha + beta).clamp(0, 1),
+    "ThresholdedRelu": lambda x, alpha=1.0: where(x > alpha, x, x.zeros_like()),
+}
+for each, formula in FORMULAS.items():
+    operator(each)(formula)
 
 
 @operator("Pow")
@@ -74,12 +69,6 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     if not x.is_floating_point() and y.is_floating_point():
         return x.to(y.dtype).pow(y).to(x.dtype)
     return x.pow(y).to(x.dtype)
-
-
-@operator("BitShift")
-def bit_shift(x: Tensor, y: Tensor, direction: str) -> Tensor:
-    """Shift the bits of unsigned integers."""
-    return x << y if direction == "LEFT" else x >> y
 
 
 @operator("Clip", since=11)
@@ -95,47 +84,11 @@ def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Ten
     return x.clamp(min, max)
 
 
-@operator("Where")
-def choose(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Choose elements."""
-    return where(condition, x, y)
-
-
-@operator("PRelu")
-def prelu(x: Tensor, slope: Tensor) -> Tensor:
-    """Multiply what is negative by a slope, which broadcasts."""
-    return where(x < 0, x * slope, x)
-
-
-@operator("LeakyRelu")
-def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
-    """Multiply what is negative by a number."""
-    return functional.leaky_relu(x, alpha)
-
-
 @operator("Selu")
 def selu(x: Tensor, alpha: float = 1.67326319217681884765625,
          gamma: float = 1.05070102214813232421875) -> Tensor:  # fmt: skip
     """Scaled exponential linear unit."""
     return functional.elu(x, alpha) * gamma
-
-
-@operator("Swish")
-def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """`x * sigmoid(alpha * x)`."""
-    return x * (x * alpha).sigmoid()
-
-
-@operator("HardSigmoid")
-def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    """Line limited to 0 and 1."""
-    return (x * alpha + beta).clamp(0, 1)
-
-
-@operator("ThresholdedRelu")
-def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """Keep what is above a threshold."""
-    return where(x > alpha, x, x.zeros_like())
 
 
 @operator("Shrink")

@@ -58,19 +58,11 @@ EXAMPLES = (7, 11, 13, 17, 19, 23)  # sizes to trace with that no other axis has
 
 
 def export(
-    model: Callable[..., Any],
-    args: Any,
-    path: Any = None,
-    dynamic: Any = None,
-    opset: int = OPSET,
-    external: bool | None = None,
-    *,
-    input_names: Sequence[str] = (),
-    output_names: Sequence[str] = (),
-    dynamic_axes: Mapping[str, Any] | None = None,
-    opset_version: int | None = None,
-    **options: Any,
-) -> Any:
+    model: Callable[..., Any], args: Any, path: Any = None, dynamic: Any = None, opset: int = OPSET,
+    external: bool | None = None, *, input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (), dynamic_axes: Mapping[str, Any] | None = None,
+    opset_version: int | None = None, **options: Any,
+) -> Any:  # fmt: skip
     """Write a module, a function or a jitted one as an ONNX model; gives the `ModelProto`.
 
     `args` are the arguments of an example call: a tensor, or a tuple. Modules are written as they

@@ -106,16 +106,9 @@ def conv(
 
 @operator("ConvTranspose")
 def conv_transpose(
-    x: Tensor,
-    w: Tensor,
-    bias: Tensor | None = None,
-    auto_pad: str = "NOTSET",
-    group: int = 1,
-    kernel_shape: Any = None,
-    output_padding: Any = None,
-    output_shape: Any = None,
-    **settings: Any,
-) -> Tensor:
+    x: Tensor, w: Tensor, bias: Tensor | None = None, auto_pad: str = "NOTSET", group: int = 1,
+    kernel_shape: Any = None, output_padding: Any = None, output_shape: Any = None, **settings: Any,
+) -> Tensor:  # fmt: skip
     """Transposed convolution; what `pads` says is cut off."""
     how, order = windows(x, w.shape[2:], **settings), x.ndim - 2
     extra = list(output_padding or [0] * order)
@@ -252,17 +245,9 @@ def max_unpool(
 
 @operator("BatchNormalization")
 def batch_normalization(
-    x: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    training_mode: int = 0,
-    spatial: int = 1,
-    is_test: int = 1,
-) -> Any:
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float = 1e-5,
+    momentum: float = 0.9, training_mode: int = 0, spatial: int = 1, is_test: int = 1,
+) -> Any:  # fmt: skip
     """Normalise channels by kept statistics, or by the batch's own while training."""
     if not training_mode:
         return functional.batch_norm(x, mean, var, scale, bias, False, 0.0, epsilon)
@@ -384,18 +369,10 @@ def attention(call: Call, *inputs: Any, **attributes: Any) -> Any:
 
 @operator("DeformConv")
 def deformable_conv(
-    x: Tensor,
-    w: Tensor,
-    offset: Tensor,
-    bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    dilations: Any = None,
-    group: int = 1,
-    kernel_shape: Any = None,
-    offset_group: int = 1,
-    pads: Any = None,
-    strides: Any = None,
-) -> Tensor:
+    x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
+    dilations: Any = None, group: int = 1, kernel_shape: Any = None, offset_group: int = 1,
+    pads: Any = None, strides: Any = None,
+) -> Tensor:  # fmt: skip
     """Convolution that reads each cell of its window at an offset, between places."""
     (n, c, height, width), (kh, kw) = x.shape, w.shape[2:]
     sy, sx = strides or (1, 1)

@@ -51,21 +51,12 @@ NEAREST: dict[str, Callable[[Array], Array]] = {
 
 @operator("Resize", since=11)
 def resize(
-    call: Call,
-    x: Value,
-    roi: Value = None,
-    scales: Value = None,
-    sizes: Value = None,
-    antialias: int = 0,
-    axes: Any = None,
-    coordinate_transformation_mode: str = "half_pixel",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
+    call: Call, x: Value, roi: Value = None, scales: Value = None, sizes: Value = None,
+    antialias: int = 0, axes: Any = None, coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75, exclude_outside: int = 0, extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Give a picture other sizes; every axis on its own."""
     x = call.tensor(x)
     which = [axis % x.ndim for axis in axes] if axes else list(range(x.ndim))
@@ -170,17 +161,10 @@ def affine_grid(theta: Tensor, size: list[int], align_corners: int = 0) -> Tenso
 
 @operator("RoiAlign")
 def roi_align(
-    call: Call,
-    x: Any,
-    rois: Any,
-    batches: Any,
-    coordinate_transformation_mode: str | None = None,
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
+    call: Call, x: Any, rois: Any, batches: Any, coordinate_transformation_mode: str | None = None,
+    mode: str = "avg", output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Read regions of pictures at a grid of places, and average each cell, or take its largest."""
     name = coordinate_transformation_mode or ("half_pixel" if call.opset >= 16 else "")
     half = 0.5 if name == "half_pixel" else 0.0

@@ -24,16 +24,9 @@ def along(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
 
 @operator("QuantizeLinear")
 def quantize(
-    call: Call,
-    x: Any,
-    scale: Any,
-    zero: Value = None,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    saturate: int = 1,
-    **_: Any,
-) -> Value:
+    call: Call, x: Any, scale: Any, zero: Value = None, axis: int = 1, block_size: int = 0,
+    output_dtype: int = 0, saturate: int = 1, **_: Any,
+) -> Value:  # fmt: skip
     """Divide, round to even, add the zero point, limit to the integers there are."""
     zero = call.tensor(zero)
     wanted = dtype_of_onnx(output_dtype or 2) if zero is None else zero.dtype

@@ -47,18 +47,10 @@ def chosen(names: Any, alphas: Any, betas: Any, default: list[str], direction: i
 
 
 def layer(
-    call: Call,
-    cell: Cell,
-    gates: int,
-    default: list[str],
-    inputs: Sequence[Any],
-    activations: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
-    layout: int = 0,
-) -> Any:
+    call: Call, cell: Cell, gates: int, default: list[str], inputs: Sequence[Any],
+    activations: Any = None, activation_alpha: Any = None, activation_beta: Any = None,
+    direction: str = "forward", hidden_size: int = 0, layout: int = 0,
+) -> Any:  # fmt: skip
     """Run a cell over time, forwards, backwards or both; outputs, and last states.
 
     Inputs are the sequence, weights of it and of the state, biases, lengths, and first states.

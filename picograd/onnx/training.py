@@ -40,15 +40,9 @@ def adagrad(
 
 @operator("Adam")
 def adam(
-    rate: Tensor,
-    step: Tensor,
-    *values: Tensor,
-    alpha: float = 0.9,
-    beta: float = 0.999,
-    epsilon: float = 1e-6,
-    norm_coefficient: float = 0.0,
-    norm_coefficient_post: float = 0.0,
-) -> Any:
+    rate: Tensor, step: Tensor, *values: Tensor, alpha: float = 0.9, beta: float = 0.999,
+    epsilon: float = 1e-6, norm_coefficient: float = 0.0, norm_coefficient_post: float = 0.0,
+) -> Any:  # fmt: skip
     """Divide the mean gradient by the root of the mean square."""
     count = step.to(rate.dtype)
     corrected = rate * (1 - beta**count).sqrt() / (1 - alpha**count)

@@ -22,19 +22,10 @@ from picograd.runtime.memory import Workspaces
 from picograd.runtime.replay import Call, Replay
 
 FORMATS = {
-    "bool": "?7x",
-    "uint8": "B7x",
-    "uint16": "H6x",
-    "uint32": "I4x",
-    "uint64": "Q",
-    "int8": "b7x",
-    "int16": "h6x",
-    "int32": "i4x",
-    "int64": "q",
-    "float16": "e6x",
-    "float32": "f4x",
+    "bool": "?7x", "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "int8": "b7x",
+    "int16": "h6x", "int32": "i4x", "int64": "q", "float16": "e6x", "float32": "f4x",
     "float64": "d",
-}
+}  # fmt: skip
 MOST_UNROLLED = 4096  # launches of all steps of a loop that are one tape
 FEW_WORDS = 64  # of which Python sees faster than NumPy which have changed
 

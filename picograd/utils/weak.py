@@ -9,12 +9,9 @@ from typing import Any
 from weakref import ref
 
 __all__ = [
-    "TensorWeakRef",
-    "WeakIdKeyDictionary",
-    "WeakIdRef",
-    "WeakTensorKeyDictionary",
+    "TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary",
     "WeakTensorRefKey",
-]
+]  # fmt: skip
 
 
 class WeakIdRef(ref):  # type: ignore[type-arg]

@@ -22,29 +22,15 @@ FLOATS, HALVES = ("float", "double"), ("half_bits", "bfloat16_bits")
 CONVERSIONS = {"saturate_": "cast", "bit_cast_": "bitcast"}  # functions of these ops
 CALLED = {"atomic_add": "atomic_plus"}  # what instructions call whose own name is another
 TYPES = {
-    "bool": "boolean",
-    "uint8": "uchar",
-    "uint16": "ushort",
-    "uint32": "uint",
-    "uint64": "ulong",
-    "int8": "char",
-    "int16": "short",
-    "int32": "int",
-    "int64": "long",
-    "float8_e4m3fn": "uchar",
-    "float8_e5m2": "uchar",
-    "float16": "half_bits",
-    "bfloat16": "bfloat16_bits",
-    "float32": "float",
+    "bool": "boolean", "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong",
+    "int8": "char", "int16": "short", "int32": "int", "int64": "long", "float8_e4m3fn": "uchar",
+    "float8_e5m2": "uchar", "float16": "half_bits", "bfloat16": "bfloat16_bits", "float32": "float",
     "float64": "double",
-}
+}  # fmt: skip
 EXACT = {
-    "quick_exp2": "exp2({0})",
-    "whole_exp2": "exp2({0})",
-    "quick_divide": "{0} / {1}",
-    "quick_reciprocal": "1 / {0}",
-    "popcount": "popcount({0})",
-}
+    "quick_exp2": "exp2({0})", "whole_exp2": "exp2({0})", "quick_divide": "{0} / {1}",
+    "quick_reciprocal": "1 / {0}", "popcount": "popcount({0})",
+}  # fmt: skip
 BITS = {name: dtype.bits for dtype in ALL for name in (TYPES[dtype.name],)}
 OPENCL_C = Dialect(
     "{}_{}", "{}_{}", "({}){{{}}}", "{}.lane[{}]", "l", "as_float", "as_double", TYPES,

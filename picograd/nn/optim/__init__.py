@@ -15,7 +15,8 @@ from picograd.nn.optim.muon import Muon
 from picograd.nn.optim.sgd import ASGD, SGD, Lion, Rprop
 
 __all__ = [
-    "ASGD", "LAMB", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax",
-    "Lion", "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "Rprop",
-    "SparseAdam", "lr", "lr_scheduler",
+    "ASGD", "LAMB", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad",
+    "Adam", "AdamW", "Adamax", "Lion", "Muon", "NAdam", "Optimizer",
+    "ParameterGroup", "RAdam", "RMSprop", "Rprop", "SparseAdam",
+    "lr", "lr_scheduler",
 ]  # fmt: skip

@@ -96,7 +96,6 @@ class Optimizer(Hooked):
     # What `slots` and `shared` give, where no option changes it.
     _slots: Mapping[str, float] = {}
     _shared: Mapping[str, float] = {}
-    defaults: dict[str, Any]
     is_formula: bool = True  # steps by `update`, rather than by a `step` of its own
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -109,7 +108,7 @@ class Optimizer(Hooked):
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self._birth = birth()
-        self.defaults = dict(defaults)
+        self.defaults: dict[str, Any] = dict(defaults)
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
         self.found_inf: Tensor | None = None  # set by GradScaler: a true value skips the step

@@ -201,16 +201,10 @@ class LBFGS(Optimizer):
     is_formula = True  # its options are checked, though the step is its own
 
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
+        self, params: Iterable[Any], lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
         line_search_fn: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_known("LBFGS", "line_search_fn", line_search_fn, (None, "strong_wolfe"))
         most = max_iter * 5 // 4 if max_eval is None else max_eval
         options: dict[str, Any] = dict(lr=lr, max_iter=max_iter, max_eval=most)

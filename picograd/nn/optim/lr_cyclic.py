@@ -109,21 +109,12 @@ class CyclicLR(LRScheduler):
     max_momentums: list[float]
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        base_lr: Rates,
-        max_lr: Rates,
-        step_size_up: int = 2000,
-        step_size_down: int | None = None,
-        mode: str = "triangular",
-        gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None,
-        scale_mode: str = "cycle",
-        cycle_momentum: bool = True,
-        base_momentum: Rates = 0.8,
-        max_momentum: Rates = 0.9,
+        self, optimizer: Optimizer, base_lr: Rates, max_lr: Rates, step_size_up: int = 2000,
+        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
+        cycle_momentum: bool = True, base_momentum: Rates = 0.8, max_momentum: Rates = 0.9,
         last_epoch: int = -1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_optimizer("CyclicLR", optimizer)
         if mode not in MODES and scale_fn is None:
             problem = f"mode={mode!r} is unknown"
@@ -195,22 +186,12 @@ class OneCycleLR(LRScheduler):
     cycle_momentum: bool
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        max_lr: Rates,
-        total_steps: int | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        cycle_momentum: bool = True,
-        base_momentum: Rates = 0.85,
-        max_momentum: Rates = 0.95,
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        last_epoch: int = -1,
-    ) -> None:
+        self, optimizer: Optimizer, max_lr: Rates, total_steps: int | None = None,
+        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
+        anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: Rates = 0.85,
+        max_momentum: Rates = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
+        three_phase: bool = False, last_epoch: int = -1,
+    ) -> None:  # fmt: skip
         check_optimizer("OneCycleLR", optimizer)
         self.total_steps: int = count_steps(total_steps, epochs, steps_per_epoch)
         if not 0.0 <= pct_start <= 1.0:
@@ -451,17 +432,10 @@ class ReduceLROnPlateau(LRScheduler):
     num_bad_epochs: int
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: float | Sequence[float] = 0.0,
-        eps: float = 1e-8,
-    ) -> None:
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
+        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0.0, eps: float = 1e-8,
+    ) -> None:  # fmt: skip
         op = "ReduceLROnPlateau"
         check_optimizer(op, optimizer)
         if factor >= 1.0:

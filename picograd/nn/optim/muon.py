@@ -37,17 +37,11 @@ class Muon(Optimizer):
     _slots = {"momentum_buffer": 0.0}
 
     def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = COEFFICIENTS,
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
+        self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.1,
+        momentum: float = 0.95, nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = COEFFICIENTS, eps: float = 1e-7,
+        ns_steps: int = 5, adjust_lr_fn: str | None = None,
+    ) -> None:  # fmt: skip
         check_known("Muon", "adjust_lr_fn", adjust_lr_fn, (None, *ADJUSTMENTS))
         if not 0 <= ns_steps < MOST_STEPS:
             raise ValueRangeError("Muon", f"ns_steps={ns_steps} is not in [0, 100)", "use 5")

@@ -134,10 +134,8 @@ class autocast:
 class suspended:
     """This class closes all regions of the thread, for the parts of a composed function."""
 
-    previous: dict[str, DType]
-
     def __enter__(self) -> None:
-        self.previous = REGIONS.dtypes
+        self.previous: dict[str, DType] = REGIONS.dtypes
         REGIONS.dtypes = {k: v for k, v in REGIONS.dtypes.items() if k not in DEFAULTS}
 
     def __exit__(self, *error: Any) -> None:

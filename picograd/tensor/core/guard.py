@@ -42,13 +42,8 @@ from picograd.tensor.core.subclasses import ask, kinds_at
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
 READING = (
-    "tensor",
-    "nn",
-    "graph",
-    "dtype.py",
-    "conversion.py",
-    "number.py",
-)  # rooms that read arguments
+    "tensor", "nn", "graph", "dtype.py", "conversion.py", "number.py",
+)  # rooms that read arguments  # fmt: skip
 TOO_BIG = ("array is too big", "Maximum allowed dimension")  # what NumPy says, in a ValueError
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at

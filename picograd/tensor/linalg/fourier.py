@@ -381,17 +381,10 @@ def framing(op: str, n_fft: int, hop: Any, width: Any, window: Any, like: Tensor
 
 @composed()
 def stft(
-    input: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-) -> Tensor:
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect",
+    normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
+) -> Tensor:  # fmt: skip
     """Transform overlapping frames of a signal: (..., T) -> complex (..., frequencies, frames).
 
     Of a complex signal all frequencies, of a real one half of them. With `return_complex=False`
@@ -419,17 +412,10 @@ def stft(
 
 @composed()
 def istft(
-    input: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
-    return_complex: bool = False,
-) -> Tensor:
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Tensor | None = None, center: bool = True, normalized: bool = False,
+    onesided: bool | None = None, length: int | None = None, return_complex: bool = False,
+) -> Tensor:  # fmt: skip
     """Undo `stft`: add the frames up where they lay, and divide by the squared windows there.
 
     >>> x = picograd.Tensor.ones(16)

@@ -178,15 +178,9 @@ def new_tensor(
 
 @composed(method=False)
 def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    **more: Any,
-) -> Tensor:
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None, **more: Any,
+) -> Tensor:  # fmt: skip
     """Compute base ** x for numbers x spaced evenly, both ends included.
 
     >>> picograd.logspace(0, 2, 3).tolist()

@@ -13,15 +13,9 @@ from picograd.graph.node import Node
 
 # B(2k) / (2k)!: Bernoulli's numbers over factorials
 EULER = (
-    1 / 12,
-    -1 / 720,
-    1 / 30240,
-    -1 / 1209600,
-    1 / 47900160,
-    -691 / 1307674368000,
-    1 / 74724249600,
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
     -3617 / 10670622842880000,
-)
+)  # fmt: skip
 LARGEST_FACTORIAL = 170  # n! that float64 holds
 TERMS = 12  # summed one by one before the formula takes over
 

@@ -84,15 +84,9 @@ def convolve_transposed(rank: int) -> Definition:
     op = f"conv_transpose{rank}d"
 
     def conv(
-        input: Same,
-        weight: Same,
-        bias: Same | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-    ) -> Same:
+        input: Same, weight: Same, bias: Same | None = None, stride: Sizes = 1, padding: Sizes = 0,
+        output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+    ) -> Same:  # fmt: skip
         need_tensor(op, input)
         options = dict(stride=stride, padding=padding, output_padding=output_padding)
         options |= dict(groups=groups, dilation=dilation)

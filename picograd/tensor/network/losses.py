@@ -73,17 +73,10 @@ def cross_entropy(
 
 @within("functional")
 def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: object = None,
-) -> Tensor:
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+    label_smoothing: float = 0.0, options: object = None,
+) -> Tensor:  # fmt: skip
     """Compute the cross entropy of scores that are linear in the input: (N, I) or (I,).
 
     `linear_weight` (C, ..., I) and `linear_bias` (C, ...) make scores (N, C, ...). `options`, about

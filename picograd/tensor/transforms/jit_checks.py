@@ -27,16 +27,9 @@ from picograd.tensor.core.known_values import below_views
 # a bool, its error; the node that is checked, and what raises for wrong values of it, or None
 Check = tuple[Node, PicogradError, Node | None, Callable[[Any], None] | None]
 CHEAP = {  # roles of ops
-    Role.MEMORY,
-    Role.NUMBER,
-    Role.SCALAR,
-    Role.POSITION,
-    Role.DRAW,
-    Role.VIEW,
-    Role.FOLD,
-    Role.ELEMENTWISE,
-    Role.REDUCE,
-}
+    Role.MEMORY, Role.NUMBER, Role.SCALAR, Role.POSITION, Role.DRAW, Role.VIEW, Role.FOLD,
+    Role.ELEMENTWISE, Role.REDUCE,
+}  # fmt: skip
 LENGTH = 64  # nodes of a check that is computed beforehand
 
 

@@ -424,15 +424,8 @@ class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
     __slots__ = (
-        "arguments",
-        "capture",
-        "given",
-        "numbers",
-        "recording",
-        "results",
-        "shown",
-        "values",
-    )
+        "arguments", "capture", "given", "numbers", "recording", "results", "shown", "values",
+    )  # fmt: skip
 
     def __init__(
         self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
