@@ -675,6 +675,8 @@ def write(
             take(own, after, True)  # what has its memory is given the value alone
             target, node, tracks = own, build.detach(after), False
         target, node, tracks = through(target, node, tracks)
+        if node is target._node:  # no element was written
+            return
     replace_value(target, node, tracks, is_one)
     if target._views is not None:
         renew_views(target)
@@ -884,8 +886,7 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
         view: Any = tensor._view
         check_flow(view, view.base)
     asks = tensor._tracks and tensor.is_leaf
-    if asks:
-        tensor._tracks = False
+    tensor._tracks = tensor._tracks and not asks
     holder = hand_over(tensor)
     with autograd.enable_grad():
         shown = look(holder)
