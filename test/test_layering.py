@@ -10,7 +10,16 @@ ROOT = Path(__file__).parents[1]
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
     {"torch_paths", "version"},
-    {"errors", "helpers", "html", "cores", "number_code", "late_names", "late_methods"},
+    {
+        "errors",
+        "helpers",
+        "html",
+        "cores",
+        "number_code",
+        "late_names",
+        "late_methods",
+        "shared_parts",
+    },
     {"traced_number", "first_import"},
     {"number"},
     {"config", "dtype", "target"},

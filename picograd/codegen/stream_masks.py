@@ -55,6 +55,7 @@ from picograd.schedule.score_masks import (
     weighing,
     whole_where,
 )
+from picograd.shared_parts import once_a_node
 
 MOST_VALUES = 8  # of an array, that bound an index
 
@@ -340,6 +341,7 @@ def is_given(expr: Expr) -> bool:
     return is_constant(expr) or expr.op == "scalar"
 
 
+@once_a_node
 def unrounded_sum(expr: Expr) -> Expr:
     """Take conversions off a weight, and off what it is the sum of, a multiple, or a part."""
     expr = unrounded(expr)
@@ -375,6 +377,7 @@ def exponentials_in(body: Expr) -> list[Expr]:
     return found
 
 
+@once_a_node
 def is_multiple(body: Expr, of: set[Expr]) -> bool:
     """Tell whether a body is 0 wherever the one of `of` in it is."""
     if body in of:

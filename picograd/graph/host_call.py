@@ -518,7 +518,8 @@ TRANSFORMS = functions(
 )
 
 
-STEPS = 100_000  # more than an incomplete gamma function of any argument below 1e8 takes
+STEPS = 100_000  # more than an incomplete gamma function of any argument below LARGE takes
+LARGE = 1e6  # from here on four digits of the exponent would be lost, and two terms are enough
 TINY = 1e-300
 CLOSE = 4 * np.finfo(np.float64).eps  # a factor that has settled still moves by one or two
 
@@ -554,6 +555,26 @@ def upper_fraction(a: Array, x: Array) -> Array:
     return total
 
 
+def shares_of_large(a: Array, x: Array) -> tuple[Array, Array]:
+    """Compute the lower and the upper function of large a (Temme, 1979, "The asymptotic expansion
+    of the incomplete gamma functions", SIAM J. Math. Anal. 10).
+
+    Where neither is 0 or 1 eta is below 0.04, so that few terms of its coefficients are enough.
+    """
+    mu = (x - a) / a
+    powers = [mu**n / n * (-1) ** n for n in range(2, 9)]  # of mu - log(1 + mu), which cancels
+    distance = np.where(np.abs(mu) < 1e-2, sum(powers), mu - np.log1p(mu))
+    eta = np.sign(mu) * np.sqrt(2 * distance)
+    first = -1 / 3 + eta * (1 / 12 + eta * (-2 / 135 + eta * (1 / 864 + eta / 2835)))
+    second = -1 / 540 - eta / 288
+    rest = np.exp(-a * distance) / np.sqrt(2 * np.pi * a) * (first + second / a)
+    rest = np.where(a * distance < 700, rest, 0.0)
+    sides = [
+        np.vectorize(math.erfc, otypes=[float])(sign * eta * np.sqrt(a / 2)) for sign in (-1, 1)
+    ]
+    return sides[0] / 2 - rest, sides[1] / 2 + rest
+
+
 def log_gamma(a: Array) -> Array:
     """Compute log(gamma(a)) of every element."""
     return np.vectorize(math.lgamma, otypes=[float])(a)
@@ -573,8 +594,11 @@ def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
     lower[(a == np.inf) & (x >= 0) & finite_x] = 0.0
     upper = 1 - lower
     inside = (a > 0) & (x > 0) & finite_a & finite_x
+    large = inside & (a > LARGE)
+    with np.errstate(all="ignore"):
+        lower[large], upper[large] = shares_of_large(a[large], x[large])
     for is_low in (True, False):
-        here = inside & ((x < a + 1) == is_low)
+        here = inside & ~large & ((x < a + 1) == is_low)
         if here.any():
             each, at = a[here], x[here]
             with np.errstate(all="ignore"):

@@ -217,6 +217,12 @@ def nearest_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 # decompositions
 
 
+def reflected(x: Array) -> tuple[Array, Array]:
+    """Decompose as R and reflectors below it, and their factors."""
+    found: Any = np.linalg.qr(x, mode="raw")
+    return found[0].swapaxes(-1, -2), found[1]
+
+
 def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
     """Shapes of Q and R of one matrix."""
     rows, width = x[-2:]
@@ -505,6 +511,7 @@ MATRICES = functions(
     quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
+    row("geqrf", reflected, lambda x: total((x[-2:], (min(x[-2:]),)), x), None),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     quick("det", "det", lambda x: x[:-2], det_vjp, kernels=elimination.determinant_kernels),
     quick(

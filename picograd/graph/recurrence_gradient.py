@@ -27,6 +27,7 @@ from picograd.graph.recurrence import (
 )
 from picograd.graph.row import INPUTS, NUMBERS, Role
 from picograd.late_methods import dataclass
+from picograd.shared_parts import once_a_node
 
 Pair = tuple[Node, Node]
 Differentiate = Callable[[Sequence[Pair], Sequence[Node]], list[Node | None]]
@@ -288,6 +289,7 @@ def split_nodes(roots: Sequence[Node], varying: set[int]) -> set[int]:
     return split
 
 
+@once_a_node
 def is_summed_outside(node: Node, derived: Derived, largest: int) -> bool:
     """Tell whether the sum of a node over all steps is better taken after the loop."""
     if id(node) not in derived.varying:
@@ -299,6 +301,7 @@ def is_summed_outside(node: Node, derived: Derived, largest: int) -> bool:
     return node.size <= largest
 
 
+@once_a_node
 def operands_of(node: Node, derived: Derived) -> list[Node]:
     """List what must be stacked for a sum taken after the loop."""
     if id(node) not in derived.varying:
@@ -306,7 +309,8 @@ def operands_of(node: Node, derived: Derived) -> list[Node]:
     if is_sum(node):
         return [below_views(child) for child in node.inputs]
     if id(node) in derived.split:
-        return [each for child in node.inputs for each in operands_of(child, derived)]
+        every = [each for child in node.inputs for each in operands_of(child, derived)]
+        return list({id(each): each for each in every}.values())
     return [below_views(node)]
 
 

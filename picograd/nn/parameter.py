@@ -13,7 +13,9 @@ from picograd.tensor.core.operands import compute_known
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
-UNNAMED = 2  # references to a base: of its view, and of the question
+# References to what no program can name: to a base those of its view and of the question, to what
+# `detach()` was called on one more, to what Parameter(...) was called with those of the calls.
+UNNAMED, UNNAMED_SOURCE, UNNAMED_ARGUMENT = 2, 3, 7
 
 
 def show_each_other(made: Tensor, data: Tensor) -> None:
@@ -25,7 +27,9 @@ def show_each_other(made: Tensor, data: Tensor) -> None:
     if is_tracing():
         return
     whole: Any = undetached(data)
-    if not is_view(whole) or sys.getrefcount(whole._view.base) > UNNAMED:
+    most = UNNAMED_ARGUMENT if whole is data else UNNAMED_SOURCE
+    is_named = sys.getrefcount(whole) > most
+    if is_named or not is_view(whole) or sys.getrefcount(whole._view.base) > UNNAMED:
         share(made, whole)
 
 

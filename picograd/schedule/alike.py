@@ -77,22 +77,29 @@ class Outline:
 
     def node(self, facts: Facts, depth: int) -> int:
         """Number a node, after adding the rows of what it is made of."""
-        node, group = facts.node, facts.group
-        is_loaded = facts.is_source or (group is not None and group.depth < depth)
-        found = self.numbers.get((facts.number, depth))
-        if found is not None:
-            return found
-        if is_loaded:
+        waiting = [facts]
+        while waiting:
+            last = waiting[-1]
+            if (last.number, depth) in self.numbers:
+                waiting.pop()
+                continue
+            sources = sources_of(last, depth) or ()
+            below = [each for each in sources if (each.number, depth) not in self.numbers]
+            waiting += reversed(below)
+            if not below:
+                self.add_row(last, depth)
+        return self.numbers[facts.number, depth]
+
+    def add_row(self, facts: Facts, depth: int) -> None:
+        """Add the row of a node whose inputs have numbers."""
+        node, sources = facts.node, sources_of(facts, depth)
+        if sources is None:
             row: Row = ("load", self.place(facts), node.shape, node.dtype)
         else:
-            is_later = group is not None and group.depth > depth
-            is_base = is_later and node.row.role is Role.SCATTER  # its updates are a later launch
-            sources = facts.inputs[:1] if is_base else facts.inputs
-            inputs = tuple([self.node(source, depth) for source in sources])
+            inputs = tuple([self.numbers[source.number, depth] for source in sources])
             row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
-        number = self.numbers[facts.number, depth] = len(self.numbers)
+        self.numbers[facts.number, depth] = len(self.numbers)
         self.rows.append(row)
-        return number
 
     def place(self, facts: Facts) -> Row:
         """Say where a node lies in memory."""
@@ -137,6 +144,16 @@ class Outline:
             tuple([self.slots[slot] for slot in builder.slots]),
             tuple([self.scalars[number] for number in builder.scalars]),
         )
+
+
+def sources_of(facts: Facts, depth: int) -> Sequence[Facts] | None:
+    """List what a node is made of in a part of some depth; None if it is loaded there."""
+    group = facts.group
+    if facts.is_source or (group is not None and group.depth < depth):
+        return None
+    is_later = group is not None and group.depth > depth
+    is_base = is_later and facts.node.row.role is Role.SCATTER  # its updates are a later launch
+    return facts.inputs[:1] if is_base else facts.inputs
 
 
 def outline_of(launch: Launch, outline: Outline) -> Any:

@@ -24,6 +24,7 @@ from picograd.schedule.score_boxes import fit_streams, has_scores, streamed
 from picograd.schedule.score_sinks import Stream
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_sum, replaced
+from picograd.shared_parts import once_a_node
 from picograd.target import Target
 
 
@@ -86,6 +87,7 @@ def outer_readers(
     return found
 
 
+@once_a_node
 def is_rounded(facts: Facts, read_by: Mapping[int, Sequence[Facts]]) -> bool:
     """Tell whether a value ends in bfloat16 wherever sums, and what passes it on, take it."""
     node = facts.node

@@ -32,6 +32,7 @@ from picograd.schedule.loop import (
     walk,
 )
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.shared_parts import once_a_node
 
 FROM = 3 << 29  # bytes at the peak: where less is taken, memory is not what is short
 SHARE = 4  # the part of the peak that is written once more, at most
@@ -149,7 +150,7 @@ def find_recipe(draft: Draft, number: int) -> Recipe | None:
     if part is None or compute is None or compute.store is None:
         return None
     index = compute.store[1]
-    body = unfolded(draft, step, part, compute.body)
+    body = unfolded(compute.body, draft, step, part)
     if body is None or index != position_over(compute.axes):
         return None
     nodes = walk(body)
@@ -187,7 +188,8 @@ def load(slot: int, index: Index, dtype: DType) -> Expr:
     return Expr("load", (), (slot, index), dtype)
 
 
-def unfolded(draft: Draft, step: KernelLaunch, part: Part, body: Expr) -> Expr | None:
+@once_a_node
+def unfolded(body: Expr, draft: Draft, step: KernelLaunch, part: Part) -> Expr | None:
     """Put what a body refers to in its place: from memory if it is there, else computed."""
     is_lost = False
 
@@ -203,7 +205,7 @@ def unfolded(draft: Draft, step: KernelLaunch, part: Part, body: Expr) -> Expr |
                 slot, index = made.store
                 if is_there(draft, step.slots[slot]):
                     return load(step.slots[slot], index, expr.dtype)
-            inner = None if made.reduce else unfolded(draft, step, part, made.body)
+            inner = None if made.reduce else unfolded(made.body, draft, step, part)
             is_lost |= inner is None
             return inner
         is_lost |= expr.op == "element"

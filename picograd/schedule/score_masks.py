@@ -7,6 +7,7 @@ numbers known before a kernel runs: those hold where indices are 0 or more.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.schedule.index import Dynamic, Index, atom_index, constant
 from picograd.schedule.loop import Expr, const, dynamics_of, walk
+from picograd.shared_parts import once_a_node
 
 LOWEST = float("-inf")
 GIVEN = ("load", "scalar")  # numbers that are known before a kernel runs
 FARTHEST = 1 << 29  # position of any row or place; four of them are below 2**31
 
 
+@once_a_node
 def affine(expr: Expr) -> Index | None:
     """Write an integer expression as an index; None if it is no sum of positions."""
     row = OPS.get(expr.op)
@@ -50,6 +53,7 @@ def clamped(expr: Expr) -> Index:
     return atom_index(Dynamic(value, -FARTHEST, FARTHEST))
 
 
+@once_a_node
 def seen_where(condition: Expr) -> list[Index] | None:
     """List indices that are all 0 or more where a condition holds, and only there, if known."""
     row = OPS.get(condition.op)
@@ -66,15 +70,16 @@ def seen_where(condition: Expr) -> list[Index] | None:
 
 
 def joined(parts: Iterable[list[Index] | None]) -> list[Index] | None:
-    """Join lists of indices; None if one of them is unknown."""
-    every: list[Index] = []
+    """Join lists of indices, each of them once; None if a list is unknown."""
+    every: dict[Index, None] = {}
     for part in parts:
         if part is None:
             return None
-        every += part
-    return every
+        every.update(dict.fromkeys(part))
+    return [*every]
 
 
+@once_a_node
 def hidden_where(condition: Expr) -> list[Index] | None:
     """List indices that are all 0 or more where a condition fails, and only there."""
     row = OPS.get(condition.op)
@@ -91,6 +96,11 @@ def hidden_where(condition: Expr) -> list[Index] | None:
     return [index * -1 - 1]
 
 
+def distinct(parts: Iterable[list[Expr]]) -> list[Expr]:
+    """Join lists of conditions, each of them once."""
+    return list(dict.fromkeys(chain.from_iterable(parts)))
+
+
 def negated(condition: Expr) -> Expr:
     """Write that a condition fails."""
     return Expr("logical_not", (condition,), None, bool_)
@@ -102,6 +112,7 @@ def is_found(index: Index) -> bool:
     return any(part.op == "load" for part in parts)
 
 
+@once_a_node
 def whole_where(condition: Expr) -> list[Index] | None:
     """List indices that are all 0 or more only where a condition holds, if some are known."""
     row = OPS.get(condition.op)
@@ -123,17 +134,18 @@ def bare(condition: Expr) -> Expr:
     return rest if found and all(map(is_found, found)) else condition
 
 
+@once_a_node
 def conjuncts(condition: Expr) -> list[Expr]:
     """List conditions that all hold where one does."""
     condition = bare(condition)
     row = OPS.get(condition.op)
     if row is not None and row.logic == "both":
-        return [each for part in condition.args for each in conjuncts(part)]
+        return distinct(map(conjuncts, condition.args))
     if row is not None and row.logic == "not":
         (inner,) = condition.args
         row = OPS.get(inner.op)
         if row is not None and row.logic == "either":
-            return [each for part in inner.args for each in conjuncts(negated(part))]
+            return distinct(map(conjuncts, map(negated, inner.args)))
         if row is not None and row.logic == "not":
             return conjuncts(inner.args[0])
     return [condition]
@@ -166,6 +178,7 @@ def filled(choice: Expr, fill: float) -> tuple[list[Expr], Expr | None]:
     return [], None
 
 
+@once_a_node
 def weighing(weight: Expr) -> list[Expr]:
     """List conditions where which fail a weight is 0."""
     row = OPS.get(weight.op)
@@ -173,12 +186,12 @@ def weighing(weight: Expr) -> list[Expr]:
         return []
     if row.linear == (1, 2):
         needed, shown = filled(weight, 0.0)
-        return needed if shown is None else [*needed, *weighing(shown)]
+        return needed if shown is None else distinct((needed, weighing(shown)))
     if len(row.factors) > 1:
-        first, *others = map(weighing, weight.args)
+        first, *others = [dict.fromkeys(weighing(each)) for each in weight.args]
         return [x for x in first if all(x in each for each in others)]
     if row.keeps_value or row.linear == (0, 1):
-        return [x for each in weight.args for x in weighing(each)]
+        return distinct(map(weighing, weight.args))
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient
         return weighing(weight.args[0])
     if not is_zero_at_lowest(weight):
@@ -203,6 +216,7 @@ def is_zero_at_lowest(weight: Expr) -> bool:
     return bool(value == 0)
 
 
+@once_a_node
 def hiding(score: Expr) -> list[Expr]:
     """List conditions where which fail a score is -inf."""
     row = OPS.get(score.op)
@@ -210,11 +224,13 @@ def hiding(score: Expr) -> list[Expr]:
         return []
     if row.linear == (1, 2):
         needed, shown = filled(score, LOWEST)
-        return needed if shown is None else [*needed, *hiding(shown)]
+        return needed if shown is None else distinct((needed, hiding(shown)))
     if row.keeps_value:
         return hiding(score.args[0])
     if row.factors == (1, 1):
-        return [x for each in score.args for x in (*hiding(each), *hiding_numbers(each))]
+        return distinct(
+            part for each in score.args for part in (hiding(each), hiding_numbers(each))
+        )
     return []
 
 

@@ -8,6 +8,7 @@ from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import FREE, Facts, Labels
 from picograd.schedule.viewindex import reshape_blocks
+from picograd.shared_parts import once_a_node
 from picograd.target import Target
 
 Order = tuple[int, ...]
@@ -259,6 +260,7 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size) if is_gather else ()
 
 
+@once_a_node
 def puts_behind(node: Node) -> bool:
     """Tell whether a node only adds up arrays of which each is 0 but in its share of the places."""
     if node.realized is None and node.row.factors == (1, 1):

@@ -62,6 +62,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "lu": [((), [SQUARE])],
     "lu_factor": [((), [SQUARE])],
     "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
+    "geqrf": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
     "slogdet": [((), [SQUARE])],
     "cofactors": [((), [SQUARE])],

@@ -80,3 +80,23 @@ def test_a_sum_is_0_where_all_of_it_is():
     )
     assert weighing(op("add", masked, other, dtype=float32)) == [BEFORE]
     assert weighing(op("add", masked, SCORE, dtype=float32)) == []
+
+
+@pytest.mark.parametrize("depth", [12, 300])
+def test_masks_whose_parts_are_shared_are_read_in_linear_time(depth):
+    """There are 4 ** depth paths, and more calls inside each other than Python has frames for."""
+    place, lowest = ROW, const(float("-inf"), float32)
+    every, none, score = BEFORE, op("logical_not", BEFORE), SCORE
+    for number in range(1, depth + 1):
+        twice = op("add", place, place, dtype=int64)
+        place = op("sub", twice, place, dtype=int64)
+        near = op("less_equal", COLUMN, op("add", ROW, const(number, int64), dtype=int64))
+        every = op("logical_and", op("logical_and", every, near), op("logical_and", every, BEFORE))
+        none = op("logical_or", op("logical_or", none, op("logical_not", near)), none)
+        hidden = op("where", near, score, lowest, dtype=float32)
+        score = op("add", hidden, score, dtype=float32)
+    assert affine(place) == affine(ROW)
+    assert len(seen_where(every)) == len(conjuncts(every)) == depth + 1
+    assert {*needed_where(every)} == {*seen_where(every)}
+    assert len(hidden_where(none)) == depth + 1
+    assert len(hiding(score)) == len(weighing(op("exp", score, dtype=float32))) == depth + 1

@@ -17,6 +17,7 @@ from picograd.dtype import bool_
 from picograd.graph.row import EXPONENTIALS, OPS
 from picograd.schedule.index import Axes
 from picograd.schedule.loop import Compute, Expr, Part, const, rewrite, walk
+from picograd.shared_parts import once_a_node
 
 
 def rescaled_axes(part: Part) -> Axes | None:
@@ -57,7 +58,7 @@ def sums_of(part: Part) -> dict[int, Below]:
         if away is None:
             continue
         x, shift = away
-        shift = inlined(part, shift)
+        shift = inlined(shift, part)
         peaks = refs_of(shift)
         is_loading = any(each.op == "load" for each in walk(shift))
         if is_loading or len(peaks) != 1:
@@ -88,14 +89,15 @@ def is_peak(peak: Compute, total: Compute, x: Expr) -> bool:
     return is_same and peak.monoid == "max" and not refs_of(x)
 
 
-def inlined(part: Part, expr: Expr) -> Expr:
+@once_a_node
+def inlined(expr: Expr, part: Part) -> Expr:
     """Put what is computed of whole rows in its place, down to reductions."""
 
     def known(each: Expr) -> Expr | None:
         if each.op != "ref":
             return None
         compute = part.computes[each.arg]
-        return None if compute.reduce else inlined(part, compute.body)
+        return None if compute.reduce else inlined(compute.body, part)
 
     return rewrite(expr, {}, known)
 

@@ -136,10 +136,13 @@ def shallow(tensor: Recorded) -> Any:
 
 
 def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
-    """Copy a leaf and its memory; what a view shows is copied whole, once."""
+    """Copy a leaf and its memory; what a view shows is copied whole, once.
+
+    A view that gradients pass is no leaf: what is cut off from it is copied alone."""
     base = None
-    if tensor._view is not None and is_view(tensor) and not is_tracing():
-        base = copy.deepcopy(tensor._view.base, memo) if root_of(tensor).is_leaf else None
+    shown: Any = tensor._view
+    if shown is not None and is_view(tensor) and not is_tracing():
+        base = copy.deepcopy(shown.base, memo) if shown.base.is_leaf else None
     result = memo[id(tensor)] = copied(tensor, True, base)
     for key, value in getattr(tensor, "__dict__", {}).items():
         setattr(result, key, copy.deepcopy(value, memo))

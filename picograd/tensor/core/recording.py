@@ -675,6 +675,8 @@ def write(
             take(own, after, True)  # what has its memory is given the value alone
             target, node, tracks = own, build.detach(after), False
         target, node, tracks = through(target, node, tracks)
+        if node is target._node:  # no element was written
+            return
     replace_value(target, node, tracks, is_one)
     if target._views is not None:
         renew_views(target)
@@ -871,7 +873,10 @@ def hand_over(tensor: "Recorded") -> Any:
 
 @pending.locked
 def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
-    """Make a tensor a view of its own memory, in place: other axes, the same elements."""
+    """Make a tensor a view of its own memory, in place: other axes, the same elements.
+
+    Gradients go through, in `no_grad` too; a leaf that asks for them there stays one.
+    """
     leave()
     check_leaf_write(op, tensor)
     if any(id(tensor) not in trace.own for trace in RUNNING.traces):
@@ -880,14 +885,19 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
     if is_view(tensor):
         view: Any = tensor._view
         check_flow(view, view.base)
+    asks = tensor._tracks and tensor.is_leaf
+    tensor._tracks = tensor._tracks and not asks
     holder = hand_over(tensor)
-    shown = look(holder)
+    with autograd.enable_grad():
+        shown = look(holder)
     pending.forget(shown._node, shown)
     take(tensor, shown._node, shown._tracks)
     if not tensor._tracks:
         tensor._node.leaf = weakref.ref(tensor)
     tensor._view = shown._view
     tensor._view.base._views.append(weakref.ref(tensor))
+    if asks:
+        tensor.requires_grad = True
     return tensor
 
 

@@ -493,6 +493,9 @@ def scatter(
     inside: Node | None = None,
 ) -> Node:
     """Write out[i][index[i][j]] monoid= source[i][j] (axis 1); None overwrites."""
+    if node.dtype.is_complex and monoid not in (None, "sum"):
+        text = f"{monoid} of {node.dtype.name} numbers at one place is not defined"
+        raise DTypeError(op, text, "take .real, .imag or .abs()")
     axes = [len(each.shape) for each in (node, index, source)]
     if min(axes[:2]) == 0 and max(axes) <= 1:  # a number is a row of one
         row, index = node.reshape((node.size,)), index.reshape((index.size,))

@@ -102,6 +102,12 @@ def qr(node: Node, mode: str = "reduced") -> list[Node]:
     return unpacked(host_call("qr", x, options=(mode,)), *qr_shapes(x.shape, mode))
 
 
+def geqrf(node: Node) -> list[Node]:
+    """Decompose (..., M, N) as R with reflectors below it, and min(M, N) factors of these."""
+    x = wide("geqrf", node, False)
+    return unpacked(host_call("geqrf", x), x.shape[-2:], (min(x.shape[-2:]),))
+
+
 def svd(node: Node) -> list[Node]:
     """Write matrices as U diag(S) Vh with min(M, N) singular values."""
     x = wide("svd", node, False)

@@ -6,14 +6,14 @@ v has a 1 on the diagonal and the rest below it, in columns of one matrix. Golub
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import need_rank
 from picograd.tensor.core.recording import Recorded
+from picograd.tensor.linalg import host
+from picograd.tensor.linalg.calls import factors
 
 
 class Reflected(NamedTuple):
@@ -77,15 +77,9 @@ def geqrf(input: Tensor) -> Reflected:
     """
     need_tensor("geqrf", input)
     need_rank("geqrf", input.node, 2)
-    matrices = as_float(input)
-    array = matrices.detach().numpy()
-    wide = array.astype(np.result_type(array, np.float32))  # LAPACK has no 16 bits
-    found: Any = np.linalg.qr(wide, mode="raw")
-    place = dict(dtype=matrices.dtype, device=matrices.device)
-    return Reflected(
-        Recorded.kind.of(found[0].swapaxes(-1, -2).copy(), **place),
-        Recorded.kind.of(found[1], **place),
-    )
+    matrices = as_float(input).detach()
+    found = factors(host.geqrf, matrices)
+    return Reflected(*[each.cast(matrices.dtype) for each in found])
 
 
 @composed()

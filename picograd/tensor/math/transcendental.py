@@ -517,8 +517,8 @@ def times_log(x: Node, y: Node, log: Pieces, inner: Pieces, edge: float) -> Node
 
     def vjp(g: Node, result: Node, x: Node, y: Node) -> tuple[Node, Node]:
         is_out = y.binary("less_equal", edge).binary("logical_and", x.binary("equal", 0.0))
-        for_x = is_out.where(0.0, g * log(is_out.where(1.0, y)))
-        return for_x, g * x / inner(y)
+        for_x = times_log(g, is_out.where(1.0, y), log, inner, edge)  # 0, not NaN, where g is 0
+        return is_out.where(0.0, for_x), g * x / inner(y)
 
     return custom(value, (x, y), vjp)
 

@@ -247,15 +247,21 @@ def binary_cross_entropy(
 
 
 def saturated_entropy(input: Node, target: Node) -> Node:
-    """Compute -t log x - (1 - t) log(1 - x) with cut-off logarithms; gradients are PyTorch's."""
+    """Compute -t log x - (1 - t) log(1 - x) with cut-off logarithms; gradients are PyTorch's.
+
+    What is no probability has no entropy: NaN, where the values were not known to raise for them.
+    """
     x, t = promote_all("binary_cross_entropy", [input, target])
     yes, no = cut_log(x), cut_log(1.0 - x)
+    is_low, is_high = x.const_like(0).binary("less_equal", x), x.binary("less_equal", 1.0)
+    is_share = is_low.binary("logical_and", is_high)
 
     def vjp(gradient: Node, output: Node, x: Node, t: Node) -> tuple[Node, Node]:
         slope = (x - t) / ((1.0 - x) * x).binary("maximum", 1e-12)
         return gradient * slope, gradient * ((1.0 - x).unary("log") - x.unary("log"))
 
-    return custom((t - 1.0) * no - t * yes, (x, t), vjp)
+    value = is_share.where((t - 1.0) * no - t * yes, float("nan"))
+    return custom(value, (x, t), vjp)
 
 
 def cut_log(x: Node) -> Node:

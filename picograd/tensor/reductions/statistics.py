@@ -588,19 +588,23 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     if size < edge_order + 1:
         text = f"axis {axis} of {tuple(x.shape)} is too short"
         raise ShapeError("gradient", text, f"it needs {edge_order + 1} elements")
-    if not is_tensor(spacing):
-        spacing = along(np.arange(size) * float(spacing), axis, x)
+    count = size - 2
+    distance = None if is_tensor(spacing) else float(spacing)
+    if distance is not None:
+        spacing = along(np.arange(size) * distance, axis, x)
     else:
         spacing = spacing.cast(x.dtype).reshape(lying_along(axis, x.ndim))
     step = diff(spacing, dim=axis)  # h[i] = t[i + 1] - t[i]
     rise = diff(x, dim=axis) / step
-    count = size - 2
     first, last = rise.narrow(axis, 0, 1), rise.narrow(axis, size - 2, 1)
     if not count:
         return Recorded.kind.cat([first, last], axis)
     a, b = step.narrow(axis, 0, count), step.narrow(axis, 1, count)
     low, high = rise.narrow(axis, 0, count), rise.narrow(axis, 1, count)
-    inner = (low * b + high * a) / (a + b)
+    if distance is None:
+        inner = (low * b + high * a) / (a + b)
+    else:  # the element between has no part in it, be it NaN
+        inner = (x.narrow(axis, 2, count) - x.narrow(axis, 0, count)) / (2 * distance)
     if edge_order == 2:  # the derivative of the parabola through three points
         bend = (high - low) / (a + b)
         first = first - bend.narrow(axis, 0, 1) * a.narrow(axis, 0, 1)

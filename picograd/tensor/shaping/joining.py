@@ -178,7 +178,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     check_host("combinations", count * r)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     if not count or not r:
-        return input[:0].reshape(0) if not r else input[:0].reshape(0, 1).expand(0, r)
+        return input[:0].reshape(0) if not r else input[:0].reshape(0, 1).repeat(1, r)
     numbers = itertools.chain.from_iterable(choose(range(n), r))
     return input[from_host(np.fromiter(numbers, np.int64, count * r).reshape(count, r), input)]
 

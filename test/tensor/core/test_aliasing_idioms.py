@@ -405,3 +405,40 @@ def test_a_view_that_was_written_has_a_gradient_of_its_own(read, show, write, cp
         return gradient.tolist()
 
     np.testing.assert_allclose(run(picograd), run(torch), rtol=1e-5, atol=1e-6)
+
+
+AXES = ("t_()", "transpose_(0, 1)", "unsqueeze_(0)", "squeeze_()", "swapaxes_(0, 1)")
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+@pytest.mark.parametrize("change", AXES)
+def test_axes_changed_in_place_without_gradients_keep_the_gradient(change, is_leaf, cpu_by_default):
+    """What is asked for gradients asks for them behind a change of axes inside `no_grad`, too.
+
+    PyTorch does not record that of a computed tensor, whose gradient does not fit behind it.
+    """
+
+    def run(torch: Any) -> Any:
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        y = x if is_leaf else x * 2
+        with torch.set_grad_enabled(torch is not picograd and not is_leaf):
+            exec(f"y.{change}", {"y": y})
+        assert y.requires_grad and y.is_leaf is is_leaf
+        if not is_leaf:
+            y[...] = y * 3
+        (y.sin() * y).sum().backward()
+        with torch.no_grad():
+            y.mul_(2)
+        return y.tolist(), x.grad.tolist(), (x + 0).tolist()
+
+    for found, wanted in zip(run(picograd), run(torch), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_parameter_shows_a_view_that_has_a_name(cpu_by_default) -> None:
+    named = picograd.zeros(2, 3).t()
+    parameters = [picograd.nn.Parameter(named), picograd.nn.Parameter(named.detach())]
+    with picograd.no_grad():
+        parameters[0].add_(1)
+        parameters[1].add_(1)
+    assert named.tolist() == [[2.0, 2.0]] * 3

@@ -124,3 +124,13 @@ def test_a_list_that_grows_is_joined_at_once() -> None:
     assert [each.grad.item() for each in asking if each.grad is not None] == [*range(9)]
     with pytest.raises(ShapeError, match="^cat"):
         picograd.cat([*tensors, Tensor.zeros(2, 4)])
+
+
+def test_what_is_cut_off_from_a_view_that_gradients_pass_is_copied() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    for view in (x.t(), x[1:], x.squeeze(0)):
+        for cut in (view.detach(), view.data):
+            copied = copy.deepcopy(cut)
+            copied.mul_(2)
+            assert copied.tolist() == (cut * 2).tolist() and not copied.requires_grad
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]

@@ -186,3 +186,13 @@ def test_hooks_of_what_was_computed_of_a_leaf_that_is_gone() -> None:
     x.register_hook(seen.append)
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0] and seen[0].tolist() == [3.0, 3.0]
+
+
+def test_a_write_of_no_elements_leaves_the_hooks_of_a_leaf() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    x.register_hook(lambda gradient: -gradient)
+    with picograd.no_grad():
+        x[0:0].mul_(2)
+        x.data[0, 2:] *= 0
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [[-3.0, -3.0], [-3.0, -3.0]]

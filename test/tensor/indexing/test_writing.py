@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor, explain
-from picograd.errors import AxisError
+from picograd.errors import AxisError, DTypeError
 from picograd.nn import functional
 
 torch = pytest.importorskip("torch")
@@ -173,3 +173,13 @@ def test_a_place_filled_twice_counts_once() -> None:
 def test_a_number_is_copied_to_one_place() -> None:
     row = Tensor.zeros(3).index_copy(0, Tensor([1]), Tensor([5.0])[0])
     assert row.tolist() == [0.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+def test_complex_numbers_that_cannot_be_reduced_into_places_are_refused_at_once(reduce) -> None:
+    """Refused when they were planned, they made an error of all that was computed with them."""
+    x, at = Tensor([1 + 2j, 3 - 1j]), Tensor([0, 1])
+    op = reduce.removeprefix("a")
+    with pytest.raises(DTypeError, match=f"scatter_reduce: {op} of complex64"):
+        x.scatter_reduce(0, at, x, reduce)
+    assert x.scatter_reduce(0, at, x, "sum").tolist() == [2 + 4j, 6 - 2j]

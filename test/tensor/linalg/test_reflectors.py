@@ -72,3 +72,11 @@ def test_16_bits_are_decomposed_in_32() -> None:
     found, wanted = picograd.geqrf(Tensor(values)), picograd.geqrf(Tensor(values).float())
     assert found.a.dtype == picograd.float16
     assert picograd.allclose(found.a.float(), wanted.a, atol=1e-2)
+
+
+def test_reflectors_of_a_traced_matrix() -> None:
+    jitted = picograd.jit(lambda x: tuple(picograd.geqrf(x * 2)))
+    for seed in range(3):
+        x = Tensor(np.random.default_rng(seed).normal(size=(2, 4, 3)))
+        for found, want in zip(jitted(x), picograd.geqrf(x * 2), strict=True):
+            np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-5, 1e-6)

@@ -42,6 +42,23 @@ def test_other_names(device: str) -> None:
         np.testing.assert_allclose(found, want)
 
 
+def test_gradients_of_products_with_logarithms_that_nobody_reads(device: str) -> None:
+    read = np.array([0.0, 1.0])  # the first has no logarithm
+    for name in ("xlogy", "xlog1py"):
+        x = Tensor([-1.5, 2.0], device=device, requires_grad=True)
+        result = getattr(picograd.special, name)(x, x) * Tensor(read, device=device)
+        result.sum().backward()
+        assert x.grad.tolist()[0] == 0.0
+        y = Tensor([3.0, 2.0], device=device)
+
+        def twice(x: Tensor, y: Tensor = y, name: str = name) -> Tensor:
+            return getattr(picograd.special, name)(x, y).square().sum()
+
+        found = picograd.func.hessian(twice)(Tensor([0.0, 1.0], device=device)).numpy()
+        logs = np.log(y.numpy() + (name == "xlog1py"))
+        np.testing.assert_allclose(found, np.diag(2 * logs**2), rtol=1e-5)
+
+
 def test_mistakes(device: str) -> None:
     x = Tensor([1.0], device=device)
     for wrong in (

@@ -1,6 +1,7 @@
 """zeta and incomplete gamma functions: values, settling, derivatives there are no formulas for."""
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from picograd import Tensor
 from picograd.errors import PicogradError
 from picograd.graph.host_call import lower_share
 
+mpmath = pytest.importorskip("mpmath")
 torch = pytest.importorskip("torch")
 GAMMA = numbers((3, 5), 0.1, 9)
 
@@ -31,6 +33,30 @@ def test_incomplete_gamma(device: str) -> None:
             dtype="float64")  # fmt: skip
 
     compare([of_x("gammainc"), of_x("gammaincc")], device)
+
+
+@pytest.mark.parametrize("order", [9.9e5, 1.01e6, 3e7, 2.0**31, 1e12])
+def test_incomplete_gamma_of_large_numbers(order: float) -> None:
+    """Beside Temme's expansion in 40 digits, whose coefficients cancel in fewer."""
+    places = np.array([-30.0, -6.0, -1.5, 0.1, 2.0, 5.0])
+    x = order + places * np.sqrt(order)
+    lower, upper = lower_share(np.full_like(x, order), x)
+    np.testing.assert_allclose(lower, [float(exact_share(order, each)) for each in x], 1e-8, 1e-300)
+    np.testing.assert_allclose(upper, [float(1 - exact_share(order, each)) for each in x], 1e-8)
+    found = lower_share(np.full(3, order), np.array([1.0, order * 3, np.inf]))
+    assert [share.tolist() for share in found] == [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
+
+
+def exact_share(order: float, at: float) -> Any:
+    """Compute the lower function of a large order."""
+    with mpmath.workdps(60):
+        a, x = mpmath.mpf(order), mpmath.mpf(at)
+        mu = (x - a) / a
+        eta = mpmath.sign(mu) * mpmath.sqrt(2 * (mu - mpmath.log1p(mu)))
+        first = 1 / mu - 1 / eta
+        second = 1 / eta**3 - 1 / mu**3 - 1 / mu**2 - 1 / (12 * mu)
+        scale = mpmath.exp(-a * eta**2 / 2) / mpmath.sqrt(2 * mpmath.pi * a)
+        return mpmath.erfc(-eta * mpmath.sqrt(a / 2)) / 2 - scale * (first + second / a)
 
 
 @pytest.mark.parametrize("name", ["zeta", "gammainc", "gammaincc"])

@@ -165,3 +165,11 @@ def test_binary_cross_entropy_is_finite_at_the_ends(device):
     loss = nn.BCELoss(reduction="none")(x, Tensor([1.0, 0.0, 0.0], device=device))
     loss.sum().backward()
     assert loss.tolist() == [100.0, 100.0, 0.0] and np.isfinite(x.grad.numpy()).all()
+
+
+def test_binary_cross_entropy_of_what_is_no_probability_is_no_number(device):
+    """A layer whose sigmoid was forgotten: its values are not known, and raise nothing."""
+    logits = Tensor([2.5, -1.0, 0.5, 0.0, 1.0], device=device, requires_grad=True) * 2
+    loss = functional.binary_cross_entropy(logits / 2, Tensor.ones(5, device=device), None, "none")
+    assert np.isnan(loss.numpy()).tolist() == [True, True, False, False, False]
+    assert loss.tolist()[3:] == [100.0, 0.0]

@@ -248,3 +248,9 @@ def test_quantiles_beside_infinities(device: str) -> None:
             found = picograd.nanquantile(Tensor(row, device=device), q).item()
             want = torch.nanquantile(torch.tensor(row), q).item()
             np.testing.assert_equal(found, want)
+
+
+def test_a_central_difference_does_not_read_the_centre() -> None:
+    x = Tensor([1.0, float("nan"), 3.0, 4.0])
+    (found,) = picograd.gradient(x, spacing=0.5)
+    np.testing.assert_array_equal(found.numpy(), [np.nan, 2.0, np.nan, 2.0])
