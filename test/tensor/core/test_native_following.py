@@ -13,11 +13,10 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import carried, followed, small
+from picograd.engine import followed
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
-from picograd.engine.plan_cache import PLANS
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following, native_following, ways
 
