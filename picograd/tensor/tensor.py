@@ -66,6 +66,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.native_ending import declare_ending
 from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
@@ -1135,6 +1136,7 @@ Recorded.kind = Tensor
 FILLING.add(Tensor.full)
 declare_tensors()
 declare_following()
+declare_ending()
 declare_small()
 follow_plans()
 INNER = (object, Recorded, Methods)

@@ -57,31 +57,25 @@ from picograd.number import LARGEST, computed, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
+from picograd.tensor.core.autograd import MODE, WALKS, give_value
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
-from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
-from picograd.tensor.core.ways import (
+from picograd.tensor.core.pieces import (
     IS,
-    LISTS,
     MADE,
     MANY,
     MET,
     NAMED,
     NEW,
-    PLAIN,
-    Event,
     Facts,
-    FreeStep,
-    Log,
-    Read,
     Told,
-    Way,
     may_cut,
     piece,
     shown_by,
 )
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
+from picograd.tensor.core.ways import LISTS, PLAIN, Event, FreeStep, Log, Read, Way
 from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")
@@ -980,29 +974,3 @@ def is_same(value: Any, wanted: Any) -> bool:
         is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
         return value == wanted and is_signed
     return kind in PLAIN and bool(value == wanted)
-
-
-def give_value(reference: Any, node: Node, buffer: Any) -> bool:
-    """Give a tensor its value; tells whether its node is still one of a graph.
-
-    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
-    """
-    tensor, data = reference(), pending.LIVE.data
-    leaf = node
-    is_graph = node.leaf is None and tensor._tracks
-    if is_graph:
-        node.realized = buffer
-    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
-        node.realized = buffer
-        storage = Storage(buffer)
-        storage.source = weakref.ref(node)
-        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf, tensor._history, is_graph = reference, node, True
-    else:
-        become_leaf(node, Storage(buffer))
-        stand_no_more(node)
-        node.leaf = reference
-    data.pop(id(leaf), None)  # of a node that is gone
-    pending.LIVE.waiting.pop(id(leaf), None)
-    data[id(leaf)] = reference
-    return is_graph
