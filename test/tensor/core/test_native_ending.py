@@ -36,6 +36,7 @@ def _as_if_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     monkeypatch.setattr(followed, "FIRST", 1)
+    monkeypatch.setattr(followed, "SHORTS", 1 << 30)
     monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 0))
     yield
     followed.stop()
