@@ -57,32 +57,26 @@ from picograd.number import LARGEST, computed, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE, WALKS
+from picograd.tensor.core.autograd import MODE, WALKS, give_value
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.native_ends import declare_ends, ends_of, give_value
-from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
-from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
-from picograd.tensor.core.ways import (
+from picograd.tensor.core.native_ends import declare_ends, ends_of
+from picograd.tensor.core.pieces import (
     IS,
-    LISTS,
     MADE,
     MANY,
     MET,
     NAMED,
     NEW,
-    PLAIN,
-    Event,
     Facts,
-    FreeStep,
-    Log,
-    Read,
     Told,
-    Way,
     may_cut,
     piece,
     shown_by,
 )
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
+from picograd.tensor.core.ways import LISTS, PLAIN, Event, FreeStep, Log, Read, Way
 from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")

@@ -8,21 +8,18 @@ nothing changed, and following.py does all of it. What they let go ends when all
 language is that of runtime/python_code.py.
 """
 
-import weakref
 from typing import Any
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten
 from picograd.config import config
 from picograd.engine import carried, native_calls, pending
-from picograd.engine.carried import become_leaf
-from picograd.engine.followed import Events, Record, stand_no_more
+from picograd.engine.followed import Events, Record
 from picograd.engine.native_calls import CALLS
-from picograd.graph.node import Node
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
-from picograd.tensor.core.autograd import MODE, TRACKED
+from picograd.tensor.core.pieces import MET
 from picograd.tensor.core.recording import Recorded
-from picograd.tensor.core.ways import MET, Constant, Read, Way
+from picograd.tensor.core.ways import Constant, Read, Way
 
 USES = 6  # of a way, until machine code ends it
 END = (
@@ -587,29 +584,3 @@ def table_of(way: Way) -> Table | None:
 def flat(rows: list[Any]) -> list[int]:
     """Put rows one behind another."""
     return [word for row in rows for word in row]
-
-
-def give_value(reference: Any, node: Node, buffer: Any) -> bool:
-    """Give a tensor its value; tells whether its node is still one of a graph.
-
-    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
-    """
-    tensor, data = reference(), pending.LIVE.data
-    leaf = node
-    is_graph = node.leaf is None and tensor._tracks
-    if is_graph:
-        node.realized = buffer
-    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
-        node.realized = buffer
-        storage = Storage(buffer)
-        storage.source = weakref.ref(node)
-        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf, tensor._history, is_graph = reference, node, True
-    else:
-        become_leaf(node, Storage(buffer))
-        stand_no_more(node)
-        node.leaf = reference
-    data.pop(id(leaf), None)  # of a node that is gone
-    pending.LIVE.waiting.pop(id(leaf), None)
-    data[id(leaf)] = reference
-    return is_graph

@@ -15,7 +15,7 @@ from picograd.engine.update import Alone
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Standing
 from picograd.number import LARGEST, Given
-from picograd.tensor.core import ways
+from picograd.tensor.core import pieces
 from picograd.tensor.core.autograd import WALKS
 from picograd.tensor.core.following import Follower
 from picograd.tensor.core.varying import FACTOR, NUMBER
@@ -610,7 +610,7 @@ def declare_following() -> None:
         Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"),
         Shown: ("base", "function", "operands"), Alone: ("_node",),
     }  # fmt: skip
-    kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
+    kinds = {name: getattr(pieces, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
     numbers = kinds | {
         "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
         "TOO_LARGE": word_of(LARGEST),
