@@ -227,7 +227,10 @@ class Start:
                     if (made := first_of(follower, function, args, options)) is not MISS:
                         known.is_other = False
                         return made
+                    if EVENTS.record is not follower.record:
+                        return MISS  # the handler of a signal recorded, and stopped it
                     EVENTS.take, EVENTS.record = self.take, None
+                    follower = Follower(known, way)  # one may have stopped the other since
                 if follower.is_due(way.events[0], function, args, options):
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
