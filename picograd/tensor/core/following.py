@@ -10,7 +10,6 @@ missed is not tried for a while.
 """
 
 import functools
-import math
 import operator
 import sys
 import weakref
@@ -78,7 +77,6 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
-    PLAIN,
     Event,
     Facts,
     FreeStep,
@@ -86,6 +84,7 @@ from picograd.tensor.core.ways import (
     Read,
     Told,
     Way,
+    is_same,
     may_cut,
     piece,
     shown_by,
@@ -224,7 +223,7 @@ class Start:
                 follower = Follower(known, way)
                 if is_coded(way):
                     EVENTS.take, EVENTS.record = take_of(follower), follower.record
-                    if (made := first_of(follower, function, args, options)) is not MISS:
+                    if (made := first_of(follower, way, function, args, options)) is not MISS:
                         known.is_other = False
                         return made
                     if EVENTS.record is not follower.record:
@@ -300,8 +299,11 @@ class Follower:
             WALKS.count += event.walks
             result = self.build(event.result)
             changes = self.changes(event) if event.is_change else None
-        except BaseException:
+        except BaseException as error:
+            is_stopped = self.way is None and isinstance(error, (TypeError, AttributeError))
             self.miss()
+            if is_stopped:  # by the handler of a signal, in the middle
+                return MISS
             raise
         self.is_busy, record.reached = False, event.reached
         self.at = at + 1
@@ -661,13 +663,17 @@ class Follower:
             for number in self.way.detached:
                 if number < len(self.made) and (tensor := self.made[number]()) is not None:
                     let_go(tensor)
-            if self.reads < len(self.way.reads):
-                if self.read(self.way.reads[self.reads], asked):
+            try:
+                if self.reads < len(self.way.reads):
+                    if self.read(self.way.reads[self.reads], asked):
+                        return True
+                elif self.finish(optimizer, asked):
+                    known.missed, known.pays = 0, True
+                    EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
                     return True
-            elif self.finish(optimizer, asked):
-                known.missed, known.pays = 0, True
-                EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
-                return True
+            except (TypeError, AttributeError):
+                if self.way is not None:  # else the handler of a signal stopped it, before it ran
+                    raise
         if self.way is not None:
             if not config.verify and self.at == self.count:
                 known.forget(self.way)
@@ -699,7 +705,8 @@ class Follower:
         if config.verify:
             self.expect(taken, way.roots)
             return False
-        results = self.launch(taken)
+        if (results := self.launch(taken)) is None:
+            return False
         EVENTS.computed = taken.plan
         pending.flushed()
         checks = self.give(results)
@@ -742,7 +749,9 @@ class Follower:
             if self.known.turn % (len(self.way.reads) + 1) == self.reads:
                 self.expect(taken, read.roots)
                 return False
-        take, results = EVENTS.take, self.launch(taken)
+        take = EVENTS.take
+        if (results := self.launch(taken)) is None:
+            return False
         EVENTS.take, EVENTS.record = take, record
         pending.flushed()
         computed = dict(zip(read.roots, results))
@@ -779,8 +788,13 @@ class Follower:
         return [number for number in alive if number not in gone] == wanted
 
     def launch(self, taken: Taken) -> Any:
-        """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
+        """Run the plan; None where the handler of a signal has stopped this.
+
+        What a handler does meanwhile is recorded; after an error all is.
+        """
         depth, take = pending.DEPTH[0], EVENTS.take
+        if EVENTS.record is not self.record:
+            return None
         try:
             pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
             return taken.plan.launch(taken.buffers, taken.scalars, user_place())
@@ -972,19 +986,6 @@ def is_waited_for() -> bool:
     """Tell whether the next computation has to do more than what is asked for."""
     is_changed = entries(pending.CHANGED) and pending.changed_values()
     return bool(pending.WAITING or entries(pending.WRITES) or is_changed)
-
-
-def is_same(value: Any, wanted: Any) -> bool:
-    """Tell whether plain values are the same, and of one type."""
-    kind = type(value)
-    if kind is not type(wanted):
-        return False
-    if kind is tuple:
-        return len(value) == len(wanted) and all(map(is_same, value, wanted))
-    if kind is float:
-        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
-        return value == wanted and is_signed
-    return kind in PLAIN and bool(value == wanted)
 
 
 declare_following(Follower)

@@ -109,6 +109,7 @@ def picograd_ready_end(self, arguments, count):
     follower: Follower = arguments[0]
     end: end = own_table(self)
     record: Record = follower.record
+    need(type_of(follower.met) == world.list)  # else the handler of a signal has stopped it
     need(are_gradients(follower, end) and are_alive(follower, end) and are_own(end))
     need(are_current(follower, record, end))
     listed = PyList_New(end.buffers)
@@ -277,7 +278,8 @@ def picograd_give_end(self, arguments, count):
     end: end = own_table(self)
     record: Record = follower.record
     enabled = is_enabled()
-    need(PyList_Size(arguments[1]) >= end.results and are_givable(follower, record, end))
+    need(type_of(follower.met) == world.list and PyList_Size(arguments[1]) >= end.results)
+    need(are_givable(follower, record, end))
     gone = PyList_New(0)
     need(gone)
     is_done = give_all(follower, record, end, arguments[1], enabled, gone)

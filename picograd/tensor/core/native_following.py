@@ -504,9 +504,9 @@ def take_of(follower: Any) -> Any:
     return CALLS.find("picograd_follow", way.table, follower, follower.take)
 
 
-def first_of(follower: Any, *call: Any) -> Any:
+def first_of(follower: Any, way: Way, *call: Any) -> Any:
     """Follow the first call of a way that machine code knows; MISS where Python has to look."""
-    made = CALLS.find("picograd_follow_known", follower.way.table, follower)(*call)
+    made = CALLS.find("picograd_follow_known", way.table, follower)(*call)
     if made is None:
         return MISS
     return None if made is True else made
