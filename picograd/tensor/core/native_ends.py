@@ -408,6 +408,7 @@ def picograd_ready_end(self, arguments, count):
     follower: Follower = arguments[0]
     end: end = own_table(self)
     record: Record = follower.record
+    need(type_of(follower.met) == world.list)  # else the handler of a signal has stopped it
     way: Way = follower.way
     need(have_gradients(follower, way.gradients) and are_alive(follower.made, way.alive))
     need(are_own(end) and are_current_now(follower, record, end))
@@ -508,7 +509,8 @@ def picograd_give_end(self, arguments, count):
     end: end = own_table(self)
     record: Record = follower.record
     enabled = is_enabled()
-    need(PyList_Size(arguments[1]) >= end.results and are_givable(follower, record, end))
+    need(type_of(follower.met) == world.list and PyList_Size(arguments[1]) >= end.results)
+    need(are_givable(follower, record, end))
     gone = PyList_New(0)
     need(gone)
     is_done = give_all(follower, record, end, arguments[1], enabled, gone)

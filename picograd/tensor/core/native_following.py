@@ -262,7 +262,8 @@ def is_due(follower, event: Event, arguments, enabled):
 
 BUILDING = """
 def cut(listed, count):
-    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
+    if type_of(listed) == world.list:  # else the handler of a signal has stopped what is followed
+        PyList_SetSlice(listed, count, PyList_Size(listed), 0)
 
 def take_numbers(record: Record, numbers, args):
     "notes the floats that are arguments of the plan"
@@ -488,6 +489,7 @@ def happened(follower: Follower, event: Event, args, enabled):
     if PyList_Size(event.made):
         need(PyLong_AsLongLong(PyList_GetItem(event.made, 0)) == number)
     need(take_numbers(record, event.numbers, args))
+    need(due_event() == event)  # no handler of a signal has stopped it
     after = PyLong_FromLongLong(PyLong_AsLongLong(follower.at) + 1)
     need(after)
     made = result_of(follower, event.result, enabled)

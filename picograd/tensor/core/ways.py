@@ -12,6 +12,7 @@ An event is a call of a function that records, with what it was given, told as
 was made or met there; following.py then follows it. See engine/followed.py.
 """
 
+import math
 import threading
 import weakref
 from collections.abc import Callable, Container, Hashable, Sequence
@@ -1024,3 +1025,16 @@ def is_plain_value(value: Any) -> bool:
     """Tell whether a value is plain, or a tuple of such."""
     kind = type(value)
     return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Tell whether plain values are the same, and of one type."""
+    kind = type(value)
+    if kind is not type(wanted):
+        return False
+    if kind is tuple:
+        return len(value) == len(wanted) and all(map(is_same, value, wanted))
+    if kind is float:
+        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
+        return value == wanted and is_signed
+    return kind in PLAIN and bool(value == wanted)
