@@ -197,8 +197,7 @@ def adopt(node: Node, tensor: Any) -> bool:
     with LOCK:
         if node.realized is not None:
             return False
-        found = table.get(key)
-        if found is not None:
+        if (found := table.get(key)) is not None:
             if found() is not None:
                 return False
             table.pop(key, None)  # the handler of a signal may have swept it
@@ -246,9 +245,8 @@ def is_overwritten(node: Node) -> bool:
 def is_over_budget() -> bool:
     """Count one recorded operation and tell whether it is time to compute what is pending."""
     RECORDED[0] += 1
-    if IS_DUE[0]:
-        return not is_tracing()
-    return RECORDED[0] > BUDGET and not is_tracing() and is_unwatched() and is_place()
+    is_late = IS_DUE[0] or RECORDED[0] > BUDGET
+    return is_late and not is_tracing() and (IS_DUE[0] or (is_unwatched() and is_place()))
 
 
 def is_place() -> bool:

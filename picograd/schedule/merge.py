@@ -66,7 +66,18 @@ def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
         if is_sure:
             hosts[launch.depth, launch.device] = launch
         found.append(launch)
+    for host in hosts.values() if target.has_blocks else ():
+        host.parts.sort(key=result_size, reverse=True)
     return sorted(found, key=lambda launch: (launch.depth, long_result(launch, target)))
+
+
+def result_size(part: list[Group]) -> int:
+    """Count the elements of the result of a product that is part of a launch.
+
+    On a GPU blocks of the first part begin first. Gradients of images are many short ones, those of
+    weights few long ones, beside which there is room: whatever order a program asks for them in.
+    """
+    return next(member for member in part[0].members if member.level == "hero").node.size
 
 
 def long_result(launch: Launch, target: Target) -> int:

@@ -48,6 +48,15 @@ def test_convolutions_of_few_channels_share_no_launch_on_a_gpu() -> None:
     assert parts(4, 32) == [2], "too few places for anything but tiles"
 
 
+def test_the_larger_result_comes_first_on_a_gpu_in_whatever_order_they_are_asked_for() -> None:
+    """Its blocks begin first, and are short: those of few elements with long sums run beside."""
+    x, y, weight = leaf(40, 20), leaf(40, 10), leaf(10, 20)
+    roots = [build.matmul(y.permute((1, 0)), x), build.matmul(y, weight)]
+    for listed in (roots, roots[::-1]):
+        (kernel,) = schedule(listed, GPU).kernels
+        assert "_40x20_2parts" in kernel.name
+
+
 def test_small_reductions_of_any_domain_are_one_launch() -> None:
     x, y = leaf(40, 5), leaf(7, 30)
     roots = [x.reduce("sum", (0,)), y.reduce("max", (1,)), y.reduce("sum", (0, 1)), leaf(9) + 1.0]

@@ -10,6 +10,7 @@ import functools
 import inspect
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import field
@@ -17,8 +18,10 @@ from operator import attrgetter
 from typing import Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
-from picograd.engine.carried import entries
-from picograd.engine.followed import EVENTS
+from picograd.buffer import Storage
+from picograd.engine import pending
+from picograd.engine.carried import become_leaf, entries
+from picograd.engine.followed import EVENTS, stand_no_more
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build, gradient_formula
@@ -613,3 +616,29 @@ def severed(before: Node, after: Node, tracks: bool) -> Node:
 def led(value: Node, before: Node) -> Node:
     """Give a value the way that the gradient of another went."""
     return custom(value, [before], lambda flowing, output, old: [flowing], UNNOTED)
+
+
+def give_value(reference: Any, node: Node, buffer: Any) -> bool:
+    """Give a tensor its value; tells whether its node is still one of a graph.
+
+    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
+    """
+    tensor, data = reference(), pending.LIVE.data
+    leaf = node
+    is_graph = node.leaf is None and tensor._tracks
+    if is_graph:
+        node.realized = buffer
+    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
+        node.realized = buffer
+        storage = Storage(buffer)
+        storage.source = weakref.ref(node)
+        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf, tensor._history, is_graph = reference, node, True
+    else:
+        become_leaf(node, Storage(buffer))
+        stand_no_more(node)
+        node.leaf = reference
+    data.pop(id(leaf), None)  # of a node that is gone
+    pending.LIVE.waiting.pop(id(leaf), None)
+    data[id(leaf)] = reference
+    return is_graph

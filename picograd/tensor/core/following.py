@@ -10,7 +10,6 @@ missed is not tried for a while.
 """
 
 import functools
-import math
 import operator
 import sys
 import weakref
@@ -57,32 +56,26 @@ from picograd.number import LARGEST, computed, given
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE, WALKS
+from picograd.tensor.core.autograd import MODE, WALKS, give_value
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.native_ends import declare_ends, ends_of, give_value
-from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
-from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
-from picograd.tensor.core.ways import (
+from picograd.tensor.core.native_ends import declare_ends, ends_of
+from picograd.tensor.core.pieces import (
     IS,
-    LISTS,
     MADE,
     MANY,
     MET,
     NAMED,
     NEW,
-    PLAIN,
-    Event,
     Facts,
-    FreeStep,
-    Log,
-    Read,
     Told,
-    Way,
     may_cut,
     piece,
     shown_by,
 )
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
+from picograd.tensor.core.ways import LISTS, Event, FreeStep, Log, Read, Way, is_same
 from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")
@@ -223,7 +216,10 @@ class Start:
                     if follower.at:
                         known.is_other = False
                         return made
+                    if EVENTS.record is not follower.record:
+                        return MISS  # the handler of a signal recorded, and stopped it
                     EVENTS.take, EVENTS.record = self.take, None
+                    follower = Follower(known, way)  # one may have stopped the other since
                 if follower.is_due(way.events[0], function, args, options):
                     known.is_other, follower.is_busy = False, True
                     if is_cut := may_cut(function, args):  # it may be no part of the way
@@ -296,8 +292,11 @@ class Follower:
             WALKS.count += event.walks
             result = self.build(event.result)
             changes = self.changes(event) if event.is_change else None
-        except BaseException:
+        except BaseException as error:
+            is_stopped = self.way is None and isinstance(error, (TypeError, AttributeError))
             self.miss()
+            if is_stopped:  # by the handler of a signal, in the middle
+                return MISS
             raise
         self.is_busy, record.reached = False, event.reached
         self.at = at + 1
@@ -657,13 +656,17 @@ class Follower:
             for number in self.way.detached:
                 if number < len(self.made) and (tensor := self.made[number]()) is not None:
                     let_go(tensor)
-            if self.reads < len(self.way.reads):
-                if self.read(self.way.reads[self.reads], asked):
+            try:
+                if self.reads < len(self.way.reads):
+                    if self.read(self.way.reads[self.reads], asked):
+                        return True
+                elif self.finish(optimizer, asked):
+                    known.missed, known.pays = 0, True
+                    EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
                     return True
-            elif self.finish(optimizer, asked):
-                known.missed, known.pays = 0, True
-                EVENTS.shorts = EVENTS.shorts + 1 if known.is_short else 0
-                return True
+            except (TypeError, AttributeError):
+                if self.way is not None:  # else the handler of a signal stopped it, before it ran
+                    raise
         if self.way is not None:
             if not config.verify and self.at == self.count:
                 known.forget(self.way)
@@ -698,7 +701,8 @@ class Follower:
         if config.verify:
             self.expect(taken, way.roots)
             return False
-        results = self.launch(taken)
+        if (results := self.launch(taken)) is None:
+            return False
         EVENTS.computed = taken.plan
         pending.flushed()
         checks = self.give(results, ends and ends[1])
@@ -744,7 +748,8 @@ class Follower:
             if self.known.turn % (len(self.way.reads) + 1) == self.reads:
                 self.expect(taken, read.roots)
                 return False
-        results = self.launch(taken)
+        if (results := self.launch(taken)) is None:
+            return False
         EVENTS.take, EVENTS.record = take, record
         pending.flushed()
         computed = dict(zip(read.roots, results))
@@ -786,8 +791,13 @@ class Follower:
         return [number for number in alive if number not in gone] == wanted
 
     def launch(self, taken: Taken) -> Any:
-        """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
+        """Run the plan; None where the handler of a signal has stopped this.
+
+        What a handler does meanwhile is recorded; after an error all is.
+        """
         depth, take = pending.DEPTH[0], EVENTS.take
+        if EVENTS.record is not self.record:
+            return None
         try:
             pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
             return taken.plan.launch(taken.buffers, taken.scalars, user_place())
@@ -803,7 +813,8 @@ class Follower:
         plan = known()
         if plan is None or not PLANS.touch(plan) or config.debug or PROFILES:
             return False
-        results = self.launch(Taken(plan, buffers, numbers, ()))
+        if (results := self.launch(Taken(plan, buffers, numbers, ()))) is None:
+            return False
         self.computed |= zip(roots, results)
         return True
 
@@ -987,19 +998,6 @@ def is_waited_for() -> bool:
     """Tell whether the next computation has to do more than what is asked for."""
     is_changed = entries(pending.CHANGED) and pending.changed_values()
     return bool(pending.WAITING or entries(pending.WRITES) or is_changed)
-
-
-def is_same(value: Any, wanted: Any) -> bool:
-    """Tell whether plain values are the same, and of one type."""
-    kind = type(value)
-    if kind is not type(wanted):
-        return False
-    if kind is tuple:
-        return len(value) == len(wanted) and all(map(is_same, value, wanted))
-    if kind is float:
-        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
-        return value == wanted and is_signed
-    return kind in PLAIN and bool(value == wanted)
 
 
 declare_ends(Follower)

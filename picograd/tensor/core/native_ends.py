@@ -8,21 +8,18 @@ nothing changed, and following.py does all of it. What they let go ends when all
 language is that of runtime/python_code.py.
 """
 
-import weakref
 from typing import Any
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten
 from picograd.config import config
 from picograd.engine import carried, native_calls, pending
-from picograd.engine.carried import become_leaf
-from picograd.engine.followed import Events, Record, stand_no_more
+from picograd.engine.followed import Events, Record
 from picograd.engine.native_calls import CALLS
-from picograd.graph.node import Node
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
-from picograd.tensor.core.autograd import MODE, TRACKED
+from picograd.tensor.core.pieces import MET
 from picograd.tensor.core.recording import Recorded
-from picograd.tensor.core.ways import MET, Constant, Read, Way
+from picograd.tensor.core.ways import Constant, Read, Way
 
 USES = 6  # of a way, until machine code ends it
 END = (
@@ -411,6 +408,7 @@ def picograd_ready_end(self, arguments, count):
     follower: Follower = arguments[0]
     end: end = own_table(self)
     record: Record = follower.record
+    need(type_of(follower.met) == world.list)  # else the handler of a signal has stopped it
     way: Way = follower.way
     need(have_gradients(follower, way.gradients) and are_alive(follower.made, way.alive))
     need(are_own(end) and are_current_now(follower, record, end))
@@ -511,7 +509,8 @@ def picograd_give_end(self, arguments, count):
     end: end = own_table(self)
     record: Record = follower.record
     enabled = is_enabled()
-    need(PyList_Size(arguments[1]) >= end.results and are_givable(follower, record, end))
+    need(type_of(follower.met) == world.list and PyList_Size(arguments[1]) >= end.results)
+    need(are_givable(follower, record, end))
     gone = PyList_New(0)
     need(gone)
     is_done = give_all(follower, record, end, arguments[1], enabled, gone)
@@ -587,29 +586,3 @@ def table_of(way: Way) -> Table | None:
 def flat(rows: list[Any]) -> list[int]:
     """Put rows one behind another."""
     return [word for row in rows for word in row]
-
-
-def give_value(reference: Any, node: Node, buffer: Any) -> bool:
-    """Give a tensor its value; tells whether its node is still one of a graph.
-
-    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
-    """
-    tensor, data = reference(), pending.LIVE.data
-    leaf = node
-    is_graph = node.leaf is None and tensor._tracks
-    if is_graph:
-        node.realized = buffer
-    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
-        node.realized = buffer
-        storage = Storage(buffer)
-        storage.source = weakref.ref(node)
-        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf, tensor._history, is_graph = reference, node, True
-    else:
-        become_leaf(node, Storage(buffer))
-        stand_no_more(node)
-        node.leaf = reference
-    data.pop(id(leaf), None)  # of a node that is gone
-    pending.LIVE.waiting.pop(id(leaf), None)
-    data[id(leaf)] = reference
-    return is_graph

@@ -15,7 +15,7 @@ from picograd.engine.update import Alone
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Standing
 from picograd.number import LARGEST, Given
-from picograd.tensor.core import ways
+from picograd.tensor.core import pieces
 from picograd.tensor.core.autograd import WALKS
 from picograd.tensor.core.following import Follower
 from picograd.tensor.core.varying import FACTOR, NUMBER
@@ -262,7 +262,8 @@ def is_due(follower, event: Event, arguments, enabled):
 
 BUILDING = """
 def cut(listed, count):
-    PyList_SetSlice(listed, count, PyList_Size(listed), 0)
+    if type_of(listed) == world.list:  # else the handler of a signal has stopped what is followed
+        PyList_SetSlice(listed, count, PyList_Size(listed), 0)
 
 def take_numbers(record: Record, numbers, args):
     "notes the floats that are arguments of the plan"
@@ -488,6 +489,7 @@ def happened(follower: Follower, event: Event, args, enabled):
     if PyList_Size(event.made):
         need(PyLong_AsLongLong(PyList_GetItem(event.made, 0)) == number)
     need(take_numbers(record, event.numbers, args))
+    need(due_event() == event)  # no handler of a signal has stopped it
     after = PyLong_FromLongLong(PyLong_AsLongLong(follower.at) + 1)
     need(after)
     made = result_of(follower, event.result, enabled)
@@ -610,7 +612,7 @@ def declare_following() -> None:
         Standing: ("record",), Made: ("at", "tracks", "is_leaf", "shown"),
         Shown: ("base", "function", "operands"), Alone: ("_node",),
     }  # fmt: skip
-    kinds = {name: getattr(ways, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
+    kinds = {name: getattr(pieces, name) for name in ("IS", "MADE", "MET", "NEW", "MANY")}
     numbers = kinds | {
         "NUMBER": NUMBER, "FACTOR": FACTOR, "MAGNITUDE": (1 << 63) - 1, "ONE": word_of(1.0),
         "TOO_LARGE": word_of(LARGEST),

@@ -12,6 +12,7 @@ An event is a call of a function that records, with what it was given, told as
 was made or met there; following.py then follows it. See engine/followed.py.
 """
 
+import math
 import threading
 import weakref
 from collections.abc import Callable, Container, Hashable, Sequence
@@ -59,33 +60,41 @@ from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import PASSING, WRITES, Role, ops_of
-from picograd.graph.starts import placed, starts_of
+from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN, Note, noting
 from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.pieces import (
+    IS,
+    MADE,
+    MANY,
+    MET,
+    NAMED,
+    NEW,
+    Told,
+    facts_of,
+    may_be_placed,
+    may_cut,
+    piece,
+)
 from picograd.tensor.core.recording import VERSIONS, Recorded
 from picograd.tensor.core.repeated import is_kept, parts_of
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.core.varying import NUMBER, VARYING, Varying, as_factor
 from picograd.tensor.making import random
 
-IS, MADE, MET, NEW, MANY, NAMED = range(6)
 PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
 PLAIN |= {np.int32, np.int64}  # which programs compute sizes with
 LISTS = (tuple, list, Size)
-BASIC = frozenset((int, slice, type(None), EllipsisType))
-VIEWS = 8  # of a tensor that is met, of memory
 READS = 16  # computations on a way
 FREE_LIMIT = 1024  # nodes of what lives on, and is not computed: they are made each time
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 # what reads memory as it is, while a view of it may begin where a piece of it does
 ROLES = (Role.ELEMENTWISE, Role.REDUCE, Role.CONTRACT, Role.GATHER, Role.SCAN, Role.SORT)
 WHOLE = frozenset().union(*map(ops_of, ROLES))
-Told = tuple[int, Any]
-Facts = tuple[Any, ...]
 FreeStep = tuple[int, tuple[int, ...]]  # the number of a node, and those of what it reads
 
 
@@ -228,6 +237,16 @@ class Way:
     is_simple: bool = False  # machine code ends it: nothing but what lives gets values
     uses: int = 0  # how often it was begun
     ends: Any = None  # what machine code does at the end of others: see native_ends.py
+
+    def describe(self) -> None:
+        """Note what machine code may follow and end, once all is told by numbers."""
+        for event in self.events:
+            event.is_simple = event.is_alone()
+            event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
+        for read in self.reads:
+            read.describe(self.events)
+        other = self.told or self.targets or self.detached or self.final or self.free
+        self.is_simple = not (other or any(each.is_change for each in self.events))
 
     @property
     def is_short(self) -> bool:
@@ -624,77 +643,6 @@ class Log:
         return True
 
 
-def facts_of(tensor: Any) -> Facts | None:
-    """Tell what counts of a tensor that was not met before; None for one that cannot be told.
-
-    It is in memory, or shows what is: the last of the facts are the views.
-    """
-    node = tensor._node
-    views, end = shown_by(node)
-    is_leaf = leaf_of(node) is tensor  # a parameter shows the memory of what it was made of
-    if end is None or (views and tensor._tracks and not is_leaf):
-        return None
-    if not views and tensor._view is not None:
-        return None
-    is_theirs = bool(foreign.SHARED) and is_shared(end)
-    if tensor._tracks and (tensor._hooks is not None or is_theirs):
-        return None
-    asks = tensor._tracks, tensor._is_frozen, is_leaf, is_theirs
-    return type(tensor), node.shape, node.dtype, node.device, *asks, views
-
-
-def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
-    """Describe the views by which a node shows memory, or a constant, and find that; or None."""
-    if node.realized is not None or type(node.arg) is Storage:
-        return (), node
-    views: list[Any] = []
-    while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
-        # plans take a position that a user gave as an argument
-        views.append((node.op, placed(node, lambda start: "at"), node.shape))
-        node = node.inputs[0]
-    if is_plain_leaf(node) and type(node.arg) not in GIVEN:
-        return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
-    return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
-
-
-def may_cut(function: Any, args: tuple[Any, ...]) -> bool:
-    """Tell whether a call may cut a piece out of memory that begins where a user says.
-
-    It may begin elsewhere the next time. So it is no part of a way, and the piece is met.
-    """
-    if function not in CUTTING or len(args) != 2 or not isinstance(args[0], Recorded):
-        return False
-    tensor, items = args
-    if tensor._tracks or type(tensor._node) is not Node or shown_by(tensor._node)[1] is None:
-        return False
-    listed = items if type(items) is tuple else (items,)
-    return all(type(x) in BASIC for x in listed) and any(map(is_placed, listed))
-
-
-def is_placed(item: Any) -> bool:
-    """Tell whether an index begins where a user says."""
-    return type(item) is int or (type(item) is slice and type(item.start) is int)
-
-
-def may_be_placed(several: Sequence[Told]) -> bool:
-    """Tell whether an index among what an event is given may begin where a user says."""
-    for kind, told in several:
-        if kind == MANY and may_be_placed(told[1]):
-            return True
-        plain = told if type(told) is tuple else (told,)
-        if kind == IS and any(type(each) in (int, tuple) for each in plain):
-            return True
-    return False
-
-
-def piece(function: Any, args: tuple[Any, ...]) -> Any:
-    """Cut a piece; None where it is none."""
-    found = function(*args)
-    views, end = shown_by(found._node)
-    is_piece = end is not None and any(map(starts_of, met_with(found._node, views)))
-    return found if is_piece else None
-
-
 def is_bare(tensor: Any) -> bool:
     """Tell whether a tensor that was just made has nothing but its node."""
     return tensor._history is None and tensor._hooks is None and tensor._grad is None
@@ -754,13 +702,7 @@ class Closing:
             alive, final, roots, free, moving, random.default().named, self.leading(free),
             log.reads_made, carried.is_ahead(), self.detached(), taken.plan.native,
         )  # fmt: skip
-        for event in log.events:
-            event.is_simple = event.is_alone()
-            event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
-        for read in log.reads_made:
-            read.describe(log.events)
-        other = way.told or way.targets or way.detached or way.final or way.free
-        way.is_simple = not (other or any(each.is_change for each in way.events))
+        way.describe()
         return way
 
     def detached(self) -> list[int]:
@@ -1083,3 +1025,16 @@ def is_plain_value(value: Any) -> bool:
     """Tell whether a value is plain, or a tuple of such."""
     kind = type(value)
     return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Tell whether plain values are the same, and of one type."""
+    kind = type(value)
+    if kind is not type(wanted):
+        return False
+    if kind is tuple:
+        return len(value) == len(wanted) and all(map(is_same, value, wanted))
+    if kind is float:
+        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
+        return value == wanted and is_signed
+    return kind in PLAIN and bool(value == wanted)

@@ -138,7 +138,8 @@ def test_gradients_that_live_on_have_values(
         kept: list[Tensor] = []
         step(WARM, lambda loss: kept.append(step.model[0].weight.grad))
         step(WARM + 1, lambda loss: kept.append(loss))
-        return [*kept[0].numpy().ravel(), kept[1].item()]
+        history = [each._history is None for each in kept]
+        return [*kept[0].numpy().ravel(), kept[1].item(), *history]
 
     same(after(look, monkeypatch))
 
@@ -165,6 +166,19 @@ def test_parameters_that_share_memory_are_told(
         for number in range(3):
             step(WARM + number)
         return [*step.model[2].bias.tolist(), *step.model[0].bias.tolist()]
+
+    same(after(look, monkeypatch))
+
+
+def test_views_of_what_the_optimizer_writes_are_told(
+    ends: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(step: Step) -> Any:
+        shown, part = step.model[0].weight.detach(), step.model[2].bias.detach()[1:]
+        step(WARM)
+        step(WARM + 1)
+        np.testing.assert_array_equal(shown.numpy(), step.model[0].weight.detach().numpy())
+        return [*shown.numpy().ravel(), *part.numpy()]
 
     same(after(look, monkeypatch))
 

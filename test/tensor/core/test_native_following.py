@@ -1,7 +1,5 @@
 """Ways that machine code follows give what Python gives that follows them, and what is recorded."""
 
-import gc
-import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -13,13 +11,13 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import carried, followed, small
+from picograd.engine import followed
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
-from picograd.engine.plan_cache import PLANS
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following, native_following, ways
+from picograd.tensor.core.pieces import IS, MADE, MANY, MET, NAMED
 
 pytestmark = [
     pytest.mark.usefixtures("cpu_by_default"),
@@ -127,6 +125,7 @@ def _as_if_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     monkeypatch.setattr(followed, "FIRST", 1)
+    monkeypatch.setattr(followed, "SHORTS", 1 << 30)
     monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 0))
     yield
     followed.stop()
@@ -240,33 +239,6 @@ def counted(name: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize("loop", [carried_on, reads, pieces], ids=lambda loop: loop.__name__)
-def test_ways_end_by_machine_code(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = counted("finish", monkeypatch)
-    run(loop, 60)
-    assert found.count(True) > 15
-
-
-def test_nothing_is_held_behind_a_way() -> None:
-    state = start()
-    for step in range(40):
-        carried_on(step, state)
-    gc.collect()
-    gc.disable()
-    try:
-        shape = state[1]._node.shape
-        held = sys.getrefcount(shape), sys.getrefcount(state[0]._node), sys.getrefcount(None)
-        older = []
-        for step in range(30):
-            carried_on(step, state)
-            older.append(weakref.ref(state[1]._node))
-        assert all(each() is None for each in older[:-3])
-        assert abs(sys.getrefcount(state[0]._node) - held[1]) <= 2
-        assert abs(sys.getrefcount(None) - held[2]) < 200
-    finally:
-        gc.enable()
-
-
 def test_another_thread_ends_a_way() -> None:
     state, found = start(), []
     for step in range(20):
@@ -285,10 +257,9 @@ def test_another_thread_ends_a_way() -> None:
 
 
 def test_wrong_arguments_are_a_type_error() -> None:
-    for name, text in zip(NATIVE, ("first takes", "take takes", "finish takes"), strict=True):
+    for name, text in ("first", "first takes"), ("follow", "take takes"):
         with pytest.raises(TypeError, match=text):
             CALLS.find(f"picograd_{name}")(1)
-    assert CALLS.find("picograd_finish")(None, [], "", None) is None
     assert CALLS.find("picograd_first")(len, (), {}) is None
 
 
@@ -299,32 +270,18 @@ def test_words_of_doubles() -> None:
 
 def test_events_that_are_simple() -> None:
     mode = True, {}, 0
-    event = ways.Event(len, [], [], mode, (ways.MADE, 3), [3])
+    event = ways.Event(len, [], [], mode, (MADE, 3), [3])
     assert event.is_alone()
-    assert ways.Event(len, [], [], mode, (ways.MET, 0), []).is_alone()
-    assert not ways.Event(len, [], [], mode, (ways.MET, 0), [3]).is_alone()
-    assert not ways.Event(len, [], [], mode, (ways.NAMED, {}), []).is_alone()
-    event.gradients = [(0, 4, (ways.IS, None))]
-    event.made = [3, 4]
+    assert ways.Event(len, [], [], mode, (MET, 0), []).is_alone()
+    assert not ways.Event(len, [], [], mode, (MET, 0), [3]).is_alone()
+    assert not ways.Event(len, [], [], mode, (NAMED, {}), []).is_alone()
+    event.gradients, event.made = [(0, 4, (IS, None))], [3, 4]
     assert event.is_alone()
-    event.gradients = [(0, 4, (ways.MET, 1))]
+    event.gradients = [(0, 4, (MET, 1))]
     assert not event.is_alone()
     event.gradients, event.made = [], [3]
-    pair = ways.MANY, (tuple, [(ways.MADE, 3), (ways.MADE, 4)])
+    pair = MANY, (tuple, [(MADE, 3), (MADE, 4)])
     assert ways.Event(len, [], [], mode, pair, [3, 4]).is_alone()
     assert not ways.Event(len, [], [], mode, pair, [3]).is_alone()
     event.advance = 1
     assert not event.is_alone()
-
-
-@pytest.mark.parametrize(
-    "told, wanted",
-    [
-        ((ways.IS, 1), True), ((ways.IS, (0, 1)), True), ((ways.IS, (None, Ellipsis)), False),
-        ((ways.MANY, (slice, [(ways.IS, None)] * 3)), False),
-        ((ways.MANY, (tuple, [(ways.MANY, (slice, [(ways.IS, 2), (ways.IS, None)]))])), True),
-        ((ways.IS, True), False), ((ways.MADE, 0), False),
-    ],
-)  # fmt: skip
-def test_indices_that_may_begin_elsewhere(told: ways.Told, wanted: bool) -> None:
-    assert ways.may_be_placed([told]) is wanted
