@@ -14,7 +14,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.templates.contract_patches import MATRICES, TAPS, Block, Convolution
+from picograd.codegen.templates.contract_patches import Block, Convolution
 from picograd.codegen.templates.contract_plan import (
     WORK_PER_TASK,
     Columns,
@@ -24,6 +24,7 @@ from picograd.codegen.templates.contract_plan import (
     vector_lanes,
 )
 from picograd.codegen.templates.contract_shift import is_shared, ratio
+from picograd.codegen.templates.patches_steps import MATRICES, TAPS, Field
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import STEP
 from picograd.helpers import ceil_div, divisors, product
@@ -123,13 +124,11 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     block = Block(
         conv,
         share.places,
-        down,
-        across,
+        Field(conv.places, share.places.pieces[0], down, across, Axis("lane", lanes)),
         cuts.range_cut(conv.outputs, width, (share.task, share.panel)),
         share.panel,
         Axis("out", width),
         height,
-        Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
         share.is_kept,
