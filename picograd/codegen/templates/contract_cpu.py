@@ -26,7 +26,13 @@ from picograd.codegen.operands import (
     step_of,
     stores,
 )
-from picograd.codegen.templates import contract_shift, contract_taps, contract_thin, patches_plan
+from picograd.codegen.templates import (
+    contract_shift,
+    contract_taps,
+    contract_thin,
+    patches_plan,
+    patches_sums_plan,
+)
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
@@ -86,11 +92,19 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     thin = contract_thin.build_part(product)
     if thin is not None:
         return thin
-    plan = None if others else patches_plan.choose(product, target)
-    plan = plan or (None if others else contract_shift.choose(product, target))
+    plan = None if others else apart(product, target)
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
+
+
+def apart(product: Contraction, target: Target) -> Plan | None:
+    """Plan a convolution that is not packed; None if it is none, or packing is better."""
+    for planner in (patches_plan, patches_sums_plan, contract_shift):
+        plan = planner.choose(product, target)
+        if plan is not None:
+            return plan
+    return None
 
 
 def has_constant(product: Contraction) -> bool:

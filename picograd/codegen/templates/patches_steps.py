@@ -26,6 +26,7 @@ TAPS = 3
 MATRICES = PATCH**2
 APART = 1  # rows between matrices: those of a place do not share a set of the cache
 Terms = Callable[..., Sequence[Any]]
+Spot = Callable[[Index, Index, Index], Sequence[Index]]  # of a matrix, a patch and a lane
 
 
 class Same(dict[float, float]):
@@ -121,10 +122,8 @@ class Field:
         turn = Assign("turned", (self.lane, whole), tile("image", lane, at).expr, (at, lane))
         return [pack("image", (self.lane, *dims), expr, (lane, position_over(dims))), turn]
 
-    def seen(
-        self, operand: Operand, name: str, where: Callable[..., Sequence[Index]]
-    ) -> list[Step]:
-        """Transform the patches of these channels: `where` a matrix, a patch and a lane are."""
+    def seen(self, operand: Operand, name: str, where: Spot) -> list[Step]:
+        """Transform the patches of these channels: `where` each of them goes."""
         *planes, down, across = self.patch_axes
         height, width = self.spread(operand.size)
         strips, place = (*planes, down), Axis("h", width)
