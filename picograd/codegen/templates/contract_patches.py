@@ -11,6 +11,7 @@ memory; here nothing of it leaves the cache. Vectors run along channels: what li
 turned round before and after.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
@@ -87,7 +88,7 @@ class Block:
 
     def tiles(self) -> tuple[Tile, ...]:
         """List the memory of a task but for its results."""
-        lanes, width, count = self.lane.size, self.out.size, self.field.count
+        lanes, width = self.lane.size, self.out.size
         shapes = {
             **self.field.shapes(),
             "seen": (self.deep.size, MATRICES, self.patches + APART, self.channels),
@@ -95,7 +96,7 @@ class Block:
             "taps_half": (PATCH, lanes * TAPS, width),
             "taps": (self.kept, MATRICES, self.channels + APART, width),
             "product": (MATRICES * self.patches, width),
-            "back_half": (STEP, PATCH, count, width),
+            "back_half": (STEP, PATCH, width),
             "back": (self.results, width),
         }
         return tuple([Tile(name, shape, float32, "shared") for name, shape in shapes.items()])
@@ -199,7 +200,7 @@ class Block:
         )  # fmt: skip
         return loops((number, group), [dot])
 
-    def back(self) -> list[Step]:
+    def back(self) -> Sequence[Step]:
         """Transform the products of a panel back to results, which lie along the image then."""
         *planes, down, across = self.field.patch_axes
         height, width = STEP * down.size, STEP * across.size

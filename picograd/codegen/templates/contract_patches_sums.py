@@ -12,7 +12,6 @@ it stays, and panels are finished one after the other.
 """
 
 from picograd.codegen import cuts
-from picograd.codegen.operands import size_of
 from picograd.codegen.templates.contract_patches import Convolution
 from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
 from picograd.codegen.templates.patches_steps import (
@@ -61,6 +60,11 @@ class Block:
         return self.channels // self.chunk.size
 
     @property
+    def group(self) -> int:
+        """Channels whose gradients are turned round at once."""
+        return self.field.lane.size
+
+    @property
     def rows(self) -> int:
         """Rows of a matrix of products: whole register blocks."""
         return round_up(self.items, self.height) + APART
@@ -74,8 +78,8 @@ class Block:
             "seen": (MATRICES, count + APART, round_up(self.channels, self.height)),
             "given": (MATRICES, count + APART, width),
             "product": (kept * MATRICES * self.rows, width),
-            "back_half": (TAPS, PATCH, self.items, width),
-            "back": (self.items * TAPS**2, width),
+            "back_half": (TAPS, PATCH, width),
+            "back": (self.group * TAPS**2, width),
         }
         return tuple([Tile(name, shape, float32, "shared") for name, shape in shapes.items()])
 
@@ -151,21 +155,22 @@ class Block:
         )  # fmt: skip
         return loops((matrix, group), [dot])
 
-    def back(self) -> list[Step]:
+    def back(self) -> tuple[Step, ...]:
         """Transform products back to gradients, which lie along a weight's channels then."""
-        item, out = Axis("item", self.items), axis_index(self.out)
-        begin = axis_index(self.chunk) * item.size * TAPS**2
+        group, item = Axis("group", self.items // self.group), Axis("item", self.group)
+        begin, out = axis_index(group) * item.size, axis_index(self.out)
+        first_row = self.first_row() + begin
+        begin = (axis_index(self.chunk) * self.items + begin) * TAPS**2
         panel = self.panel_place(self.out.size) + out
         back = Back((item,), self.rows, self.out, weight_terms, TAPS)
-        is_last = self.conv.is_last
-        start = begin if is_last else constant(0)
+        start = begin if self.conv.is_last else constant(0)
 
         def place(first: Index, number: int) -> Index:
             return start + (axis_index(item) * TAPS + first) * TAPS + number
 
-        if is_last:
-            return back.steps(self.first_row(), place, "c", panel)
+        if self.conv.is_last:
+            return loops((group,), back.steps(first_row, place, "c", panel))
         result = Axis("result", item.size * TAPS**2)
         turned = tile("back", axis_index(result), out).expr
         turn = Assign("c", (result, self.out), turned, (panel, begin + axis_index(result)))
-        return [*back.steps(self.first_row(), place, "back", out), turn]
+        return loops((group,), [*back.steps(first_row, place, "back", out), turn])

@@ -13,7 +13,7 @@ from typing import Any
 
 from picograd.codegen import cuts
 from picograd.codegen.operands import bind, guarded, size_of, strides
-from picograd.codegen.templates.contract_thin import pack
+from picograd.codegen.templates.contract_thin import loops, pack
 from picograd.codegen.terms import Term, tile_at
 from picograd.codegen.tile import Assign, Step
 from picograd.dtype import float32
@@ -91,13 +91,8 @@ class Field:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """List the memory of what is between an operand and its matrices, by names of tiles."""
         lanes, (down, across) = self.lane.size, self.spread(PATCH)
-        images = size_of(self.planes)
-        places = images * down * across
-        return {
-            "image": (lanes, places),
-            "turned": (places, lanes),
-            "half": (PATCH, images * self.down.size, across, lanes),
-        }
+        places = size_of(self.planes) * down * across
+        return {"image": (lanes, places), "turned": (places, lanes), "half": (PATCH, across, lanes)}
 
     def image(self, operand: Operand, first: Index, inside: Sequence[Condition] = ()) -> list[Step]:
         """Evaluate channels of an operand from the first on, with their border: neighbours."""
@@ -122,12 +117,11 @@ class Field:
         turn = Assign("turned", (self.lane, whole), tile("image", lane, at).expr, (at, lane))
         return [pack("image", (self.lane, *dims), expr, (lane, position_over(dims))), turn]
 
-    def seen(self, operand: Operand, name: str, where: Spot) -> list[Step]:
+    def seen(self, operand: Operand, name: str, where: Spot) -> tuple[Step, ...]:
         """Transform the patches of these channels: `where` each of them goes."""
         *planes, down, across = self.patch_axes
         height, width = self.spread(operand.size)
-        strips, place = (*planes, down), Axis("h", width)
-        strip, lane, first = position_over(strips), axis_index(self.lane), Axis("first", PATCH)
+        place, lane, first = Axis("h", width), axis_index(self.lane), Axis("first", PATCH)
         corner = (position_over(planes) * height + axis_index(down) * STEP) * width
         steps: list[Step] = []
 
@@ -136,17 +130,16 @@ class Field:
 
         def column(number: int) -> Term:
             at = axis_index(across) * STEP + number
-            return tile("half", axis_index(first), strip, at, lane)
+            return tile("half", axis_index(first), at, lane)
 
         for number, expr in transformed(operand.terms, map(row, range(operand.size))):
-            spot = constant(number), strip, axis_index(place), lane
-            steps.append(pack("half", (*strips, place, self.lane), expr, spot))
+            spot = constant(number), axis_index(place), lane
+            steps.append(pack("half", (place, self.lane), expr, spot))
         patch = position_over(self.patch_axes)
         for number, expr in transformed(operand.terms, map(column, range(operand.size))):
             matrix = axis_index(first) * PATCH + number
-            dims = first, *self.patch_axes, self.lane
-            steps.append(pack(name, dims, expr, where(matrix, patch, lane)))
-        return steps
+            steps.append(pack(name, (first, across, self.lane), expr, where(matrix, patch, lane)))
+        return loops((*planes, down), steps)  # what is between both stays in the first-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +154,7 @@ class Back:
 
     def steps(
         self, first_row: Index, place: Callable[[Index, int], Index], name: str, where: Index
-    ) -> list[Step]:
+    ) -> tuple[Step, ...]:
         """Transform products from a row on; results go to a `place` and to lanes `where`."""
         item, out = position_over(self.items), axis_index(self.out)
         first, second = Axis("first", self.count), Axis("second", PATCH)
@@ -172,12 +165,12 @@ class Back:
             return tile("product", first_row + matrix * self.rows + item, out)
 
         def column(number: int) -> Term:
-            return tile("back_half", axis_index(first), constant(number), item, out)
+            return tile("back_half", axis_index(first), constant(number), out)
 
         for number, expr in transformed(self.terms, map(row, range(PATCH))):
-            at = constant(number), axis_index(second), item, out
-            steps.append(pack("back_half", (second, *self.items, self.out), expr, at))
+            at = constant(number), axis_index(second), out
+            steps.append(pack("back_half", (second, self.out), expr, at))
         for number, expr in transformed(self.terms, map(column, range(PATCH))):
             spot = place(axis_index(first), number), where
-            steps.append(pack(name, (first, *self.items, self.out), expr, spot))
-        return steps
+            steps.append(pack(name, (first, self.out), expr, spot))
+        return loops(self.items, steps)

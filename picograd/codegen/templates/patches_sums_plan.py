@@ -23,8 +23,8 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, constant
 from picograd.target import Target
 
-WHOLE_BYTES = 5 << 20  # of transformed patches that stay for all outputs
-MOST_PATCHES, LEAST_PATCHES = 64, 16  # of a block of places that are walked
+WHOLE_PATCHES, WHOLE_BYTES = 64, 5 << 20  # that stay, transformed, for all outputs
+MOST_PATCHES, LEAST_PATCHES = 32, 16  # of a block of places that are walked
 SEEN_BYTES = 3 << 19  # of these, transformed
 MOST_CHANNELS, MOST_OUTPUTS = 128, 128  # of a task that keeps products
 BACK_WORK = 500  # of a pair of channel and output, in multiply-adds of a core meanwhile
@@ -80,10 +80,11 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
         return None
     *images, high, wide = conv.places
     count = size_of(images) * ceil_div(high.size, STEP) * ceil_div(wide.size, STEP)
-    is_whole = count * channels * MATRICES * float32.itemsize <= WHOLE_BYTES
+    size = MATRICES * channels * float32.itemsize  # of a transformed patch
+    is_whole = count <= min(WHOLE_BYTES // size, WHOLE_PATCHES)
     runs = channels // lanes
     run = divisors(runs, MOST_CHANNELS // lanes)[-1]
-    size = MATRICES * run * lanes * float32.itemsize  # of a transformed patch
+    size = size // runs * run
     most = count if is_whole else max(min(SEEN_BYTES // size, MOST_PATCHES), LEAST_PATCHES)
     steps = {high: STEP}
     cut = cuts.nested_cut(conv.places, most * STEP**2, steps)
