@@ -27,7 +27,9 @@ WHOLE_PATCHES, WHOLE_BYTES = 64, 5 << 20  # that stay, transformed, for all outp
 MOST_PATCHES, LEAST_PATCHES = 32, 16  # of a block of places that are walked
 SEEN_BYTES = 3 << 19  # of these, transformed
 MOST_CHANNELS, MOST_OUTPUTS = 128, 128  # of a task that keeps products
-BACK_WORK = 500  # of a pair of channel and output, in multiply-adds of a core meanwhile
+# In multiply-adds of a core meanwhile (docs/records/0014), of a pair of channel and output: to
+# transform it back, and to store what is summed place by place, which takes longer than a product.
+BACK_WORK, STORED_WORK, SUMMED = 700, 450, 1.4
 
 
 def choose(c: Contraction, target: Target) -> Plan | None:
@@ -148,7 +150,8 @@ def is_faster(conv: Convolution, field: Field, share: Share) -> bool:
     work = (MATRICES * patches + BACK_WORK * share.part.size) * channels * outputs
     again = channels * share.task.size + outputs * share.weights.count
     work += PATCH_WORK * patches * again
-    return work < TAPS**2 * size_of(conv.places) * channels * outputs
+    summed = SUMMED * TAPS**2 * size_of(conv.places) + STORED_WORK
+    return work < summed * channels * outputs
 
 
 def with_block(block: Block, share: Share) -> Plan:
