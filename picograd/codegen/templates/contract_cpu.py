@@ -29,6 +29,7 @@ from picograd.codegen.operands import (
 from picograd.codegen.templates import (
     contract_shift,
     contract_taps,
+    contract_taps_sums,
     contract_thin,
     patches_plan,
     patches_sums_plan,
@@ -86,6 +87,9 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     first, *others = sorted(every, key=has_constant)  # one without tells rows from columns
     if not others and contract_taps.is_tapped(first):
         return contract_taps.build_part(part, first)
+    beside = None if others else contract_taps_sums.build_part(first, target)
+    if beside is not None:
+        return beside
     product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
