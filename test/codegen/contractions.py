@@ -205,11 +205,13 @@ def conv_weight_gradient(
     columns = axis_index(x) + axis_index(kx) + -pad
     shapes = (n, groups, c, h, w), (n, groups, channels, oh, ow)
     steps, given = (transposed_strides(shape, lies) for shape in shapes)
-    at = strided((bn, g, ci), steps[:3]) + rows * steps[3] + columns * steps[4]
+    at = strided((bn, g), steps[:2]) + rows * steps[3] + columns * steps[4]
+    at = at + axis_index(ci) * steps[2]
     load = Expr("load", (), (0, at), float32)
     tests = (rows, 0, h - 1), (columns, 0, w - 1)
     a = Expr("guard", (load, const(0.0, float32)), tests, float32) if pad else load
-    b = Expr("load", (), (1, strided((bn, g, o, y, x), given)), float32)
+    places = strided((bn, g, y, x, o), [given[axis] for axis in (0, 1, 3, 4, 2)])
+    b = Expr("load", (), (1, places), float32)
     shape = groups, channels, c, kernel, kernel
     store = strided((g, o, ci, ky, kx), transposed_strides(shape, order))
     data, grad = values(shapes[0], float32, 1), values(shapes[1], float32, 2)
@@ -218,7 +220,8 @@ def conv_weight_gradient(
         Slot(float32, grad.size, "in"),
         Slot(float32, product(shape), "out"),
     )
-    built = finish("dw", "conv", (g, o, ci, ky, kx), (bn, y, x), (a, b), slots, store)
+    axes = (g, o, ci, ky, kx) if groups > 1 else (o, ci, ky, kx)
+    built = finish("dw", "conv", axes, (bn, y, x), (a, b), slots, store)
     padded = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (0, 0), (pad, pad), (pad, pad)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (oh, ow), (3, 4))
     expected = np.einsum("ngcijyx,ngoyx->gocij", windows, grad.astype(np.float64), optimize=True)
