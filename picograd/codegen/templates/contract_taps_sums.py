@@ -27,32 +27,43 @@ MOST_SUMMED = 256  # places of a part: longer sums round more
 
 def build_part(product: Contraction, target: Target) -> TilePart | None:
     """Write such products; None if these are others."""
-    _, rows, columns, depth = product.sizes
     lane = nearest(product)
-    is_few = 0 < rows * columns <= MOST_RESULTS and min(rows, columns) == 1
-    if lane is None or not is_few or depth < LEAST_DEPTH or product.ends:
-        return None
-    if not all(is_element(product, compute) for compute in product.computes[1:]):
+    if lane is None or not is_alike(product):
         return None
     block = MOST_LANES
     if target.threads > 1:
-        block = min(round_up(ceil_div(lane.size, 2 * target.threads), LANES), block)
+        share = ceil_div(lane.size, 2 * target.threads)
+        block = min(round_up(share, LANES), block)
     chunk = Axis("chunk", ceil_div(lane.size, block))
+    cut = cuts.range_cut((lane,), block, (chunk,))
     tiles: list[Tile] = []
     steps: list[Step] = []
-    for number, piece in enumerate(cuts.range_cut((lane,), block, (chunk,)).pieces):
+    for number, piece in enumerate(cut.pieces):
         names = f"part{number}", f"total{number}"
         dims = *product.rows, *product.columns, *piece.dims
         tiles += [tile_over(name, dims, product.dtype) for name in names]
-        steps += guarded_steps(piece.when, list(summed(product, piece, dims, names)))
+        found = list(summed(product, piece, dims, names))
+        steps += guarded_steps(piece.when, found)
     others = tuple(axis for axis in product.batch if axis is not lane)
     return TilePart((*others, chunk), tuple(tiles), tuple(steps))
 
 
+def is_alike(product: Contraction) -> bool:
+    """Tell whether products have few results of many terms each, with maps behind them."""
+    _, rows, columns, depth = product.sizes
+    if product.ends or depth < LEAST_DEPTH:
+        return False
+    if min(rows, columns) != 1 or rows * columns > MOST_RESULTS:
+        return False
+    others = product.computes[1:]
+    return all(is_element(product, compute) for compute in others)
+
+
 def nearest(product: Contraction) -> Axis | None:
     """Find the axis of the batch along which both operands lie in memory."""
+    operands = product.a, product.b
     for axis in product.batch:
-        steps = [strides(each, (axis,))[axis] for each in (product.a, product.b)]
+        steps = [strides(operand, (axis,))[axis] for operand in operands]
         if steps == [1, 1] and axis.size >= LANES:
             return axis
     return None
@@ -66,23 +77,28 @@ def summed(
     part, total = (element(name, dims, dtype) for name in names)
     yield Assign(names[1], dims, const(0, dtype))
     depth = cuts.nested_cut(product.depth, MOST_SUMMED)
-    tests = tuple([test for each in (product.a, product.b) for test in tests_of(each)])
-    factors = bare(product.a), bare(product.b)
-    body = guarded(Expr("mul", factors, None, dtype), tests)
+    body = multiplied(product)
     block: list[Step] = []
     for deep in depth.pieces:
-        term = bind(body, {**piece.values, **deep.values})
-        both = (
-            Accumulate(names[0], dims, deep.dims, "sum", term),
-            Accumulate(names[1], dims, (), "sum", part, False),
-        )
-        block += guarded_steps(deep.when, both)
+        values = {**piece.values, **deep.values}
+        term = bind(body, values)
+        some = Accumulate(names[0], dims, deep.dims, "sum", term)
+        add = Accumulate(names[1], dims, (), "sum", part, False)
+        block += guarded_steps(deep.when, (some, add))
     yield from loops(depth.outer, block)
-    taps, lane = dims[:-1], dims[-1]
-    for out in stores(product, dict(piece.values), {product.number: total}):
+    *taps, lane = dims
+    sums = {product.number: total}
+    for out in stores(product, dict(piece.values), sums):
         yield Store(out.slot, out.index, (lane, *taps), out.expr)
 
 
-def tests_of(operand: Expr) -> tuple[Condition, ...]:
-    """List the conditions under which an operand is not 0."""
-    return operand.arg if operand.op == "guard" else ()
+def multiplied(product: Contraction) -> Expr:
+    """Write a product of two elements, 0 where one is guarded: bounds of the loops over it."""
+    operands = product.a, product.b
+    factors = tuple(map(bare, operands))
+    tests: list[Condition] = []
+    for operand in operands:
+        if operand.op == "guard":
+            tests += operand.arg
+    made = Expr("mul", factors, None, product.dtype)
+    return guarded(made, tests)
