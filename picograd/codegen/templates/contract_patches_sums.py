@@ -69,15 +69,19 @@ class Block:
         """Rows of a matrix of products: whole register blocks."""
         return round_up(self.items, self.height) + APART
 
+    @property
+    def kept(self) -> int:
+        """Blocks of products that are kept: of each panel and some channels."""
+        return 1 if self.is_whole else self.panel.size * self.chunk.size
+
     def tiles(self) -> tuple[Tile, ...]:
         """List the memory of a task but for its results."""
         width, count = self.out.size, self.field.count
-        kept = 1 if self.is_whole else self.panel.size * self.chunk.size
         shapes = {
             **self.field.shapes(),
             "seen": (MATRICES, count + APART, round_up(self.channels, self.height)),
             "given": (MATRICES, count + APART, width),
-            "product": (kept * MATRICES * self.rows, width),
+            "product": (self.kept * MATRICES * self.rows, width),
             "back_half": (TAPS, PATCH, width),
             "back": (self.group * TAPS**2, width),
         }
@@ -94,9 +98,9 @@ class Block:
         if self.is_whole:
             each = loops((self.chunk,), [*self.products(), *self.back()])
             return *given, *each
-        (product,) = [each for each in self.tiles() if each.name == "product"]
-        dims = Axis("row", product.shape[0]), self.out
-        clear = pack("product", dims, const(0, float32), tuple(map(axis_index, dims)))
+        dims = Axis("row", self.kept * MATRICES * self.rows), self.out
+        here = tuple(map(axis_index, dims))
+        clear = pack("product", dims, const(0, float32), here)
         add = loops((self.chunk,), self.products())
         seen = loops((self.run,), self.seen())
         step = [*seen, *loops((self.panel,), [*given, *add])]
@@ -105,7 +109,8 @@ class Block:
 
     def seen(self) -> list[Step]:
         """Transform patches of some channels of the image."""
-        conv, run = self.conv, axis_index(self.run) * self.field.lane.size
+        conv = self.conv
+        run = axis_index(self.run) * self.field.lane.size
         image = Operand(conv.image, conv.channel, conv.taps, PATCH, patch_terms)
 
         def where(matrix: Index, patch: Index, lane: Index) -> tuple[Index, ...]:
@@ -116,17 +121,18 @@ class Block:
 
     def given(self, lanes: Axis) -> list[Step]:
         """Transform some of a panel's gradients; those beyond the image, or the last, are 0."""
-        conv, lane = self.conv, self.field.lane
-        (output,) = conv.outputs
-        given = Operand(conv.weight, output, (), STEP, factor_terms)
+        lane = self.field.lane
+        (output,) = self.conv.outputs
+        given = Operand(self.conv.weight, output, (), STEP, factor_terms)
         begin = axis_index(lanes) * lane.size
 
         def where(matrix: Index, patch: Index, lane: Index) -> tuple[Index, ...]:
             return matrix, patch, begin + lane
 
         first = self.row + begin + self.panel_place(self.out.size)
-        inside = (first + axis_index(lane), 0, output.size - 1)
-        return [*self.field.image(given, first, [inside]), *self.field.seen(given, "given", where)]
+        inside = first + axis_index(lane), 0, output.size - 1
+        read = self.field.image(given, first, [inside])
+        return [*read, *self.field.seen(given, "given", where)]
 
     def panel_place(self, size: int) -> Index:
         """Say where a panel is among others of a size, all in a block."""
@@ -136,20 +142,22 @@ class Block:
         """Say where the products of a panel and some channels begin."""
         if self.is_whole:
             return constant(0)
-        return position_over((self.panel, self.chunk)) * MATRICES * self.rows
+        block = position_over((self.panel, self.chunk))
+        return block * MATRICES * self.rows
 
     def products(self) -> tuple[Step, ...]:
         """Multiply all matrices of some channels by those of a panel."""
         matrix, zero = Axis("matrix", MATRICES), constant(0)
         group = Axis("group", self.rows // self.height)
-        row = axis_index(group) * self.height
-        number = axis_index(matrix)
+        row, number = axis_index(group) * self.height, axis_index(matrix)
+        column = axis_index(self.chunk) * self.items
+        place = self.first_row() + number * self.rows
         dot = Dot(
             "product", "seen", "given", self.field.count,
             a_is_km=True,
-            a_origin=(number, zero, axis_index(self.chunk) * self.items + row),
+            a_origin=(number, zero, column + row),
             b_origin=(number, zero, zero),
-            acc_origin=(self.first_row() + number * self.rows + row, zero),
+            acc_origin=(place + row, zero),
             block=(self.height, self.out.size),
             is_first=self.is_whole,
         )  # fmt: skip
@@ -157,20 +165,24 @@ class Block:
 
     def back(self) -> tuple[Step, ...]:
         """Transform products back to gradients, which lie along a weight's channels then."""
-        group, item = Axis("group", self.items // self.group), Axis("item", self.group)
+        group = Axis("group", self.items // self.group)
+        item = Axis("item", self.group)
         begin, out = axis_index(group) * item.size, axis_index(self.out)
         first_row = self.first_row() + begin
-        begin = (axis_index(self.chunk) * self.items + begin) * TAPS**2
+        channel = axis_index(self.chunk) * self.items + begin
+        begin = channel * TAPS**2
         panel = self.panel_place(self.out.size) + out
         back = Back((item,), self.rows, self.out, weight_terms, TAPS)
         start = begin if self.conv.is_last else constant(0)
 
         def place(first: Index, number: int) -> Index:
-            return start + (axis_index(item) * TAPS + first) * TAPS + number
+            row = axis_index(item) * TAPS + first
+            return start + row * TAPS + number
 
         if self.conv.is_last:
             return loops((group,), back.steps(first_row, place, "c", panel))
         result = Axis("result", item.size * TAPS**2)
-        turned = tile("back", axis_index(result), out).expr
-        turn = Assign("c", (result, self.out), turned, (panel, begin + axis_index(result)))
+        at = axis_index(result)
+        turned = tile("back", at, out).expr
+        turn = Assign("c", (result, self.out), turned, (panel, begin + at))
         return loops((group,), [*back.steps(first_row, place, "back", out), turn])

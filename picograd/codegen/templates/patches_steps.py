@@ -90,7 +90,8 @@ class Field:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """List the memory of what is between an operand and its matrices, by names of tiles."""
-        lanes, (down, across) = self.lane.size, self.spread(PATCH)
+        lanes = self.lane.size
+        down, across = self.spread(PATCH)
         places = size_of(self.planes) * down * across
         return {"image": (lanes, places), "turned": (places, lanes), "half": (PATCH, across, lanes)}
 
@@ -99,46 +100,59 @@ class Field:
         height, width = self.spread(operand.size)
         spread = Axis("v", height), Axis("h", width)
         values: dict[Axis, Index] = {operand.channel: first + axis_index(self.lane)}
-        values |= dict.fromkeys(operand.taps, constant(0))
+        for tap in operand.taps:
+            values[tap] = constant(0)
         tests = list(inside)
-        for axis in self.places[:-2]:
+        *images, down, across = self.places
+        for axis in images:
             values[axis] = self.piece.values.get(axis, axis_index(axis))
             tests.append((values[axis], 0, axis.size - 1))
         more = operand.size - STEP
-        for axis, dim, reach in zip(self.places[-2:], self.piece.dims[-2:], spread):
-            values[axis] = cuts.first_of(self.piece, axis, dim) + axis_index(reach)
-            tests.append((values[axis], 0, axis.size - 1 + more))
+        for axis, dim, reach in zip((down, across), self.piece.dims[-2:], spread):
+            begin = cuts.first_of(self.piece, axis, dim)
+            values[axis] = begin + axis_index(reach)
+            last = axis.size - 1 + more
+            tests.append((values[axis], 0, last))
         expr = guarded(bind(operand.expr, values), tests)
-        dims, lane = (*self.planes, *spread), axis_index(self.lane)
-        if strides(operand.expr, (operand.channel,))[operand.channel] == 1:
-            return [pack("turned", (*dims, self.lane), expr, (position_over(dims), lane))]
+        dims = *self.planes, *spread
+        place, lane = position_over(dims), axis_index(self.lane)
+        steps = strides(operand.expr, (operand.channel,))
+        if steps[operand.channel] == 1:
+            return [pack("turned", (*dims, self.lane), expr, (place, lane))]
+        read = pack("image", (self.lane, *dims), expr, (lane, place))
         whole = Axis("place", size_of(dims))
         at = axis_index(whole)
-        turn = Assign("turned", (self.lane, whole), tile("image", lane, at).expr, (at, lane))
-        return [pack("image", (self.lane, *dims), expr, (lane, position_over(dims))), turn]
+        seen = tile("image", lane, at).expr
+        turn = Assign("turned", (self.lane, whole), seen, (at, lane))
+        return [read, turn]
 
     def seen(self, operand: Operand, name: str, where: Spot) -> tuple[Step, ...]:
         """Transform the patches of these channels: `where` each of them goes."""
         *planes, down, across = self.patch_axes
         height, width = self.spread(operand.size)
-        place, lane, first = Axis("h", width), axis_index(self.lane), Axis("first", PATCH)
-        corner = (position_over(planes) * height + axis_index(down) * STEP) * width
+        place, first = Axis("h", width), Axis("first", PATCH)
+        lane = axis_index(self.lane)
+        corner = position_over(planes) * height + axis_index(down) * STEP
+        corner = corner * width + axis_index(place)
+        elements = range(operand.size)
         steps: list[Step] = []
 
         def row(number: int) -> Term:
-            return tile("turned", corner + axis_index(place) + number * width, lane)
+            return tile("turned", corner + number * width, lane)
 
         def column(number: int) -> Term:
             at = axis_index(across) * STEP + number
             return tile("half", axis_index(first), at, lane)
 
-        for number, expr in transformed(operand.terms, map(row, range(operand.size))):
+        for number, expr in transformed(operand.terms, map(row, elements)):
             spot = constant(number), axis_index(place), lane
             steps.append(pack("half", (place, self.lane), expr, spot))
         patch = position_over(self.patch_axes)
-        for number, expr in transformed(operand.terms, map(column, range(operand.size))):
+        dims = first, across, self.lane
+        for number, expr in transformed(operand.terms, map(column, elements)):
             matrix = axis_index(first) * PATCH + number
-            steps.append(pack(name, (first, across, self.lane), expr, where(matrix, patch, lane)))
+            to = where(matrix, patch, lane)
+            steps.append(pack(name, dims, expr, to))
         return loops((*planes, down), steps)  # what is between both stays in the first-level cache
 
 
@@ -156,21 +170,23 @@ class Back:
         self, first_row: Index, place: Callable[[Index, int], Index], name: str, where: Index
     ) -> tuple[Step, ...]:
         """Transform products from a row on; results go to a `place` and to lanes `where`."""
-        item, out = position_over(self.items), axis_index(self.out)
+        out = axis_index(self.out)
+        begin = first_row + position_over(self.items)
         first, second = Axis("first", self.count), Axis("second", PATCH)
+        elements = range(PATCH)
         steps: list[Step] = []
 
         def row(number: int) -> Term:
             matrix = axis_index(second) + number * PATCH
-            return tile("product", first_row + matrix * self.rows + item, out)
+            return tile("product", begin + matrix * self.rows, out)
 
         def column(number: int) -> Term:
             return tile("back_half", axis_index(first), constant(number), out)
 
-        for number, expr in transformed(self.terms, map(row, range(PATCH))):
+        for number, expr in transformed(self.terms, map(row, elements)):
             at = constant(number), axis_index(second), out
             steps.append(pack("back_half", (second, self.out), expr, at))
-        for number, expr in transformed(self.terms, map(column, range(PATCH))):
+        for number, expr in transformed(self.terms, map(column, elements)):
             spot = place(axis_index(first), number), where
             steps.append(pack(name, (first, self.out), expr, spot))
         return loops(self.items, steps)

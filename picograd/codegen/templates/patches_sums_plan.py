@@ -80,63 +80,73 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     channels, outputs = conv.channel.size, size_of(conv.outputs)
     if channels % lanes or outputs < lanes:
         return None
-    *images, high, wide = conv.places
-    count = size_of(images) * ceil_div(high.size, STEP) * ceil_div(wide.size, STEP)
-    size = MATRICES * channels * float32.itemsize  # of a transformed patch
-    is_whole = count <= min(WHOLE_BYTES // size, WHOLE_PATCHES)
-    runs = channels // lanes
-    run = divisors(runs, MOST_CHANNELS // lanes)[-1]
-    size = size // runs * run
-    most = count if is_whole else max(min(SEEN_BYTES // size, MOST_PATCHES), LEAST_PATCHES)
-    steps = {high: STEP}
-    cut = cuts.nested_cut(conv.places, most * STEP**2, steps)
+    some = lanes * divisors(channels // lanes, MOST_CHANNELS // lanes)[-1]
+    cut = place_cut(conv, some)
     dims = cut.pieces[0].dims
     if len(dims) < 2:  # of rows that are too long a block has parts
         return None
-    is_whole = cut.count == 1
     down, across = (Axis(dim.name, ceil_div(dim.size, STEP)) for dim in dims[-2:])
-    field = Field(conv.places, cut.pieces[0], down, across, Axis("lane", lanes))
-    height, vectors = register_block(run * lanes, outputs, lanes, target.registers)
+    height, vectors = register_block(some, outputs, lanes, target.registers)
     width = lanes * vectors
-    share = shared(conv, cut, run * lanes, width, target)
+    share = shared(conv, cut, some, width, target)
+    lane = Axis("lane", lanes)
+    field = Field(conv.places, share.places.pieces[0], down, across, lane)
     if not is_faster(conv, field, share):
         return None
     weights = share.weights.pieces[0]
+    own = weights.dims[-3]  # before the taps
     block = Block(
         conv,
-        replace(field, piece=share.places.pieces[0]),
+        field,
         share.places,
         share.walked,
-        cuts.first_of(weights, conv.channel, weights.dims[-3]),
-        Axis("run", weights.dims[-3].size // lanes),
-        Axis("chunk", weights.dims[-3].size // (run * lanes)),
+        cuts.first_of(weights, conv.channel, own),
+        Axis("run", own.size // lanes),
+        Axis("chunk", own.size // some),
         share.outputs.first or constant(0),
         share.panel,
         Axis("out", width),
         height,
-        is_whole,
+        cut.count == 1,
     )
     return with_block(block, share)
 
 
+def place_cut(conv: Convolution, channels: int) -> cuts.Cut:
+    """Cut places in blocks: a single one, if its patches are few, else for so many channels."""
+    *images, high, wide = conv.places
+    rows, columns = (ceil_div(axis.size, STEP) for axis in (high, wide))
+    count = size_of(images) * rows * columns
+    size = MATRICES * float32.itemsize  # of a transformed patch, of one channel
+    whole = min(WHOLE_BYTES // (size * conv.channel.size), WHOLE_PATCHES)
+    some = min(SEEN_BYTES // (size * channels), MOST_PATCHES)
+    most = count if count <= whole else max(some, LEAST_PATCHES)
+    return cuts.nested_cut(conv.places, most * STEP**2, {high: STEP})
+
+
 def shared(conv: Convolution, cut: cuts.Cut, channels: int, width: int, target: Target) -> Share:
     """Share a gradient among tasks: their channels at once, and outputs of a panel."""
-    c, batch = conv.product, conv.product.sizes[0]
+    c = conv.product
+    batch, *_ = c.sizes
     columns = c.rows if conv.is_last else c.columns
     panels = ceil_div(size_of(conv.outputs), width)
     tasks = 4 * target.threads if target.threads > 1 else 1
-    wanted = min(tasks, max(product(c.sizes) // WORK_PER_TASK, 1))
+    work = product(c.sizes)
+    wanted = min(tasks, max(work // WORK_PER_TASK, 1))
     if cut.count == 1:
         weights = cuts.nested_cut(columns, size_of(columns))
         each = max(panels // ceil_div(wanted, batch), 1)
-        task, panel = Axis("outputs", ceil_div(panels, each)), Axis("panel", each)
+        panel = Axis("panel", each)
+        task = Axis("outputs", ceil_div(panels, each))
         outputs = cuts.range_cut(conv.outputs, width, (task, panel))
         return Share(cut, (), Axis("part", 1), outputs, task, panel, weights)
     weights = cuts.nested_cut(columns, channels * TAPS**2)
-    blocks = ceil_div(panels, max(MOST_OUTPUTS // width, 1))
-    task, panel = Axis("outputs", blocks), Axis("panel", ceil_div(panels, blocks))
+    most = max(MOST_OUTPUTS // width, 1)
+    task = Axis("outputs", ceil_div(panels, most))
+    panel = Axis("panel", ceil_div(panels, task.size))
     outputs = cuts.range_cut(conv.outputs, panel.size * width, (task,))
-    parts = min(ceil_div(wanted, batch * blocks * weights.count), cut.outer[0].size)
+    cells = batch * task.size * weights.count
+    parts = min(ceil_div(wanted, cells), cut.outer[0].size)
     if parts == 1:
         return Share(cut, cut.outer, Axis("part", 1), outputs, task, panel, weights)
     cut, part = cuts.split_outer(cut, parts)
@@ -146,12 +156,15 @@ def shared(conv: Convolution, cut: cuts.Cut, channels: int, width: int, target: 
 def is_faster(conv: Convolution, field: Field, share: Share) -> bool:
     """Estimate the work: of patches, and of pairs of channel and output."""
     channels, outputs = conv.channel.size, size_of(conv.outputs)
-    patches = field.count * share.places.count * share.part.size
-    work = (MATRICES * patches + BACK_WORK * share.part.size) * channels * outputs
+    parts = share.part.size
+    patches = field.count * share.places.count * parts
     again = channels * share.task.size + outputs * share.weights.count
-    work += PATCH_WORK * patches * again
-    summed = SUMMED * TAPS**2 * size_of(conv.places) + STORED_WORK
-    return work < summed * channels * outputs
+    seen = PATCH_WORK * patches * again
+    pair = MATRICES * patches + BACK_WORK * parts
+    places = size_of(conv.places)
+    summed = SUMMED * TAPS**2 * places + STORED_WORK
+    pairs = channels * outputs
+    return seen + pair * pairs < summed * pairs
 
 
 def with_block(block: Block, share: Share) -> Plan:
