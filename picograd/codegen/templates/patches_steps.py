@@ -99,22 +99,25 @@ class Field:
         """Evaluate channels of an operand from the first on, with their border: neighbours."""
         height, width = self.spread(operand.size)
         spread = Axis("v", height), Axis("h", width)
-        values: dict[Axis, Index] = {operand.channel: first + axis_index(self.lane)}
+        channel = first + axis_index(self.lane)
+        values: dict[Axis, Index] = {operand.channel: channel}
         for tap in operand.taps:
             values[tap] = constant(0)
         tests = list(inside)
         *images, down, across = self.places
         for axis in images:
-            values[axis] = self.piece.values.get(axis, axis_index(axis))
-            tests.append((values[axis], 0, axis.size - 1))
+            number = self.piece.values.get(axis, axis_index(axis))
+            values[axis] = number
+            tests.append((number, 0, axis.size - 1))
         more = operand.size - STEP
-        for axis, dim, reach in zip((down, across), self.piece.dims[-2:], spread):
+        dims = self.piece.dims[-2:]
+        for axis, dim, reach in zip((down, across), dims, spread):
             begin = cuts.first_of(self.piece, axis, dim)
             values[axis] = begin + axis_index(reach)
             last = axis.size - 1 + more
             tests.append((values[axis], 0, last))
         expr = guarded(bind(operand.expr, values), tests)
-        dims = *self.planes, *spread
+        dims = (*self.planes, *spread)
         place, lane = position_over(dims), axis_index(self.lane)
         steps = strides(operand.expr, (operand.channel,))
         if steps[operand.channel] == 1:
@@ -138,7 +141,8 @@ class Field:
         steps: list[Step] = []
 
         def row(number: int) -> Term:
-            return tile("turned", corner + number * width, lane)
+            at = corner + number * width
+            return tile("turned", at, lane)
 
         def column(number: int) -> Term:
             at = axis_index(across) * STEP + number

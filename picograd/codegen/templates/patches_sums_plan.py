@@ -50,11 +50,14 @@ def find(c: Contraction) -> Convolution | None:
     channels = [axis for axis in others if axis.size > 1]
     if len(found) != 2 or len(channels) != 1 or len(outputs) != 1:
         return None
-    ordered = by_stride(c.depth, strides(c.b, c.depth))
+    steps = strides(c.b, c.depth)
+    ordered = by_stride(c.depth, steps)
     near = tuple(axis for axis in ordered if axis in found)
-    places = (*(axis for axis in ordered if axis not in found), *near)
+    images = [axis for axis in ordered if axis not in found]
+    places = (*images, *near)
     taps = tuple(found[axis] for axis in near)
-    columns = (*(axis for axis in others if axis.size == 1), *channels, *taps)
+    single = [axis for axis in others if axis.size == 1]
+    columns = (*single, *channels, *taps)
     is_last = output_strides(c, outputs)[outputs[0]] == 1
     own = replace(c, columns=columns)
     own = swap(own) if is_last else own
@@ -80,7 +83,8 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     channels, outputs = conv.channel.size, size_of(conv.outputs)
     if channels % lanes or outputs < lanes:
         return None
-    some = lanes * divisors(channels // lanes, MOST_CHANNELS // lanes)[-1]
+    runs = divisors(channels // lanes, MOST_CHANNELS // lanes)
+    some = lanes * runs[-1]
     cut = place_cut(conv, some)
     dims = cut.pieces[0].dims
     if len(dims) < 2:  # of rows that are too long a block has parts
@@ -115,7 +119,8 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
 def place_cut(conv: Convolution, channels: int) -> cuts.Cut:
     """Cut places in blocks: a single one, if its patches are few, else for so many channels."""
     *images, high, wide = conv.places
-    rows, columns = (ceil_div(axis.size, STEP) for axis in (high, wide))
+    rows = ceil_div(high.size, STEP)
+    columns = ceil_div(wide.size, STEP)
     count = size_of(images) * rows * columns
     size = MATRICES * float32.itemsize  # of a transformed patch, of one channel
     whole = min(WHOLE_BYTES // (size * conv.channel.size), WHOLE_PATCHES)
@@ -146,7 +151,8 @@ def shared(conv: Convolution, cut: cuts.Cut, channels: int, width: int, target: 
     panel = Axis("panel", ceil_div(panels, task.size))
     outputs = cuts.range_cut(conv.outputs, panel.size * width, (task,))
     cells = batch * task.size * weights.count
-    parts = min(ceil_div(wanted, cells), cut.outer[0].size)
+    most = cut.outer[0].size
+    parts = min(ceil_div(wanted, cells), most)
     if parts == 1:
         return Share(cut, cut.outer, Axis("part", 1), outputs, task, panel, weights)
     cut, part = cuts.split_outer(cut, parts)
