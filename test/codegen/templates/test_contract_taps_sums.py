@@ -1,5 +1,8 @@
 """Products of few results that lie side by side, on a CPU: gradients of depthwise weights."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from contractions import Case, conv_weight_gradient, widen
@@ -62,8 +65,19 @@ def test_others_are_not_written_so() -> None:
 
 @pytest.mark.usefixtures("cpu_by_default")
 @pytest.mark.parametrize("stride, dilation, times", [(1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)])
-def test_in_networks(stride: int, dilation: int, times: int) -> None:
-    """Strides, gaps and several results a channel, behind and before other operations."""
+def test_in_networks(
+    stride: int, dilation: int, times: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Strides, gaps and several results a channel; kernels are new, and one is written so."""
+    taken = []
+
+    def noted(*args: Any) -> Any:
+        taken.append(build(*args))
+        return taken[-1]
+
+    build = contract_taps_sums.build_part
+    monkeypatch.setattr(contract_taps_sums, "build_part", noted)
+    monkeypatch.setattr(picograd.config, "cache", str(tmp_path))
     random = np.random.default_rng(stride + dilation + times)
     image = random.normal(size=(3, 13, 11, 24)).astype(np.float32)
     weight = random.normal(size=(24 * times, 1, 3, 3)).astype(np.float32)
@@ -73,11 +87,13 @@ def test_in_networks(stride: int, dilation: int, times: int) -> None:
         if library is torch:
             x, w = x.double(), w.double()
         x, w = x.requires_grad_(), w.requires_grad_()
-        seen = library.nn.functional.hardswish(x.permute(0, 3, 1, 2))
         y = library.nn.functional.conv2d(
-            seen, w, stride=stride, padding=dilation, dilation=dilation, groups=24
+            x.permute(0, 3, 1, 2), w, stride=stride, padding=dilation, dilation=dilation, groups=24
         )
-        (y.tanh() * y.detach().sin()).sum().backward()
+        places = 3, *y.shape[2:], 24 * times
+        given = library.tensor(np.random.default_rng(1).normal(size=places).astype(np.float32))
+        (y * given.permute(0, 3, 1, 2)).sum().backward()
         found.append([each.detach().numpy() for each in (y, x.grad, w.grad)])
+    assert times > 1 or any(part is not None for part in taken)
     for mine, theirs in zip(*found, strict=True):
         assert np.abs(mine - theirs).max() < 1e-5 * np.abs(theirs).max()
