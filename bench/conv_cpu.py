@@ -1,10 +1,13 @@
 """float32 convolutions on the CPU against PyTorch, layer by layer, at the threads asked for.
 
+On one thread what is timed is the processor's time.
+
 python bench/conv_cpu.py [--threads 1] [--rounds 15] [--only 3x3]
 """
 
 import argparse
 import os
+import time
 
 from timing import interleave, machine, refuse_pinned_blas, report
 
@@ -46,6 +49,7 @@ def main():
 
     torch.set_num_threads(options.threads)
     generator = np.random.default_rng(0)
+    clock = time.process_time if options.threads == 1 else time.perf_counter
     print(machine(), f"threads {options.threads}")
     for name, layer in LAYERS.items():
         if options.only not in name:
@@ -63,7 +67,7 @@ def main():
                 "picograd": lambda f=f, own=own: f(*own).realize(),
                 "torch": lambda p=theirs, how=how: torch.nn.functional.conv2d(*p, **how),
             }
-            times = interleave(rivals, options.rounds)
+            times = interleave(rivals, options.rounds, clock=clock)
         work = 2 * expected.size * (channels // groups) * window**2
         report(f"{name}, error {error:.1e}", times, "picograd", work)
 

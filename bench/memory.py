@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import numpy as np
+import vision_networks
 from first_networks import cnn
 from plain_networks import Data
 
@@ -83,30 +84,8 @@ def stack(library):
 
 def resnet18(library):
     """ResNet-18 on 8 pictures of 112 x 112."""
-    nn, data = library.nn, Data(library)
-
-    class Block(nn.Module):
-        def __init__(self, inside, width, stride):
-            super().__init__()
-            self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
-            self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-            self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
-            resize = nn.Conv2d(inside, width, 1, stride, bias=False), nn.BatchNorm2d(width)
-            self.resize = nn.Sequential(*(resize if inside != width else ()))
-
-        def forward(self, x):
-            y = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
-            return (y + self.resize(x)).relu()
-
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    layers.append(nn.MaxPool2d(3, 2, 1))
-    inside = 64
-    for width in (64, 128, 256, 512):
-        layers += [Block(inside, width, 1 + (inside < width)), Block(width, width, 1)]
-        inside = width
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
-    x, y = data.normal(8, 3, 112, 112), data.below(1000, 8)
-    return list(model.parameters()), lambda: nn.functional.cross_entropy(model(x), y)
+    (model,), loss = vision_networks.resnet18(library, Data(library), 8, 112)
+    return list(model.parameters()), loss
 
 
 NETWORKS = {"cnn": cnn, "stack": stack, "resnet18": resnet18}

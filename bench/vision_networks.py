@@ -22,6 +22,37 @@ def classified(library, data, body, width, images, size, classes=1000):
     return [body, head], lambda: nn.functional.cross_entropy(head(body(x).mean((2, 3))), y)
 
 
+def resnet18(library, data, images, size, classes=1000):
+    """ResNet-18; pictures of 32 x 32 are not made smaller by its first layer."""
+    nn = library.nn
+
+    class Block(nn.Module):
+        def __init__(self, inside, width, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
+            self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+            self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+            resize = nn.Conv2d(inside, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            self.resize = nn.Sequential(*(resize if inside != width else ()))
+
+        def forward(self, x):
+            y = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
+            return (y + self.resize(x)).relu()
+
+    if size <= 32:
+        layers = [norm_conv(nn, 3, 64)]
+    else:
+        layers = [norm_conv(nn, 3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)]
+    inside = 64
+    for width in (64, 128, 256, 512):
+        layers += [Block(inside, width, 1 + (inside < width)), Block(width, width, 1)]
+        inside = width
+    last = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes)
+    model = nn.Sequential(*layers, *last)
+    x, y = data.normal(images, 3, size, size), data.below(classes, images)
+    return [model], lambda: nn.functional.cross_entropy(model(x), y)
+
+
 def inverted(nn, inside, wide, outside, taps, stride, act, gate, squeezed):
     """Expand, depthwise, gate channels by means of images, project: MobileNetV3, EfficientNet."""
 

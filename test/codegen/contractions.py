@@ -185,30 +185,45 @@ def conv_reference(
     return np.einsum("ngcyxij,gocij->ngoyx", windows, weight.astype(np.float64), optimize=True)
 
 
-def conv_weight_gradient(x_shape: tuple[int, int, int, int], channels: int, kernel: int) -> Case:
-    """dw[o,c,ky,kx] = sum x[n,y+ky-p,x+kx-p,c] dy[n,y,x,o], channels last, same padding."""
+def conv_weight_gradient(
+    x_shape: tuple[int, int, int, int],  # N H W C
+    channels: int,
+    kernel: int,
+    padding: int | None = None,
+    channels_last: bool = True,
+    groups: int = 1,
+    order: Sequence[int] = (0, 1, 2, 3, 4),  # in which the result lies, of G O C KH KW
+) -> Case:
+    """dw[g,o,c,ky,kx] = sum x[n,g,c,y+ky-p,x+kx-p] dy[n,g,o,y,x]; as much padding as it takes."""
     n, h, w, c = x_shape
-    pad = kernel // 2
-    bn, y, x = Axis("n", n), Axis("y", h), Axis("x", w)
+    pad = kernel // 2 if padding is None else padding
+    oh, ow = (output_size(s, kernel, 1, pad, 1) for s in (h, w))
+    bn, g, y, x = Axis("n", n), Axis("g", groups), Axis("y", oh), Axis("x", ow)
     o, ci, ky, kx = Axis("o", channels), Axis("c", c), Axis("ky", kernel), Axis("kx", kernel)
+    lies = (0, 3, 4, 1, 2) if channels_last else (0, 1, 2, 3, 4)  # of N G C H W
     rows = axis_index(y) + axis_index(ky) + -pad
     columns = axis_index(x) + axis_index(kx) + -pad
-    at = axis_index(bn) * (h * w * c) + rows * (w * c) + columns * c + axis_index(ci)
+    shapes = (n, groups, c, h, w), (n, groups, channels, oh, ow)
+    steps, given = (transposed_strides(shape, lies) for shape in shapes)
+    at = strided((bn, g), steps[:2]) + rows * steps[3] + columns * steps[4]
+    at = at + axis_index(ci) * steps[2]
     load = Expr("load", (), (0, at), float32)
     tests = (rows, 0, h - 1), (columns, 0, w - 1)
-    a = Expr("guard", (load, const(0.0, float32)), tests, float32)
-    dy_index = strided((bn, y, x, o), row_major((n, h, w, channels)))
-    b = Expr("load", (), (1, dy_index), float32)
-    store = strided((o, ci, ky, kx), row_major((channels, c, kernel, kernel)))
-    data, grad = values(x_shape, float32, 1), values((n, h, w, channels), float32, 2)
-    size = channels * c * kernel * kernel
+    a = Expr("guard", (load, const(0.0, float32)), tests, float32) if pad else load
+    places = strided((bn, g, y, x, o), [given[axis] for axis in (0, 1, 3, 4, 2)])
+    b = Expr("load", (), (1, places), float32)
+    shape = groups, channels, c, kernel, kernel
+    store = strided((g, o, ci, ky, kx), transposed_strides(shape, order))
+    data, grad = values(shapes[0], float32, 1), values(shapes[1], float32, 2)
     slots = (
         Slot(float32, data.size, "in"),
         Slot(float32, grad.size, "in"),
-        Slot(float32, size, "out"),
+        Slot(float32, product(shape), "out"),
     )
-    built = finish("dw", "conv", (o, ci, ky, kx), (bn, y, x), (a, b), slots, store)
-    padded = np.pad(data.astype(np.float64), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (1, 2))
-    expected = np.einsum("nyxcij,nyxo->ocij", windows, grad.astype(np.float64), optimize=True)
-    return Case(built, (data, grad), expected)
+    axes = (g, o, ci, ky, kx) if groups > 1 else (o, ci, ky, kx)
+    built = finish("dw", "conv", axes, (bn, y, x), (a, b), slots, store)
+    padded = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (oh, ow), (3, 4))
+    expected = np.einsum("ngcijyx,ngoyx->gocij", windows, grad.astype(np.float64), optimize=True)
+    inputs = data.transpose(lies).copy(), grad.transpose(lies).copy()
+    return Case(built, inputs, expected.transpose(order))

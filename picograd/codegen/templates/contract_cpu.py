@@ -10,7 +10,7 @@ A is packed as rows `[m][k]`, or `[k][m]` where memory is contiguous along M. B 
 and casts cost one pass over a panel. Rows and columns past the end hold garbage that is never read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -26,7 +26,15 @@ from picograd.codegen.operands import (
     step_of,
     stores,
 )
-from picograd.codegen.templates import contract_shift, contract_taps, contract_thin, patches_plan
+from picograd.codegen.templates import (
+    contract_phases,
+    contract_shift,
+    contract_taps,
+    contract_taps_sums,
+    contract_thin,
+    patches_plan,
+    patches_sums_plan,
+)
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
@@ -71,26 +79,49 @@ from picograd.target import Target
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a contract or conv kernel for a CPU: tasks of each product in turn."""
-    return TileKernel(kernel, tuple(build_part(kernel, part, target) for part in kernel.parts))
+    parts = [made for part in kernel.parts for made in build_parts(kernel, part, target)]
+    return TileKernel(kernel, tuple(parts))
+
+
+def build_parts(kernel: Kernel, part: Part, target: Target) -> Iterator[TilePart]:
+    """Write a product: depthwise ones, whose channels share nothing, or each phase by itself."""
+    if len(products_of(part.computes)) == 1:
+        first = analyse(kernel, part)
+        if contract_taps.is_tapped(first):
+            yield contract_taps.build_part(part, first)
+            return
+        for phase in contract_phases.parts_of(part):
+            yield build_part(kernel, phase, target)
+        return
+    yield build_part(kernel, part, target)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
     every = [analyse(kernel, part, number) for number in products_of(part.computes)]
     first, *others = sorted(every, key=has_constant)  # one without tells rows from columns
-    if not others and contract_taps.is_tapped(first):
-        return contract_taps.build_part(part, first)
+    beside = None if others else contract_taps_sums.build_part(first, target)
+    if beside is not None:
+        return beside
     product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
     thin = contract_thin.build_part(product)
     if thin is not None:
         return thin
-    plan = None if others else patches_plan.choose(product, target)
-    plan = plan or (None if others else contract_shift.choose(product, target))
+    plan = None if others else apart(product, target)
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
+
+
+def apart(product: Contraction, target: Target) -> Plan | None:
+    """Plan a convolution that is not packed; None if it is none, or packing is better."""
+    for planner in (patches_plan, patches_sums_plan, contract_shift):
+        plan = planner.choose(product, target)
+        if plan is not None:
+            return plan
+    return None
 
 
 def has_constant(product: Contraction) -> bool:

@@ -1,6 +1,6 @@
 """Convolutions by patches on a CPU (contract_patches.py): what is one, when, blocks and tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
@@ -14,7 +14,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.templates.contract_patches import MATRICES, TAPS, Block, Convolution
+from picograd.codegen.templates.contract_patches import Block, Convolution
 from picograd.codegen.templates.contract_plan import (
     WORK_PER_TASK,
     Columns,
@@ -24,6 +24,7 @@ from picograd.codegen.templates.contract_plan import (
     vector_lanes,
 )
 from picograd.codegen.templates.contract_shift import is_shared, ratio
+from picograd.codegen.templates.patches_steps import MATRICES, TAPS, Field
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import STEP
 from picograd.helpers import ceil_div, divisors, product
@@ -59,7 +60,7 @@ def sums_places(conv: Convolution) -> bool:
 
 def find(c: Contraction) -> Convolution | None:
     """Find the convolution of a product whose columns are places of an image."""
-    found = dict(spatial(c))
+    found = dict(spatial(c, c.columns, c.depth))
     taken = found.values()
     channels = [axis for axis in c.depth if axis.size > 1 and axis not in taken]
     if len(found) != 2 or len(channels) != 1:
@@ -74,16 +75,18 @@ def find(c: Contraction) -> Convolution | None:
     return Convolution(own, is_last, c.b, c.a, places, c.rows, channels[0], taps)
 
 
-def spatial(c: Contraction) -> Iterator[tuple[Axis, Axis]]:
+def spatial(
+    c: Contraction, places: Sequence[Axis], taps: Sequence[Axis]
+) -> Iterator[tuple[Axis, Axis]]:
     """Match axes of places with taps: one tap is as far as one place."""
     index = main_load(c.b)
     if index is None:
         return
-    for tap in c.depth:
-        for column in c.columns:
-            step = ratio(step_of(index, tap), step_of(index, column))
-            if step == 1 and tap.size == TAPS and is_shared(c.b, column, tap, step):
-                yield column, tap
+    for tap in taps:
+        for place in places:
+            step = ratio(step_of(index, tap), step_of(index, place))
+            if step == 1 and tap.size == TAPS and is_shared(c.b, place, tap, step):
+                yield place, tap
                 break
 
 
@@ -123,13 +126,11 @@ def planned(conv: Convolution, target: Target) -> Plan | None:
     block = Block(
         conv,
         share.places,
-        down,
-        across,
+        Field(conv.places, share.places.pieces[0], down, across, Axis("lane", lanes)),
         cuts.range_cut(conv.outputs, width, (share.task, share.panel)),
         share.panel,
         Axis("out", width),
         height,
-        Axis("lane", lanes),
         Axis("run", run),
         Axis("deep", runs // run),
         share.is_kept,
