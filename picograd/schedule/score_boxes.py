@@ -31,6 +31,8 @@ from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
+from picograd.schedule.both_sides import join_sides
+from picograd.schedule.cost import machine
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import (
     Axis,
@@ -94,7 +96,10 @@ def streams_of(
 ) -> list[Stream]:
     """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
-    return find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+    found = find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+    if found and target.packs_operands:
+        found = join_sides(values, found, machine(target).workers)
+    return found
 
 
 def has_scores(order: Sequence[Node], target: Target) -> bool:

@@ -56,12 +56,22 @@ class Stream:
     @property
     def over(self) -> tuple[Axis, ...]:
         """The axes streamed over."""
-        return tuple(x for x in self.region.axes if x in self.region.sides[self.side])
+        return self.cut(self.side)[1]
 
     @property
     def rows(self) -> tuple[Axis, ...]:
         """The axes of the results, but for the columns of products."""
-        return tuple(x for x in self.region.axes if x not in self.region.sides[self.side])
+        return self.cut(self.side)[0]
+
+    def cut(self, side: int) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+        """Part the axes of the region in those that a side leaves, and its own."""
+        own = self.region.sides[side]
+        rest = tuple(x for x in self.region.axes if x not in own)
+        return rest, tuple(x for x in self.region.axes if x in own)
+
+    def is_across(self, facts: Facts) -> bool:
+        """Tell whether a sink of this stream reduces the other side (schedule/both_sides.py)."""
+        return any(x.facts is facts and x.side != self.side for x in self.sinks)
 
     @property
     def at(self) -> dict[int, Indices]:
