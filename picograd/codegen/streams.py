@@ -163,10 +163,16 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
 def parted_rows(
     part: Part, scores: Sequence[Score], products: Sequence[Product]
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """Part the rows that streamed operands have too, those of a batch, from the others."""
+    """Part the rows that streamed operands have too, those of a batch, from the others.
+
+    So are those that sums over other rows keep: heads that share keys have gradients of their own.
+    """
     streamed = [each.streamed for each in scores]
     streamed += [each.value for each in products]
     shared = set().union(*map(expr_axes, streamed))
+    for compute in part.computes:
+        if is_over_rows(compute, part):
+            shared.update(compute.axes)
     batch = [axis for axis in part.rows if axis in shared]
     rows = [axis for axis in part.rows if axis not in shared]
     return tuple(batch), tuple(rows)
