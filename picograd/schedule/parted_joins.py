@@ -7,7 +7,7 @@ A join that nobody reads whole, only what reduces it and what cuts pieces out of
 scores are products as any others, which may stream. Its gradients are padded with zeros, and cut.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from functools import reduce
 
@@ -24,29 +24,27 @@ from picograd.target import Target
 REDUCTIONS = ops_of(Role.REDUCE)
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 Range = tuple[int, int]
+Found = tuple[int, tuple[Range, Range], tuple[Node, Node]]
 
 
 @dataclass(eq=False, slots=True)
 class Join:
-    """A join along an axis, its pieces, and who reads what is made of it."""
+    """Joins along an axis at the same place, and who reads what is made of them."""
 
     axis: int
     pieces: tuple[Range, Range]
-    parts: tuple[Node, Node]
-    node: Node
+    parts: dict[int, tuple[Node, Node]] = field(default_factory=dict)  # of each, by identity
     readers: list[Node] = field(default_factory=list)
     has_power: bool = False
-    is_whole: bool = False  # somebody reads all of it
+    is_whole: bool = False  # somebody reads all of one
     known: dict[tuple[int, Range], Node] = field(default_factory=dict)
 
 
 def part_joins(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Take joins of scores apart; `order` lists inputs first."""
-    found = list(find_joins(order))
+    found = find_joins(order)
     if not found:
         return list(roots)
-    scores = made_of_products(order)
-    found = [join for join in found if not scores.isdisjoint(map(id, join.parts))]
     follow(found, roots, order)
     new: dict[int, Node] = {}
     for join in found:
@@ -57,13 +55,31 @@ def part_joins(roots: Sequence[Node], order: Sequence[Node], target: Target) -> 
     return replaced(roots, order, new) if new else list(roots)
 
 
-def find_joins(order: Sequence[Node]) -> Iterator[Join]:
-    """Yield the joins of two pieces."""
-    for node in order:
-        if node.realized is None and node.row.linear == (1, 2):
-            join = join_of(node)
-            if join is not None:
-                yield join
+def find_joins(order: Sequence[Node]) -> list[Join]:
+    """List the joins of two pieces of which one is made of scores, by where they are joined.
+
+    Scores that are padded are joined with a number.
+    """
+    plain = [node for node in order if node.realized is None and type(node) is Node]
+    padded = [node for node in plain if is_padded(node)]
+    if not padded:
+        return []
+    scores = made_of_products(order)
+    every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
+    scored: set[Join] = set()
+    for node in plain:
+        found = join_of(node) if node.row.linear == (1, 2) else padded_of(node, scores)
+        if found is None:
+            continue
+        axis, pieces, parts = found
+        key = axis, pieces, node.shape
+        join = every.setdefault(key, Join(axis, pieces))
+        join.parts[id(node)] = parts
+        count = sum(id(part) in scores for part in parts)
+        join.is_whole |= count > 1  # which stream by themselves, but for what they share
+        if count:
+            scored.add(join)
+    return list(scored)
 
 
 def made_of_products(order: Sequence[Node]) -> set[int]:
@@ -81,13 +97,13 @@ def made_of_products(order: Sequence[Node]) -> set[int]:
     return found
 
 
-def join_of(node: Node) -> Join | None:
+def join_of(node: Node) -> Found | None:
     """Read a choice by position between two padded arrays as a join."""
     condition, low, high = node.inputs
     if not (is_padded(low) and is_padded(high)) or condition.row.least != 1:
         return None
     place, count = condition.inputs
-    if place.op not in POSITIONS or type(node) is EndedNode:
+    if place.op not in POSITIONS:
         return None
     axis, start = place.arg, number_of(count)
     size = node.shape[axis]
@@ -95,7 +111,25 @@ def join_of(node: Node) -> Join | None:
     if before != (0, size - start) or after != (start, 0):
         return None
     pieces = (0, start), (start, size)
-    return Join(axis, pieces, (low.inputs[0], high.inputs[0]), node)
+    return axis, pieces, (low.inputs[0], high.inputs[0])
+
+
+def padded_of(node: Node, scores: Collection[int]) -> Found | None:
+    """Read scores that are padded at one end of an axis as a join with a number."""
+    if not is_padded(node) or id(node.inputs[0]) not in scores:
+        return None
+    (source,) = node.inputs
+    pads, fill = node.arg
+    ends = [(axis, low, high) for axis, (low, high) in enumerate(pads) if low or high]
+    axis, low, high = ends[0]
+    if len(ends) > 1 or (low and high):
+        return None
+    size = node.shape[axis]
+    start = low or size - high
+    pieces = (0, start), (start, size)
+    shape = (*node.shape[:axis], low or high, *node.shape[axis + 1 :])
+    beside = build.const(fill, shape, node.dtype, node.device)
+    return axis, pieces, (beside, source) if low else (source, beside)
 
 
 def is_padded(node: Node) -> bool:
@@ -113,9 +147,9 @@ def pads_along(node: Node, axis: int) -> Range | None:
 
 def follow(joins: Sequence[Join], roots: Sequence[Node], order: Sequence[Node]) -> None:
     """Find what is made of joins, and who reads that."""
-    homes = {id(join.node): join for join in joins}
+    homes = {key: join for join in joins for key in join.parts}
     for node in order:
-        if node.realized is not None or id(node) in homes:
+        if node.realized is not None:
             continue
         for child in node.inputs:
             join = homes.get(id(child))
@@ -132,7 +166,8 @@ def look(join: Join, node: Node, child: Node, homes: dict[int, Join]) -> None:
     role = node.row.role
     if role in (Role.ELEMENTWISE, Role.PASS) and not node.row.is_stored:
         other = homes.setdefault(id(node), join)
-        join.is_whole |= other is not join or type(node) is EndedNode
+        if other is not join or type(node) is EndedNode:
+            join.is_whole = other.is_whole = True
         join.has_power |= node.op in EXPONENTIALS
     elif is_reader(node, join):
         join.readers.append(node)
@@ -193,8 +228,8 @@ def new_piece(node: Node, piece: Range, join: Join) -> Node:
     if node.op in POSITIONS:
         places = build.iota(shape, node.arg, node.device, node.dtype)
         return places + first if node.arg == axis and first else places
-    if node is join.node:
-        return join.parts[join.pieces.index(piece)]
+    if id(node) in join.parts:
+        return join.parts[id(node)][join.pieces.index(piece)]
     if is_padded(node):
         return unpadded(node, piece, join, shape)
     if node.row.is_repeating:

@@ -487,10 +487,12 @@ def shown_sum(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
 
 def shown(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
     """Find what views show, and which element of it they show at some places."""
-    while not facts.is_source and facts.node.row.role is Role.VIEW:
-        if not facts.node.row.is_showing or facts.node.row.is_shifting:
+    while not facts.is_source and facts.node.row.role in (Role.VIEW, Role.PASS):
+        row = facts.node.row
+        if row.is_stored or not row.is_showing or row.is_shifting:
             return None
-        places = view_source(facts.node, places)
+        if row.role is Role.VIEW:  # else it gives another name
+            places = view_source(facts.node, places)
         (facts,) = facts.inputs
     return facts, places
 
