@@ -9,7 +9,6 @@ scores are products as any others, which may stream. Its gradients are padded wi
 
 from collections.abc import Collection, Sequence
 from dataclasses import field
-from functools import reduce
 
 from picograd.graph import build
 from picograd.graph.bounded import EndedNode
@@ -120,16 +119,25 @@ def padded_of(node: Node, scores: Collection[int]) -> Found | None:
         return None
     (source,) = node.inputs
     pads, fill = node.arg
-    ends = [(axis, low, high) for axis, (low, high) in enumerate(pads) if low or high]
-    axis, low, high = ends[0]
+    ends = [axis for axis, pair in enumerate(pads) if any(pair)]
+    axis = ends[0]
+    low, high = pads[axis]
     if len(ends) > 1 or (low and high):
         return None
     size = node.shape[axis]
     start = low or size - high
     pieces = (0, start), (start, size)
-    shape = (*node.shape[:axis], low or high, *node.shape[axis + 1 :])
+    shape = with_size(node.shape, axis, low or high)
     beside = build.const(fill, shape, node.dtype, node.device)
-    return axis, pieces, (beside, source) if low else (source, beside)
+    parts = (beside, source) if low else (source, beside)
+    return axis, pieces, parts
+
+
+def with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    """Give an axis of a shape another size."""
+    sizes = list(shape)
+    sizes[axis] = size
+    return tuple(sizes)
 
 
 def is_padded(node: Node) -> bool:
@@ -185,11 +193,11 @@ def is_reader(node: Node, join: Join) -> bool:
 def is_inside(cut: Node, join: Join) -> bool:
     """Tell whether a cut shows elements of one piece, all of its other axes."""
     first, last, step = cut.arg[join.axis]
-    sizes = zip(cut.arg, cut.inputs[0].shape, strict=True)
-    others = [each != (0, size, 1) for each, size in sizes]
-    others.pop(join.axis)
+    wide = [(0, size, 1) for size in cut.inputs[0].shape]
+    wide[join.axis] = cut.arg[join.axis]
+    is_along = list(cut.arg) == wide
     is_piece = any(low <= first and last <= high for low, high in join.pieces)
-    return is_piece and step == 1 and not any(others)
+    return is_piece and step == 1 and is_along
 
 
 def parted(reader: Node, join: Join) -> Node:
@@ -197,15 +205,19 @@ def parted(reader: Node, join: Join) -> Node:
     (source,) = reader.inputs
     if reader.op not in REDUCTIONS:
         first, last, _ = reader.arg[join.axis]
-        low, high = next(x for x in join.pieces if x[0] <= first and last <= x[1])
-        found = piece_of(source, (low, high), join)
-        return cut_along(found, join.axis, (first - low, last - low))
+        before, behind = join.pieces
+        piece = before if last <= before[1] else behind
+        found = piece_of(source, piece, join)
+        low, _ = piece
+        place = first - low, last - low
+        return cut_along(found, join.axis, place)
     monoid, axes = reader.arg
     pieces = [piece_of(source, each, join) for each in join.pieces]
-    if monoid == "sum":
-        pieces = [each for each in pieces if number_of(each) != 0] or pieces[:1]
     parts = [each.reduce(monoid, axes) for each in pieces]
-    return reduce(lambda a, b: a.binary(COMBINE[monoid], b), parts)
+    first, second = parts
+    if monoid == "sum" and 0 in map(number_of, pieces):
+        return first if number_of(pieces[1]) == 0 else second
+    return first.binary(COMBINE[monoid], second)
 
 
 def piece_of(node: Node, piece: Range, join: Join) -> Node:
@@ -220,7 +232,7 @@ def new_piece(node: Node, piece: Range, join: Join) -> Node:
     """Write a node that has no form in a range yet."""
     axis, role = join.axis, node.row.role
     first, last = piece
-    shape = (*node.shape[:axis], last - first, *node.shape[axis + 1 :])
+    shape = with_size(node.shape, axis, last - first)
     if node.realized is not None:
         return cut_along(node, axis, piece)
     if node.op in NUMBERS:
@@ -250,11 +262,15 @@ def unpadded(node: Node, piece: Range, join: Join, shape: tuple[int, ...]) -> No
     pads = pads_along(node, join.axis)
     first, last = piece
     if pads is not None:
-        begin, end = pads[0], node.shape[join.axis] - pads[1]
+        begin, behind = pads
+        end = node.shape[join.axis] - behind
         if last <= begin or end <= first:
-            return build.const(node.arg[1], shape, node.dtype, node.device)
+            _, fill = node.arg
+            return build.const(fill, shape, node.dtype, node.device)
         if begin <= first and last <= end:
-            return cut_along(node.inputs[0], join.axis, (first - begin, last - begin))
+            (source,) = node.inputs
+            place = first - begin, last - begin
+            return cut_along(source, join.axis, place)
     return cut_along(node, join.axis, piece)
 
 

@@ -57,7 +57,8 @@ from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, 
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
-PANELS = 4  # of a task: what is streamed is copied once for so many
+PANELS = 4  # of a task: what is streamed is copied once for so many, twice as many of many tasks
+MANY = 32  # tasks, that leave no worker idle
 BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
 HEIGHT = 8  # rows of the register block; half of that where vector registers are few
 VECTORS = 2  # columns of the register block
@@ -86,7 +87,9 @@ class Writer:
         self.lanes = vector * VECTORS if count > vector else vector
         self.size = min(BLOCK, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
-        tasks = ceil_div(panels, PANELS)
+        tasks = ceil_div(panels, 2 * PANELS)
+        if tasks * size_of(stream.batch) < MANY and not stream.across:
+            tasks = ceil_div(panels, PANELS)
         self.panel = Axis("panel", ceil_div(panels, tasks))
         self.task = Axis("rows", ceil_div(panels, self.panel.size))
         self.block = Axis("block", ceil_div(length, self.size))
