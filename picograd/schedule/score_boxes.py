@@ -49,6 +49,7 @@ from picograd.schedule.score_sinks import (
     Limits,
     Stream,
     base_of,
+    columns_of,
     find_streams,
     is_kept,
     is_made,
@@ -71,8 +72,7 @@ GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS)  # blocks share the 
 ALIGNMENT, MOST_DIMENSIONS = 16, 5  # bytes, and of what boxes are of
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 CACHED_BYTES = 1 << 26  # of what is between two products, and costs little in memory
-FEW_ALONE, MOST_ALONE = 64, 128  # columns of such products that stream if they are dear, at all
-MOST_COST = 24  # operations, with those of gradients, that are not dear
+MOST_COST = 24  # operations between them, with those of gradients, that are not dear
 FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast, if memory allows
 
 
@@ -178,18 +178,19 @@ def is_small(stream: Stream, most: int) -> bool:
 def is_faster_apart(stream: Stream) -> bool:
     """Tell whether two products in turn, as of experts, are faster than their stream.
 
-    Where what is between is no softmax and stays in the cache, memory costs little. Streams make
-    wide products again for gradients, and compute what is dear in each of them.
+    Where what is between is no softmax and stays in the cache, memory costs little, and a stream
+    computes what is dear for gradients once more. Of wide ones the parts of a launch were seen to
+    hang (docs/records/0012-attention).
     """
     region = stream.region
-    if stream.total is not None or not is_small(stream, CACHED_BYTES) or is_softmax(region):
+    if stream.total is not None or is_softmax(region):
         return False
-    sizes = [size for boxed in boxed_operands(stream) for size in boxed.near_sizes]
+    if sum(map(columns_of, stream.sinks)) > MOST_COLUMNS:
+        return True
     has_gradients = len({sink.side for sink in region.sinks}) > 1
     rows = [facts.node.row for facts in region.members]
     cost = sum(row.cost for row in rows if row.is_elementwise)
-    is_dear = has_gradients and cost > MOST_COST and max(sizes) > FEW_ALONE
-    return is_dear or max(sizes) > MOST_ALONE
+    return has_gradients and cost > MOST_COST and is_small(stream, CACHED_BYTES)
 
 
 def is_softmax(region: Region) -> bool:
