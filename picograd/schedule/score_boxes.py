@@ -179,8 +179,8 @@ def is_faster_apart(stream: Stream) -> bool:
     """Tell whether two products in turn, as of experts, are faster than their stream.
 
     Where what is between is no softmax and stays in the cache, memory costs little, and a stream
-    computes what is dear for gradients once more. Of wide ones the parts of a launch were seen to
-    hang (docs/records/0012-attention).
+    computes what is dear for gradients once more. Runs of wide ones, whose launch has parts, came
+    to no end (docs/records/0012-attention).
     """
     region = stream.region
     if stream.total is not None or is_softmax(region):
