@@ -80,6 +80,21 @@ def sink_joined(lib, q, k, v, sink):
     return weighted(w[..., :-1], v)
 
 
+def sink_shifted(lib, q, k, v, sink):
+    """The same, less the maximum of all before the softmax; the sink comes first."""
+    s = causal(lib, scores(q, k))
+    logits = sink.reshape(1, -1, 1, 1).expand(*s.shape[:3], 1)
+    every = lib.cat([logits, s], -1)
+    every = every - every.amax(-1, keepdim=True)
+    return weighted(every.softmax(-1)[..., 1:], v)
+
+
+def zero_padded(lib, q, k, v):
+    """Softmax off by one: a logit of 0 by padding."""
+    s = lib.nn.functional.pad(causal(lib, scores(q, k)), (0, 1))
+    return weighted(s.softmax(-1)[..., :-1], v)
+
+
 def sink_summed(lib, q, k, v, sink):
     """The same with the exponential of the logit in the sum."""
     s = causal(lib, scores(q, k))
@@ -160,13 +175,14 @@ def pages(lib, q, k, v, table):
 FORMS = {
     f.__name__: f
     for f in [
-        plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_summed, off_by_one,
-        off_by_one_peak, cosine, tempered, differential, talking, latent, averaged, pages,
+        plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted, zero_padded,
+        sink_summed, off_by_one, off_by_one_peak, cosine, tempered, differential, talking, latent,
+        averaged, pages,
     ]
 }  # fmt: skip
 EXTRA = {
-    "sink_joined": "head", "sink_summed": "head", "cosine": "head", "tempered": "row",
-    "talking": "heads", "pages": "table",
+    "sink_joined": "head", "sink_shifted": "head", "sink_summed": "head", "cosine": "head",
+    "tempered": "row", "talking": "heads", "pages": "table",
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def emptied(stream: Stream) -> list[Index]:
     if stream.peak is not None:
         every = [hiding(stream.computes[stream.peak].body)]
     else:
-        bodies = [each.weight for each in stream.products]
+        bodies = [each.weight for each in stream.weighed]
         bodies += [stream.computes[number].body for number in (*stream.sums, *stream.kept)]
         every = list(map(weighing, bodies))
     first, *others = [[x for part in each for x in needed_where(part)] for each in every]

@@ -3,6 +3,7 @@
     score[b, i, j]  = sum over d of row[b, i, d] * streamed[b, j, d]
     reduction[b, i] = max, or sum, over j of a body of scores
     product[b, i, v] = sum over j of weight(scores) * value[b, j, v]
+    across[b, j, v] = sum over i of weight(scores) * value[b, i, v]          on a CPU, beside others
 
 `analyse` finds which loop axes are streamed over (j), which are rows (i) and which are a batch: a
 row axis that the streamed operands have too. Bodies refer to scores, and to the maximum of their
@@ -66,6 +67,13 @@ class Stream:
     kept: tuple[int, ...] = ()  # the computes that are stored of every place
     early: tuple[int, ...] = ()  # those of sums of rows that are no scores
     least: Expr | None = None  # what the peak of a row is at least
+    across: tuple[Product, ...] = ()  # products of weights that are summed over rows
+    row_stops: tuple[Condition, ...] = ()  # where the rows end that those sum
+
+    @property
+    def weighed(self) -> tuple[Product, ...]:
+        """All products of weights."""
+        return (*self.products, *self.across)
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -113,15 +121,15 @@ def is_ref(expr: Expr, number: int | None) -> bool:
 
 def analyse(kernel: Kernel, part: Part) -> Stream:
     """Sort the axes and computes of an attention kernel."""
-    computes, guards = opened(part.computes)
+    computes, guards, row_guards = opened(part)
     found = [guard for guard in guards if is_found(guard[0])]
     over = [c.reduce for c in computes if c.reduce][-1]
     early = early_in(computes, over)
     scores, sums, products, peaks = [], [], [], []
     for number, compute in enumerate(computes):
-        if not compute.reduce or number in early:
-            continue
-        if compute.reduce != over:
+        if not compute.reduce or number in early or is_over_rows(compute, part):
+            pass
+        elif compute.reduce != over:
             scores.append(score_of(number, compute, over))
         elif set(compute.axes) != set(part.rows):
             columns = tuple(axis for axis in compute.axes if axis not in part.rows)
@@ -132,14 +140,9 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
             sums.append(number)
     if len(peaks) > 1 or not scores:
         internal("a stream has scores, and at most one maximum that it waits for", kernel)
-    shared = [expr_axes(each.streamed) for each in scores]
-    shared += [expr_axes(each.value) for each in products]
-    batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
-    rows = tuple(axis for axis in part.rows if axis not in batch)
     stream = Stream(
         computes,
-        batch,
-        rows,
+        *parted_rows(part, scores, products),
         over,
         tuple(scores),
         tuple(sums),
@@ -148,10 +151,31 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple([guard for guard in guards if guard not in found]),
         part.ends,
         tuple([index for index, _, _ in found]),
-        kept_in(computes, over),
+        kept_in(computes, (*part.rows, *over)),
         early,
+        None,
+        across_in(computes, part, over),
+        row_guards,
     )
     return with_parted_peak(stream)
+
+
+def parted_rows(
+    part: Part, scores: Sequence[Score], products: Sequence[Product]
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """Part the rows that streamed operands have too, those of a batch, from the others.
+
+    So are those that sums over other rows keep: heads that share keys have gradients of their own.
+    """
+    streamed = [each.streamed for each in scores]
+    streamed += [each.value for each in products]
+    shared = set().union(*map(expr_axes, streamed))
+    for compute in part.computes:
+        if is_over_rows(compute, part):
+            shared.update(compute.axes)
+    batch = [axis for axis in part.rows if axis in shared]
+    rows = [axis for axis in part.rows if axis not in shared]
+    return tuple(batch), tuple(rows)
 
 
 def with_parted_peak(stream: Stream) -> Stream:
@@ -230,28 +254,49 @@ def early_in(computes: Sequence[Compute], over: tuple[Axis, ...]) -> tuple[int, 
     return tuple(found)
 
 
-def kept_in(computes: Sequence[Compute], over: tuple[Axis, ...]) -> tuple[int, ...]:
+def across_in(
+    computes: Sequence[Compute], part: Part, over: tuple[Axis, ...]
+) -> tuple[Product, ...]:
+    """List the products of weights that are summed over rows."""
+    around = {*part.rows, *over}
+    found = []
+    for number, compute in enumerate(computes):
+        if is_over_rows(compute, part):
+            columns = [axis for axis in compute.axes if axis not in around]
+            found.append(product_of(number, compute, tuple(columns)))
+    return tuple(found)
+
+
+def kept_in(computes: Sequence[Compute], axes: tuple[Axis, ...]) -> tuple[int, ...]:
     """Number the computes that are stored of every place."""
     found = []
     for number, compute in enumerate(computes):
-        is_whole = set(over) <= set(compute.axes)
+        is_whole = set(axes) <= set(compute.axes)
         if is_whole and not compute.reduce:
             found.append(number)
     return tuple(found)
 
 
-def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Condition, ...]]:
+def opened(part: Part) -> tuple[tuple[Compute, ...], tuple[Condition, ...], tuple[Condition, ...]]:
     """Take the guards around whole bodies off: they are where the stream ends, and what of it a
-    row sees."""
+    row sees, and where the rows end."""
     stops: dict[Condition, None] = {}
+    row_stops: dict[Condition, None] = {}
     found = []
-    over = [c.reduce for c in computes if c.reduce][-1]
-    for compute in computes:
-        while compute.reduce == over and compute.body.op == "guard":
-            stops.update(dict.fromkeys(compute.body.arg))
+    over = [c.reduce for c in part.computes if c.reduce][-1]
+    for compute in part.computes:
+        is_across = is_over_rows(compute, part)
+        ends = row_stops if is_across else stops
+        while (is_across or compute.reduce == over) and compute.body.op == "guard":
+            ends.update(dict.fromkeys(compute.body.arg))
             compute = replace(compute, body=compute.body.args[0])
         found.append(compute)
-    return tuple(found), tuple(stops)
+    return tuple(found), tuple(stops), tuple(row_stops)
+
+
+def is_over_rows(compute: Compute, part: Part) -> bool:
+    """Tell whether a compute is summed over rows."""
+    return bool(compute.reduce) and set(compute.reduce) <= set(part.rows)
 
 
 def is_read(computes: tuple[Compute, ...], number: int) -> bool:

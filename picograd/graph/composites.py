@@ -339,7 +339,7 @@ COMPOSITES = table(
     composite("relu", 1, lambda node: node.inputs[0].binary("maximum", 0), relu_vjp, NUMBER,
         batch_arg=same, is_pointwise=True),
     composite("gelu", 1, expand_gelu, gelu_vjp, batch_arg=same, is_pointwise=True),
-    composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis),
+    composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis, is_shiftless=True),
     composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp, batch_arg=next_axis),
     composite(
         "logsumexp", 1, expand_logsumexp, logsumexp_vjp, shape=dropped_axis, batch_arg=next_axis

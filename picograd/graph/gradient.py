@@ -8,7 +8,7 @@ A maximum that a softmax by hand subtracts keeps exponentials in range, and no m
 its gradient is a sum that cancels, and places of ties that are searched for. Of what is subtracted
 of exponents it is found how all that follows changes: by a power of the same factor, which sums
 over other axes keep, and quotients cancel; a logarithm makes a summand of it, which the maximum
-that is added again cancels.
+that is added again cancels. What is subtracted before a softmax changes nothing at once.
 """
 
 import weakref
@@ -49,7 +49,7 @@ def cancelled(order: Nodes, outputs: Collection[Node]) -> set[int]:
     """Find what outputs do not change with, by identity; `order` lists inputs first."""
     found: dict[int, Node] = {}
     for node in order:
-        if node.op in EXPONENTIALS and node.inputs:
+        if node.inputs and (node.op in EXPONENTIALS or node.row.is_shiftless):
             shift = shift_of(node)
             if shift is not None:
                 found[id(shift)] = shift
@@ -115,6 +115,8 @@ def changed(node: Node, inputs: Sequence[Change | None]) -> Change:
         return moved(first, node)
     if row.is_exponential and not first.exponential:
         return replace(first, exponential=node.op)
+    if row.is_shiftless and not first.exponential and node.arg not in first.own:
+        return replace(first, power=0)
     if any(replace(each, power=first.power) != first for each in known):
         raise Unknown
     if row.factors:

@@ -40,6 +40,7 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     factors    of a sum of its inputs: what each is multiplied by
     linear     the inputs in which it is linear, the others given: a sum over them may come first
     is_exponential  its value at a difference is a quotient of values: e(a - b) = e(a) / e(b)
+    is_shiftless  it stays as it is if one number is added all along the axis of its argument
     logarithm  of an exponential: the op that undoes it
     least      of a comparison of numbers: it holds where the second less the first is at least this
                (integers)
@@ -222,6 +223,7 @@ class Op:
     factors: tuple[int, ...] = ()
     linear: tuple[int, ...] = ()
     is_exponential: bool = False
+    is_shiftless: bool = False
     logarithm: str = ""
     least: int | None = None
     logic: str = ""

@@ -15,7 +15,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.schedule.monoid import COMBINE
 from picograd.schedule.scores import score_sizes
-from picograd.schedule.weighted_sums import is_along, is_reshaped, is_sum, replaced
+from picograd.schedule.weighted_sums import is_along, is_reshaped, is_sum, number_of, replaced
 
 REDUCTIONS = ops_of(Role.REDUCE)
 
@@ -33,17 +33,37 @@ def widen_maxima(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | N
             found = found or gathered(second, first)
             if found is not None:
                 new[id(node)] = found
-        for number, each in enumerate(node.inputs if node.op == COMBINE["max"] else ()):
+        several = greater_of(node)
+        for number, each in enumerate(several):
             maximum = reduction_under(each)
             if maximum is not None and maximum.inputs[0].size in sizes:
-                new[id(node)] = widened(maximum, node.inputs[1 - number])
+                new[id(node)] = widened(maximum, several[1 - number])
                 break
     return replaced(roots, order, new) if new else None
 
 
+def greater_of(node: Node) -> tuple[Node, ...]:
+    """List the two values that a node is the greater of, also where it is written as a choice."""
+    if node.op == COMBINE["max"]:
+        return node.inputs
+    if node.row.linear != (1, 2) or node.inputs[0].row.least != 1:
+        return ()
+    condition, limit, value = node.inputs
+    first, second = condition.inputs
+    are_numbers = isinstance(number_of(limit), float | int)
+    is_limit = are_numbers and number_of(limit) == number_of(second)
+    return (value, limit) if first is value and is_limit else ()
+
+
+def is_named(node: Node) -> bool:
+    """Tell whether a node is the value of its input, which nobody asks for in memory."""
+    is_pass = node.realized is None and node.row.role is Role.PASS
+    return is_pass and not node.row.is_stored
+
+
 def reduction_under(node: Node) -> Node | None:
     """Find the maximum that dimensions of one position are added to."""
-    while is_reshaped(node):
+    while is_reshaped(node) or is_named(node):
         (node,) = node.inputs
     is_maximum = node.realized is None and node.op in REDUCTIONS and node.arg[0] == "max"
     return node if is_maximum else None

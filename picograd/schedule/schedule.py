@@ -31,6 +31,7 @@ from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
 from picograd.schedule.moved_factors import fit_numbers, move_factors
+from picograd.schedule.parted_joins import part_joins
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -148,6 +149,7 @@ REWRITES = (
     take_updates,
     sum_products,
     expanded,
+    part_joins,
     move_factors,
     edit_weights,
     fit_scores,

@@ -27,10 +27,12 @@ from picograd.graph.axes import NoRule
 from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
+from picograd.schedule.both_sides import join_sides
+from picograd.schedule.cost import machine
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import (
     Axis,
@@ -46,6 +48,8 @@ from picograd.schedule.loop import Expr
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
+    base_of,
+    columns_of,
     find_streams,
     is_kept,
     is_made,
@@ -56,7 +60,7 @@ from picograd.schedule.score_sinks import (
     outer_reads,
     sum_rows,
 )
-from picograd.schedule.scores import LEAST_SIDE, lone_axis, openers
+from picograd.schedule.scores import LEAST_SIDE, Region, lone_axis, openers
 from picograd.schedule.values import facts_of
 from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
@@ -67,6 +71,8 @@ LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside thos
 GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT, MOST_DIMENSIONS = 16, 5  # bytes, and of what boxes are of
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
+CACHED_BYTES = 1 << 26  # of what is between two products, and costs little in memory
+MOST_COST = 24  # operations between them, with those of gradients, that are not dear
 FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast, if memory allows
 
 
@@ -94,7 +100,10 @@ def streams_of(
 ) -> list[Stream]:
     """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
-    return find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+    found = find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+    if found and target.packs_operands:
+        found = join_sides(values, found, machine(target).workers)
+    return found
 
 
 def has_scores(order: Sequence[Node], target: Target) -> bool:
@@ -132,6 +141,8 @@ def has_kernel(stream: Stream, target: Target, has_box: Callable[["Boxed", set[i
         return "it is no forward pass with a maximum, nor one whose maximum is known"
     if product(axis.size for axis in stream.over) < LEAST_SIDE:
         return "so few columns are faster as products of vectors"
+    if is_faster_apart(stream):
+        return "such products take no longer with scores in memory, which has room"
     cuts: set[int] = set()
     every_boxed = list(boxed_operands(stream))
     if not all(has_box(boxed, cuts) for boxed in every_boxed):
@@ -140,7 +151,7 @@ def has_kernel(stream: Stream, target: Target, has_box: Callable[["Boxed", set[i
     if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
         return "the GPU has no kernel for its dtypes"
     is_wide = max(x.bits for x in dtypes) >= 32 and not has_tf32(stream, every_boxed, target)
-    if is_wide and not is_forward(stream) and is_small(stream):
+    if is_wide and not is_forward(stream) and is_small(stream, FEW_BYTES):
         return "gradients of float32 are faster as products of scores in memory, which has room"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
@@ -158,10 +169,35 @@ def has_tf32(stream: Stream, every: Sequence["Boxed"], target: Target) -> bool:
     return max(sizes) <= MOST_TF32 and count > LEAST_TF32
 
 
-def is_small(stream: Stream) -> bool:
-    """Tell whether scores in memory take little of it."""
+def is_small(stream: Stream, most: int) -> bool:
+    """Tell whether scores take so many bytes of memory at most."""
     nodes = [seed.node for seed in seeds_of(stream)]
-    return all(product(node.shape) * node.dtype.itemsize <= FEW_BYTES for node in nodes)
+    return all(product(node.shape) * node.dtype.itemsize <= most for node in nodes)
+
+
+def is_faster_apart(stream: Stream) -> bool:
+    """Tell whether two products in turn, as of experts, are faster than their stream.
+
+    Where what is between is no softmax and stays in the cache, memory costs little, and a stream
+    computes what is dear for gradients once more. Runs of wide ones, whose launch has parts, came
+    to no end (docs/records/0012-attention).
+    """
+    region = stream.region
+    if stream.total is not None or is_softmax(region):
+        return False
+    if sum(map(columns_of, stream.sinks)) > MOST_COLUMNS:
+        return True
+    has_gradients = len({sink.side for sink in region.sinks}) > 1
+    rows = [facts.node.row for facts in region.members]
+    cost = sum(row.cost for row in rows if row.is_elementwise)
+    return has_gradients and cost > MOST_COST and is_small(stream, CACHED_BYTES)
+
+
+def is_softmax(region: Region) -> bool:
+    """Tell whether exponentials of differences are in a region: known maxima are subtracted."""
+    powers = [facts for facts in region.members if facts.node.op in EXPONENTIALS]
+    less = [base_of(facts.inputs[0]) for facts in powers]
+    return any(facts.node.row.factors == (1, -1) for facts in less)
 
 
 def is_forward(stream: Stream) -> bool:

@@ -30,6 +30,7 @@ Finished = tuple[Facts, Compute, Indices]
 def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Finished]:
     """Yield each sink with its compute and its own indices; it is finished before the next."""
     stream: Stream = members[0].stream
+    members = sorted(members, key=lambda each: place_of(each, stream))
     sinks = {sink.facts.number: sink for sink in stream.sinks}
     for member in members:
         sink = sinks[member.number]
@@ -37,6 +38,13 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
         is_early = role is Role.REDUCE and sink.places
         write = summed if is_early else WRITERS[role]
         yield write(sink, stream, part)
+
+
+def place_of(member: Facts, stream: Stream) -> int:
+    """Order sinks: sums of rows that are no scores, what reduces the other side, and the rest."""
+    if any(sink.places for sink in stream.sinks if sink.facts is member):
+        return 0 if member.node.row.role is Role.REDUCE else 2
+    return 1 if stream.is_across(member) else 2
 
 
 def score_product(self: PartBuilder, facts: Facts, indices: Indices) -> Expr:
@@ -105,12 +113,13 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         axis = Axis(f"v{len(columns)}", size)
         places[label] = axis_index(axis)
         columns += [axis] if size != 1 else []
-    part.bound = (*stream.rows, *stream.over)
+    rows, over = stream.cut(sink.side)
+    part.bound = (*rows, *over)
     weight = part.value(source, at)
     total = total_of(stream, part) if sink.is_divided else None
     if total is not None:
         weight = undivided(weight, total)
-    part.bound = (*stream.rows, *columns, *stream.over)
+    part.bound = (*rows, *columns, *over)
     there = tuple(places[label] for label in node.arg[other])
     first = apply("cast", (weight,), wide)
     second = apply("cast", (part.value(value, there),), wide)
@@ -118,8 +127,8 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     tests = part.tests_of_source(node, operand, at)
     body = Expr("mul", factors, None, wide)
     body = ended(body, tests, "sum")
-    axes = (*stream.rows, *columns)
-    compute = Compute(axes, stream.over, "sum", body, wide)
+    axes = (*rows, *columns)
+    compute = Compute(axes, over, "sum", body, wide)
     if total is not None:
         compute = divided(compute, sink, total, part)
     return member, compute, tuple(places[label] for label in out)

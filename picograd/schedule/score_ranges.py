@@ -177,7 +177,7 @@ def conditions_of(step: KernelLaunch) -> Mask | None:
     part = step.kernel.parts[0]
     found = [compute for compute in part.computes if compute.reduce]
     over = found[-1].reduce
-    sinks = [compute for compute in found if compute.reduce == over]
+    sinks = [x for x in found if x.reduce == over or set(x.reduce) <= set(part.rows)]
     factors = [each for compute in found if compute not in sinks for each in compute.body.args]
     streamed = [axes for axes in map(axes_in, factors) if not axes.isdisjoint(over)]
     shared = set().union(*streamed)
@@ -277,6 +277,8 @@ def guarded(kernel: Kernel, mask: Mask, ranges: Ranges) -> Kernel:
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
             args = rewrite(compute.body, {}, looked_at), fill
             compute = replace(compute, body=Expr("guard", args, reach, compute.dtype))
+        elif compute.reduce == (mask.row,):
+            compute = replace(compute, body=rewrite(compute.body, {}, looked_at))
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
     return replace(kernel, slots=(*kernel.slots, *found), parts=(part,))

@@ -56,12 +56,22 @@ class Stream:
     @property
     def over(self) -> tuple[Axis, ...]:
         """The axes streamed over."""
-        return tuple(x for x in self.region.axes if x in self.region.sides[self.side])
+        return self.cut(self.side)[1]
 
     @property
     def rows(self) -> tuple[Axis, ...]:
         """The axes of the results, but for the columns of products."""
-        return tuple(x for x in self.region.axes if x not in self.region.sides[self.side])
+        return self.cut(self.side)[0]
+
+    def cut(self, side: int) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+        """Part the axes of the region in those that a side leaves, and its own."""
+        own = self.region.sides[side]
+        rest = tuple(x for x in self.region.axes if x not in own)
+        return rest, tuple(x for x in self.region.axes if x in own)
+
+    def is_across(self, facts: Facts) -> bool:
+        """Tell whether a sink of this stream reduces the other side (schedule/both_sides.py)."""
+        return any(x.facts is facts and x.side != self.side for x in self.sinks)
 
     @property
     def at(self) -> dict[int, Indices]:
@@ -477,10 +487,12 @@ def shown_sum(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
 
 def shown(facts: Facts, places: Indices) -> tuple[Facts, Indices] | None:
     """Find what views show, and which element of it they show at some places."""
-    while not facts.is_source and facts.node.row.role is Role.VIEW:
-        if not facts.node.row.is_showing or facts.node.row.is_shifting:
+    while not facts.is_source and facts.node.row.role in (Role.VIEW, Role.PASS):
+        row = facts.node.row
+        if row.is_stored or not row.is_showing or row.is_shifting:
             return None
-        places = view_source(facts.node, places)
+        if row.role is Role.VIEW:  # else it gives another name
+            places = view_source(facts.node, places)
         (facts,) = facts.inputs
     return facts, places
 

@@ -23,7 +23,12 @@ from typing import Any
 from picograd.dtype import DType
 from picograd.graph import build
 from picograd.graph.bounded import ended, sources_of
-from picograd.graph.composites import expand_logsumexp, expand_softmax, logsumexp_beside_softmax
+from picograd.graph.composites import (
+    CustomGradient,
+    expand_logsumexp,
+    expand_softmax,
+    logsumexp_beside_softmax,
+)
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, Role, ops_of
@@ -60,7 +65,7 @@ def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
 
 def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Replace composites by what the target computes them from; `order` lists inputs first."""
-    shared = shared_totals(roots, order)
+    shared = shared_totals(roots, order) | unshifted(order)
     if not shared:
         return expand_composites(roots, target=target, order=order)
     roots = replaced(roots, order, shared)
@@ -105,6 +110,31 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
     return new
 
 
+def unshifted(order: Sequence[Node]) -> dict[int, Node]:
+    """Find what stands for softmaxes of values less their maximum, which subtract it themselves."""
+    new: dict[int, Node] = {}
+    for node in order:
+        if not node.row.is_shiftless or node.realized is not None:
+            continue
+        less = unconverted(node.inputs[0])
+        if less.realized is not None or less.row.factors != (1, -1):
+            continue
+        values, shift = less.inputs
+        top = unrepeated(shift)
+        is_maximum = top.op in REDUCTIONS and top.arg == ("max", (node.arg,))
+        if is_maximum and top.realized is None and top.inputs[0] is values:
+            plain = values.cast(node.inputs[0].dtype)
+            new[id(node)] = node.with_inputs((plain,))
+    return new
+
+
+def unconverted(node: Node) -> Node:
+    """Find what is converted."""
+    while node.realized is None and node.row.keeps_value:
+        (node,) = node.inputs
+    return node
+
+
 def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
     """Tell whether a softmax, or what is made of it at its places, is an operand of a product."""
     made = {id(softmax)}
@@ -121,10 +151,15 @@ def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
 def unrepeated(node: Node) -> Node:
     """Find what is repeated along one dimension."""
     while node.realized is None:
-        is_repeated = node.row.is_repeating or is_reshaped(node)
-        if not is_repeated:
+        row = node.row
+        is_named = row.role is Role.PASS and not row.is_stored
+        is_repeated = row.is_repeating or is_reshaped(node) or is_named
+        if isinstance(node.arg, CustomGradient):
+            node = node.inputs[-1]
+        elif is_repeated:
+            node = node.inputs[0]
+        else:
             break
-        node = node.inputs[0]
     return node
 
 

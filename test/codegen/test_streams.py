@@ -5,6 +5,7 @@ from plan_support import TARGET, leaf
 
 from picograd.codegen.streams import analyse, is_tile, read, replaced, unconverted
 from picograd.dtype import float32
+from picograd.schedule import both_sides
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, binary, const
 from picograd.schedule.schedule import schedule
@@ -33,10 +34,18 @@ def test_axes_of_a_forward_pass():
 
 
 def test_gradients_have_two_products_of_scores_and_know_their_totals():
+    *_, stream = streams(with_gradients(causal, *SHAPES))
+    assert len(stream.products) == 1 and len(stream.across) == 2 and not stream.row_stops
+    assert stream.peak is None and not stream.sums and len(stream.scores) == 2
+
+
+def test_gradients_of_rows_and_of_columns_apart(monkeypatch):
+    monkeypatch.setattr(both_sides, "MOST_BYTES", 0)
     *_, first, second = streams(with_gradients(causal, *SHAPES))
     assert {len(first.products), len(second.products)} == {1, 2}
     for stream in (first, second):
         assert stream.peak is None and not stream.sums and len(stream.scores) == 2
+        assert not stream.across
 
 
 def test_the_outermost_part_is_replaced():

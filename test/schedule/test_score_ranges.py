@@ -8,7 +8,7 @@ from plan_support import TARGET, VALUES, check_plan, leaf, spread
 from picograd.dtype import bool_, int32, int64, uint8
 from picograd.graph import build
 from picograd.graph.gradient import gradient
-from picograd.schedule import range_kernels, score_ranges
+from picograd.schedule import both_sides, range_kernels, score_ranges
 from picograd.schedule.schedule import schedule
 
 ROWS, PLACES, GRAIN = 37, 45, 8  # of rows, of places, of those that share a range
@@ -17,6 +17,7 @@ ROWS, PLACES, GRAIN = 37, 45, 8  # of rows, of places, of those that share a ran
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(score_ranges, "LEAST", 16)
+    monkeypatch.setattr(both_sides, "MOST_BYTES", 0)  # places have ranges of their own then
     for module in (score_ranges, range_kernels):
         monkeypatch.setattr(module, "GRAIN", GRAIN)
 

@@ -13,7 +13,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.weighted_sums import replaced, shorter_sums
+from picograd.schedule.weighted_sums import replaced, shorter_sums, unshifted
 
 SHAPES = (1, 2, 40, 8), (1, 2, 45, 8), (1, 2, 45, 12)
 
@@ -98,7 +98,7 @@ def test_a_logarithm_of_sums_beside_a_softmax_streams_with_it():
     roots = [*outputs, *gradient([(each, leaf(*each.shape)) for each in outputs], leaves)]
     plan = schedule(roots, CPU)
     heroes = [kernel.hero for kernel in plan.kernels]
-    assert (heroes.count("attention"), len(heroes)) == (3, 4)  # one adds m and log(l)
+    assert (heroes.count("attention"), len(heroes)) == (2, 3)  # one adds m and log(l)
     for found, wanted in zip(run(plan), interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
@@ -115,3 +115,51 @@ def test_exponentials_less_the_logarithm_of_another_row_are_no_softmax():
     for value, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def less_maximum(x, axis, top):
+    return build.softmax(x - top.expand(x.shape), axis)
+
+
+def test_a_softmax_of_values_less_their_maximum_subtracts_one():
+    np.random.seed(3)
+    x = leaf(6, 8)
+    top = x.reduce("max", (1,), True)
+    softmax = less_maximum(x, 1, top)
+    (plain,) = unshifted(toposort([softmax])).values()
+    assert plain.op == softmax.op and plain.inputs == (x,)
+    output, found = gradient_of_leaf(softmax, x)
+    assert not [n for n in toposort([found]) if n.op == "equal"]  # the places of the maximum
+    for value, wanted in zip(run(schedule([output, found], CPU)), wanted_of(x), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-6)
+
+
+def gradient_of_leaf(output, x):
+    VALUES[UPPER] = np.linspace(-1, 1, 48).reshape(6, 8).astype(np.float32)
+    return output, *gradient([(output, UPPER)], [x])
+
+
+UPPER = leaf(6, 8)
+
+
+def wanted_of(x):
+    values = VALUES[x].astype(np.float64)
+    power = np.exp(values - values.max(1, keepdims=True))
+    weights = power / power.sum(1, keepdims=True)
+    upper = VALUES[UPPER]
+    yield weights
+    yield weights * (upper - (weights * upper).sum(1, keepdims=True))
+
+
+def test_other_numbers_that_a_softmax_subtracts():
+    """Of other rows, of another array, or the least: they are subtracted, and cancel as well."""
+    x, y = leaf(6, 6), leaf(6, 6)
+    across = x.reduce("max", (0,), True)
+    others = y.reduce("max", (1,), True), x.reduce("min", (1,), True)
+    for top in (across, *others):
+        softmax = less_maximum(x, 1, top)
+        assert not unshifted(toposort([softmax]))
+        VALUES[x] = np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32)
+        (found,) = run(schedule([softmax], CPU))
+        (wanted,) = interpret([softmax], values=VALUES)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -30,6 +30,7 @@ from picograd.codegen.streams import (
     replaced,
     subtracted,
 )
+from picograd.codegen.templates.attention_cpu_across import Across
 from picograd.codegen.templates.attention_cpu_tiles import (
     Element,
     Tiles,
@@ -52,11 +53,12 @@ from picograd.codegen.tile import (
 )
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const, rewrite
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
-PANELS = 4  # of a task: what is streamed is copied once for so many
+PANELS = 4  # of a task: what is streamed is copied once for so many, twice as many of many tasks
+MANY = 32  # tasks, that leave no worker idle
 BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
 HEIGHT = 8  # rows of the register block; half of that where vector registers are few
 VECTORS = 2  # columns of the register block
@@ -85,22 +87,34 @@ class Writer:
         self.lanes = vector * VECTORS if count > vector else vector
         self.size = min(BLOCK, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
-        tasks = ceil_div(panels, PANELS)
+        tasks = ceil_div(panels, 2 * PANELS)
+        if tasks * size_of(stream.batch) < MANY and not stream.across:
+            tasks = ceil_div(panels, PANELS)
         self.panel = Axis("panel", ceil_div(panels, tasks))
         self.task = Axis("rows", ceil_div(panels, self.panel.size))
         self.block = Axis("block", ceil_div(length, self.size))
         self.lane = Axis("lane", self.lanes)
         self.place = Axis("place", self.size)
         self.tiles = Tiles()
-        self.widths: dict[tuple[int, ...], tuple[Axis, ...]] = {}  # axes of operands, by sizes
         self.place_roles()
+        self.across = Across(
+            stream,
+            self.tiles,
+            self.rows,
+            self.over,
+            self.height,
+            (self.block, self.place),
+            (self.panel, self.lane),
+        )
 
     def place_roles(self) -> None:
         """Say where the rows and places of a panel are, and what ends them."""
         stream = self.stream
         panel = axis_index(self.task) * self.panel.size + axis_index(self.panel)
         self.start = panel * self.lanes
-        self.rows = role(stream.rows, self.start + axis_index(self.lane))
+        rows = role(stream.rows, self.start + axis_index(self.lane))
+        row_stops = [placed(stop, rows) for stop in stream.row_stops]
+        self.rows = replace(rows, conditions=(*rows.conditions, *row_stops))
         first = axis_index(self.block) * self.size
         over = role(stream.over, first + axis_index(self.place))
         stops = [placed(stop, over) for stop in stream.stops]
@@ -110,15 +124,18 @@ class Writer:
     # -- the task ---------------------------------------------------------------------------------
 
     def part(self) -> TilePart:
-        """Write the program of a task."""
+        """Write the program of a task: of all rows, where others are summed over them."""
         before = self.pack_rows()
         before += self.begin()
         packed = self.pack_stream()
         panels = For(self.panel, tuple(self.one_panel()))
         body = self.where_seen((*packed, panels), is_panel=False)
         after = For(self.panel, tuple(self.leave()))
-        steps = (*before, For(self.block, body), after)
+        steps: tuple[Step, ...] = (*before, For(self.block, body), after)
         grid = (*self.stream.batch, self.task)
+        if self.stream.across:
+            steps = (*self.across.begin(), For(self.task, steps), *self.across.leave())
+            grid = self.stream.batch
         tiles = tuple(self.tiles.every.values())
         return TilePart(grid, tiles, steps)
 
@@ -150,7 +167,7 @@ class Writer:
             index = self.here(axis_index(depth), lane)
             dims = self.panel, self.lane, depth
             found.append(pack(name, dims, value, index))
-        return found
+        return found + self.across.pack()
 
     def pack_stream(self) -> list[Step]:
         """Copy what is streamed: [place][depth], read as it is and as its transpose."""
@@ -158,7 +175,7 @@ class Writer:
         every = [(score.streamed, score.depth) for score in self.stream.scores]
         every += [(each.value, each.columns) for each in self.stream.products]
         for operand, axes in every:
-            key = "streamed", self.plain(operand, axes)
+            key = "streamed", self.tiles.plain(operand, axes, self.dtype)
             if key in self.tiles.names:
                 continue
             width = Axis("width", size_of(axes))
@@ -174,18 +191,9 @@ class Writer:
             found.append(pack(name, dims, value, index))
         return found
 
-    def plain(self, operand: Expr, axes: Sequence[Axis]) -> Expr:
-        """Write an operand over axes that others have too, so that equal ones are told."""
-        sizes = tuple(axis.size for axis in axes)
-        own = tuple(Axis("w", size) for size in sizes)
-        common = self.widths.setdefault(sizes, own)
-        moved = dict(zip(axes, map(axis_index, common), strict=True))
-        wide = cast(operand, self.dtype)
-        return rewrite(wide, moved)
-
     def streamed(self, operand: Expr, axes: Sequence[Axis]) -> str:
         """Find the tile of a streamed operand."""
-        key = "streamed", self.plain(operand, axes)
+        key = "streamed", self.tiles.plain(operand, axes, self.dtype)
         return self.tiles.names[key]
 
     def columns(self, product: Product) -> Axis:
@@ -233,7 +241,8 @@ class Writer:
             if most.lo < 0:
                 needed.append((most, 0, max(most.hi, 0)))
         stops = [stop for stop in self.over.conditions if axes_of(stop[0])]
-        for index, _, hi in (*self.ends, *stops) if is_panel else stops:
+        row_stops = [placed(stop, self.rows) for stop in self.stream.row_stops]
+        for index, _, hi in (*self.ends, *row_stops, *stops) if is_panel else stops:
             least = self.bounded(index, False, is_panel)
             if least.hi > hi:
                 needed.append((least, min(least.lo, hi), hi))
@@ -289,6 +298,7 @@ class Writer:
         """Add the values of a block, transposed, times its weights."""
         found: list[Step] = []
         zero = constant(0)
+        found += self.across.multiply(weights)
         for product in self.stream.products:
             group, row = self.groups(self.columns(product).size)
             dot = Dot(
@@ -326,12 +336,12 @@ class Writer:
             value = self.kept(f"element{number}", value, steps)
             known[settled(body) if is_whole else bared(body)] = value
             steps += self.add(number, value)
-        for product in stream.products:
+        for product in stream.weighed:
             weight = without_masks(stream, cast(product.weight, self.dtype))
             value = self.body(weight, "sum", is_whole, known)
             name = weights.get(product.number, f"weight{product.number}")
             is_new = product.number not in weights
-            is_own = len(stream.products) == 1 or value in known.values()
+            is_own = len(stream.weighed) == 1 or value in known.values()
             if is_tile(value) and is_new and is_own:
                 name = value.arg[0]  # what masks hide at edges is taken out of it there
             weights[product.number] = name
@@ -453,7 +463,7 @@ class Writer:
         lane = axis_index(self.lane)
         products = {each.number for each in self.stream.products}
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is None:
+            if compute.store is None or self.across.has(compute):
                 continue
             product = self.stream.product_like(compute)
             axes = () if product is None else product.columns

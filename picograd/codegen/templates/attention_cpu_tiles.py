@@ -13,7 +13,7 @@ from picograd.codegen.tile import Accumulate, Assign, Step, Tile
 from picograd.dtype import DType, bool_, float32
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, cast, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, cast, const, rewrite, walk
 from picograd.schedule.score_masks import hiding
 
 Indices = tuple[Index, ...]
@@ -26,12 +26,25 @@ class Tiles:
 
     every: dict[str, Tile] = field(default_factory=dict)
     names: dict[tuple[str, Expr], str] = field(default_factory=dict)
+    widths: dict[tuple[int, ...], tuple[Axis, ...]] = field(default_factory=dict)  # by sizes
 
     def add(self, name: str, shape: tuple[int, ...], dtype: DType, space: str = "shared") -> str:
         """Add a tile."""
         tile = Tile(name, shape, dtype, space)
         self.every[name] = tile
         return name
+
+    def plain(self, operand: Expr, axes: Sequence[Axis], dtype: DType) -> Expr:
+        """Write an operand over axes that others have too, so that equal ones are told."""
+        sizes = tuple(axis.size for axis in axes)
+        if sizes not in self.widths:
+            own = [Axis("w", size) for size in sizes]
+            self.widths[sizes] = tuple(own)
+        common = self.widths[sizes]
+        places = map(axis_index, common)
+        moved = dict(zip(axes, places, strict=True))
+        wide = cast(operand, dtype)
+        return rewrite(wide, moved)
 
 
 def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Indices) -> Assign:
@@ -67,13 +80,14 @@ def with_turned_reads(
     turned: list[Step] = []
     for step in steps:
         expr = replaced(step.expr, reads.get)
-        turned.append(replace(step, expr=expr))
+        new = replace(step, expr=expr)
+        turned.append(new)
     return [*packs, *turned]
 
 
 def shared_powers(stream: Stream, form: Callable[[Expr], Expr]) -> list[Expr]:
     """List the exponentials that several sums are made of, once bodies have a form."""
-    bodies = [each.weight for each in stream.products]
+    bodies = [each.weight for each in stream.weighed]
     bodies += [stream.computes[number].body for number in stream.sums]
     count: Counter[Expr] = Counter()
     for body in bodies:

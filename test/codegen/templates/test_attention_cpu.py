@@ -71,7 +71,7 @@ def test_documents(monkeypatch):
     shapes = (1, 2, 150, 8), (1, 2, 150, 8), (1, 2, 150, 12)
     roots = with_gradients(documents, *shapes)
     kernels = schedule(roots, SMALL).kernels
-    assert sum("ranges" in kernel.name for kernel in kernels) == 2
+    assert sum("ranges" in kernel.name for kernel in kernels) == 1  # one kernel has both sides
     found = tile_results(roots)
     for each, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(each, wanted, rtol=1e-4, atol=1e-4)
