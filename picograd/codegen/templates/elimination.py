@@ -39,6 +39,9 @@ from picograd.target import Target
 WARP, MOST_THREADS = 32, 512
 FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
+WRITTEN_OUT = 32  # columns, whose places are constants then
+PIVOTED = "lu", "panel", "solve"
+WHOLE = "lu", "panel", "cholesky"  # what is eliminated stays
 ALONE = Blocked((), (), ())  # what all threads know
 
 
@@ -77,9 +80,10 @@ class Matrix:
         self.i: Axis = step.axis
         self.j: Axis = step.column
         self.threads: int = threads_of(step, target)
+        self.is_written_out: bool = is_narrow(step)
         rows = self.i.size
         columns = self.j.size
-        down = min(WARP, power_of_two(rows))
+        down = min(self.threads if has_rows(step) else WARP, power_of_two(rows))
         across = min(self.threads, power_of_two(columns))
         threads = down, self.threads // down
         self.whole = Blocked((rows, columns), threads, (1, 1), True)
@@ -150,7 +154,8 @@ class Matrix:
         self.register("a", self.dtype, self.whole)
         self.register("place", int32, self.rows)
         self.register("factor", self.dtype, self.rows)
-        self.shared("column", self.dtype, 2, self.i.size)
+        turns = 1 if self.step.kind in PIVOTED else 2
+        self.shared("column", self.dtype, turns, self.i.size)
         self.shared("row", self.dtype, 2, self.j.size)
         both = self.i, self.j
         size = self.i.size, self.j.size
@@ -192,7 +197,7 @@ class Matrix:
             self.set_each("a", left),
         )
         self.steps.append(self.set_alone("failure", start))
-        self.steps.append(For(k, body))
+        self.steps.append(For(k, body, self.is_written_out))
         place = self.place.index(self.i.size)
         self.bring_back(place, self.own)
 
@@ -276,7 +281,7 @@ class Matrix:
             self.set_alone("pivot", pivot, k),
             self.set_each("a", self.take_out(k, row, self.own)),
         )
-        self.steps.append(For(k, body))
+        self.steps.append(For(k, body, self.is_written_out))
         self.steps.append(Barrier())
         root = self.of("pivot", self.j).of("sqrt")
         is_lower = self.column <= self.row
@@ -287,11 +292,14 @@ class Matrix:
         """Solve a triangle: each step takes an unknown out of the rows that are left.
 
         The triangle is read where it lies, in shared memory; threads have what is right of it.
+        Where a thread has whole columns of that, nobody waits for anybody.
         """
         i, count = self.i, self.step.count
         column = Axis("c", self.j.size - count)
         size = i.size, column.size
-        right = Blocked(size, self.whole.threads, (1, 1), True)
+        is_apart = self.is_written_out
+        threads = (1, self.threads) if is_apart else self.whole.threads
+        right = Blocked(size, threads, (1, 1), True)
         self.register("x", self.dtype, right)
         both = i, column
         behind = axis_index(column) + count
@@ -305,16 +313,21 @@ class Matrix:
         own = self.of("x", i, column)
         is_row = same_place(i, k)
         where = at, axis_index(column)
-        show = Assign("row", both, own.expr, where, right, (is_row,))
-        factor = self.of("turned", i, k)
-        if not is_unit:
-            factor = factor / self.of("turned", k, k)
+        shown, factor = own, self.of("turned", i, k)
+        head = self.of("turned", k, k)
+        if is_apart and not is_unit:
+            shown = own / head
+        elif not is_unit:
+            factor = factor / head
+        show = Assign("row", both, shown.expr, where, right, (is_row,))
         number = position(k)
         is_left = self.row < number if is_upper else number < self.row
-        rest = own - self.multiple * self.of("row", at, column)
-        left = is_left.where(rest, own)
-        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
-        self.steps.append(For(step, body))
+        multiple = factor if is_apart else self.multiple
+        rest = own - multiple * self.of("row", at, column)
+        left = Assign("x", both, is_left.where(rest, own).expr)
+        waiting = Barrier(), self.set_rows("factor", factor)
+        body = (show, left) if is_apart else (show, *waiting, left)
+        self.steps.append(For(step, body, is_apart))
         if not is_unit:
             own = own / self.of("turned", i, i)
         place = axis_index(i), behind
@@ -326,8 +339,8 @@ class Matrix:
         """Store what is left, row by row, and what stands behind it."""
         i, j = self.i, self.j
         count = self.step.count
-        is_square = self.step.kind in ("lu", "cholesky")
-        first = 0 if is_square else count
+        is_whole = self.step.kind in WHOLE
+        first = 0 if is_whole else count
         self.steps.append(Barrier())
         column = Axis("c", j.size - first)
         value = self.of("turned", i, axis_index(column) + first)
@@ -337,11 +350,14 @@ class Matrix:
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)
             self.store(behind, (), told, ALONE)
-        if self.step.kind == "lu":
+        if self.step.kind in ("lu", "panel"):
             k = Axis("k", count)
             swap = self.of("swap", k).cast(self.dtype)
             place = behind + axis_index(k)
             self.store(place, (k,), swap, None)
+        if self.step.kind == "panel":
+            place = behind + count + self.place.index(i.size)
+            self.store(place, (i,), self.row.cast(self.dtype), self.rows)
 
     def store(
         self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
@@ -363,11 +379,27 @@ def power_of_two(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
+def is_narrow(step: Elimination) -> bool:
+    """Tell whether steps are few enough to be written out."""
+    is_whole = step.kind in ("cholesky", *SUBSTITUTIONS)
+    return step.kind == "panel" or (is_whole and step.count <= WRITTEN_OUT)
+
+
+def has_rows(step: Elimination) -> bool:
+    """Tell whether threads have whole rows: those of a panel, whose columns no warp sees."""
+    return step.kind == "panel"
+
+
 def threads_of(step: Elimination, target: Target) -> int:
     """Choose the threads of a matrix: a warp at least, and not more than have work."""
     blocks = product(axis.size for axis in step.rows)
     is_busy = blocks >= MANY_BLOCKS * target.multiprocessors
     elements = step.axis.size * step.column.size
+    if is_narrow(step):
+        is_triangle = step.kind in SUBSTITUTIONS
+        alone = step.column.size - step.count if is_triangle else step.axis.size
+        most = WARP if step.kind == "cholesky" else MOST_THREADS
+        return min(max(power_of_two(alone), WARP), most)
     each = MANY if is_busy else FEW
     threads = power_of_two(ceil_div(elements, each))
     return min(max(threads, WARP), MOST_THREADS)
