@@ -6,8 +6,8 @@
     "lu"        P L U of the matrix: both triangles (M, W), and the rows swapped, counted from 1
     "solve"     x = [A, B]: A^-1 B, and 0 or the first pivot that is 0, counted from 1
     "panel"     as "lu", and the row that stands at each place then
-    "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive; rows below the
-                N columns are divided by its transpose
+    "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive
+    "below"     x = [A; B], A = L L^T: B L^-T, the rows of L that are below if A were so large
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
     "eigh"      the eigenvalues of a symmetric matrix, ascending, and its eigenvectors (M, M), of
                 which the lower triangle is read
@@ -44,6 +44,8 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
         return stack, rows * columns + size
     if kind == "cholesky":
         return stack, rows * columns
+    if kind == "below":
+        return stack, (rows - size) * columns
     if kind == "panel":
         return stack, rows * columns + size + rows
     return stack, rows * (columns - size) + (kind == "solve")
@@ -59,6 +61,8 @@ def eliminated(arg: Arg, x: Array) -> Array:
     stack = len(x)
     if kind == "cholesky":
         return cholesky(x).reshape(stack, -1)
+    if kind == "below":
+        return cholesky(x)[:, size:].reshape(stack, -1)
     if kind == "eigh":
         values, vectors = np.linalg.eigh(x)
         vectors = vectors.reshape(stack, -1)

@@ -15,6 +15,7 @@ from picograd.target import Target
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
+EVEN = 4  # columns: rows of memory begin at vectors
 MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 
 def is_complex(node: Node) -> bool:
@@ -49,7 +50,9 @@ def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     a, b = (stacked(exact(each, target)) for each in (a, b))
     if is_complex(node) or not matrix_loops.width_of(a):
         return None
-    both, _, _ = matrix_loops.eliminated(join([a, b], 2), size)
+    more = -columns % EVEN
+    whole = join([a, b.pad(((0, 0), (0, 0), (0, more)))], 2)
+    both, _, _ = matrix_loops.eliminated(whole, size)
     cells = 0, size
     left = part(both, cells, cells)
     right = part(both, cells, (size, size + columns))

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 
 from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, without
+from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, stacked, without
 from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.helpers import ceil_div
 
 SIDE = 32  # columns of a panel: its steps are written out (codegen/templates/elimination.py)
+WIDTH = 64  # columns of a block of threads that solves triangles
 LOOPED = 1024  # rows of what a step moves whole, 8 MB of float32
 COLUMNS = 512  # of matrices of more rows, one after the other
 PANEL_BYTES = 128 << 10  # of a panel with pivots: half the registers of a multiprocessor
@@ -86,41 +87,31 @@ def factored(x: Node) -> Node:
 
 def factored_in_loop(x: Node) -> Node:
     """Factor L L^T, panel by panel: each of its warps has the corner, and rows of its own."""
-    stack, size, _ = x.shape
-    count = size // SIDE
+    size = x.shape[-1]
 
     def step(x: Node) -> tuple[Sequence[Node], Sequence[Node]]:
-        panel = part(x, (0, size), (0, SIDE))
-        column = factored_panel(panel)
-        below = left_of(column, SIDE, 0)
+        column = factored_panel(part(x, (0, size), (0, SIDE)))
+        below = left_of(column.reshape((x.shape[0], size, SIDE)), SIDE, 0)
         product = below.contract(below, ((0, 1, 2), (0, 3, 2), (0, 1, 3)))
         moved = left_of(x, SIDE, SIDE)
         row, at = product.iota(1), product.iota(2)
         is_left = row.binary("maximum", at).binary("less", size - SIDE)
         return [is_left.where(moved - product, 0.0)], [column]
 
-    _, (columns,) = repeated(step, count, [x])
-    return moved_down(columns)
+    _, (columns,) = repeated(step, size // SIDE, [x])
+    columns = columns.reshape((size // SIDE, x.shape[0], size, SIDE))
+    is_lower = columns.iota(3).binary("less_equal", columns.iota(2))
+    return moved_down(is_lower.where(columns, 0.0))
 
 
 def factored_panel(panel: Node) -> Node:
-    """Factor the first columns of positive definite matrices."""
+    """Factor the first columns of positive definite matrices, each of its rows as one below."""
     stack, size, _ = panel.shape
     count = size // SIDE
     shape = stack, count, SIDE, SIDE
     corner = part(panel, (0, SIDE), (0, SIDE)).reshape((stack, 1, SIDE, SIDE)).expand(shape)
-    pairs = beside_rows(corner, panel.reshape(shape))
-    found = eliminate(pairs, "cholesky", SIDE)
-    found = found.reshape((stack * count, 2 * SIDE, SIDE))
-    found = part(found, (SIDE, 2 * SIDE), (0, SIDE)).reshape(panel.shape)
-    is_lower = found.iota(2).binary("less_equal", found.iota(1))
-    return is_lower.where(found, 0.0)
-
-
-def beside_rows(a: Node, b: Node) -> Node:
-    """Put matrices one below another, with one leading axis."""
-    turned = (0, 1, 3, 2)
-    return beside(a.permute(turned), b.permute(turned)).permute((0, 2, 1))
+    pairs = join([stacked(corner), stacked(panel.reshape(shape))], 1)
+    return eliminate(pairs, "below", SIDE)
 
 
 def moved_down(columns: Node) -> Node:
@@ -179,24 +170,32 @@ def solved_in_loop(triangle: Node, right: Node, kind: str) -> Node:
     def step(right: Node, panel: Node) -> tuple[Sequence[Node], Sequence[Node]]:
         corner = part(panel, (0, SIDE), (0, SIDE))
         found = solved_in_columns(corner, part(right, (0, SIDE), (0, columns)), kind)
-        rest = without(left_of(right, SIDE, 0), left_of(panel, SIDE, 0), found)
-        return [rest], [found]
+        known = in_rows(found, stack, columns)
+        return [without(left_of(right, SIDE, 0), left_of(panel, SIDE, 0), known)], [found]
 
-    _, (found,) = repeated(step, size // SIDE, [right], panels)
-    return found.permute((1, 0, 2, 3)).reshape((stack, size, columns))
+    count = size // SIDE
+    _, (found,) = repeated(step, count, [right], panels)
+    found = in_rows(found.reshape((count * found.shape[1], found.shape[2])), count * stack, columns)
+    found = found.reshape((count, stack, SIDE, columns)).permute((1, 0, 2, 3))
+    return found.reshape((stack, size, columns))
 
 
 def solved_in_columns(triangle: Node, right: Node, kind: str) -> Node:
     """Solve small triangles for many columns: some of them in a block of threads."""
     stack, size, columns = right.shape
-    if columns <= 2 * SIDE:
-        return eliminate(beside(triangle, right), kind, size).reshape(right.shape)
-    width = 2 * SIDE
+    width = min(columns, WIDTH)
     count = ceil_div(columns, width)
     right = right.pad(((0, 0), (0, 0), (0, missing(columns, width))))
     right = right.reshape((stack, size, count, width)).permute((0, 2, 1, 3))
     triangle = triangle.reshape((stack, 1, size, size)).expand((stack, count, size, size))
-    found = eliminate(beside(triangle, right), kind, size)
+    return eliminate(beside(triangle, right), kind, size)
+
+
+def in_rows(found: Node, stack: int, columns: int) -> Node:
+    """Let columns that several blocks of threads solved lie beside one another."""
+    width = min(columns, WIDTH)
+    count = found.shape[0] // stack
+    size = found.shape[1] // width
     found = found.reshape((stack, count, size, width)).permute((0, 2, 1, 3))
     return part(found.reshape((stack, size, count * width)), (0, size), (0, columns))
 
@@ -299,7 +298,7 @@ def pivoted_panel(x: Node, width: int, turn: Node) -> tuple[Node, Node, Node]:
     """Eliminate the first columns: both triangles, the rows swapped, and the order of all rows."""
     stack, rows, _ = x.shape
     panel = part(x, (0, rows), (0, width))
-    found = eliminate(is_ahead(panel, 1, turn, width).where(panel, 0.0), "panel", width).stored()
+    found = eliminate(is_ahead(panel, 1, turn, width).where(panel, 0.0), "panel", width)
     ends = rows * width, rows * width + width, found.shape[1]
     starts = 0, *ends
     cut = [found.slice(((0, stack, 1), (*each, 1))) for each in zip(starts, ends)]
@@ -314,23 +313,24 @@ def is_ahead(x: Node, axis: int, turn: Node, width: int) -> Node:
 
 def taken_out(x: Node, both: Node, places: Node, turn: Node) -> Node:
     """Take a panel out of the columns behind it, and put it behind all."""
-    rows, columns = x.shape[1:]
+    stack, rows, columns = x.shape
     width = both.shape[2]
-    head, tail, own, rest = (0, width), (width, rows), (0, width), (width, columns)
+    own, rest = (0, width), (width, columns)
     if width == columns:
         return turned_up(both, width)
     x = rows_by(x, places)
-    first = part(x, head, rest)
-    top = solved_in_columns(part(both, head, own), first, "unit_lower")
+    corner = part(both, own, own)
+    first = part(x, own, rest)
     is_left = is_ahead(first, 2, turn, width)
-    top = is_left.where(top, 0.0).stored()
-    first = join([is_left.where(top, first), part(both, head, own)], 2)
+    top = solved_in_columns(corner, is_left.where(first, 0.0), "unit_lower")
+    top = in_rows(top, stack, columns - width)
+    first = join([is_left.where(top, first), corner], 2)
     if width == rows:
         return first
+    tail = width, rows
     below = part(both, tail, own)
     is_left = is_ahead(below, 1, turn, width)
     lying = is_left.where(below, part(x, tail, own))
-    behind = part(x, tail, rest)
-    is_left = is_ahead(behind, 1, turn, width)
-    left = is_left.where(without(behind, below, top), behind)
-    return join([join([left, lying], 2), first], 1)
+    left = join([join([part(x, tail, rest), lying], 2), first], 1)
+    top = top.pad(((0, 0), (0, 0), (0, width)))
+    return without(left, left_of(both, width, 0), top)

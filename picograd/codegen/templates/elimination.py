@@ -41,7 +41,8 @@ FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a bloc
 MANY_BLOCKS = 8  # on each multiprocessor
 WRITTEN_OUT = 32  # columns, whose places are constants then
 PIVOTED = "lu", "panel", "solve"
-WHOLE = "lu", "panel", "cholesky"  # what is eliminated stays
+FACTORED = "cholesky", "below"
+WHOLE = "lu", "panel", *FACTORED  # what is eliminated stays
 ALONE = Blocked((), (), ())  # what all threads know
 
 
@@ -52,7 +53,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         internal("an elimination kernel needs an elimination, and blocks", kernel)
     matrix = Matrix(step, target)
     matrix.read()
-    if step.kind == "cholesky":
+    if step.kind in FACTORED:
         matrix.factor()
     elif step.kind in SUBSTITUTIONS:
         matrix.substitute(*SUBSTITUTIONS[step.kind])
@@ -337,13 +338,15 @@ class Matrix:
 
     def leave(self) -> None:
         """Store what is left, row by row, and what stands behind it."""
-        i, j = self.i, self.j
+        j = self.j
         count = self.step.count
+        start = count if self.step.kind == "below" else 0
+        i = Axis("r", self.i.size - start)
         is_whole = self.step.kind in WHOLE
         first = 0 if is_whole else count
         self.steps.append(Barrier())
         column = Axis("c", j.size - first)
-        value = self.of("turned", i, axis_index(column) + first)
+        value = self.of("turned", axis_index(i) + start, axis_index(column) + first)
         here = axis_index(i) * column.size + axis_index(column)
         self.store(here, (i, column), value, None)
         behind = constant(i.size * column.size)
@@ -357,7 +360,7 @@ class Matrix:
             self.store(place, (k,), swap, None)
         if self.step.kind == "panel":
             place = behind + count + self.place.index(i.size)
-            self.store(place, (i,), self.row.cast(self.dtype), self.rows)
+            self.store(place, (self.i,), self.row.cast(self.dtype), self.rows)
 
     def store(
         self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
@@ -381,7 +384,7 @@ def power_of_two(count: int) -> int:
 
 def is_narrow(step: Elimination) -> bool:
     """Tell whether steps are few enough to be written out."""
-    is_whole = step.kind in ("cholesky", *SUBSTITUTIONS)
+    is_whole = step.kind in (*FACTORED, *SUBSTITUTIONS)
     return step.kind == "panel" or (is_whole and step.count <= WRITTEN_OUT)
 
 
@@ -398,7 +401,7 @@ def threads_of(step: Elimination, target: Target) -> int:
     if is_narrow(step):
         is_triangle = step.kind in SUBSTITUTIONS
         alone = step.column.size - step.count if is_triangle else step.axis.size
-        most = WARP if step.kind == "cholesky" else MOST_THREADS
+        most = WARP if step.kind in FACTORED else MOST_THREADS
         return min(max(power_of_two(alone), WARP), most)
     each = MANY if is_busy else FEW
     threads = power_of_two(ceil_div(elements, each))
