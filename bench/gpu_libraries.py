@@ -59,9 +59,19 @@ def embedding_gradient(m, table, index, seed):
 
 def nucleus(m, x):
     """Choose tokens that make up 0.9 of the probability."""
-    ordered, index = m.sort(x.softmax(-1), descending=True)
+    ordered = m.sort(x.softmax(-1), descending=True)[0]
     kept = ordered.cumsum(-1) - ordered < 0.9
     return m.where(kept, ordered, 0.0).sum(-1)
+
+
+def ranks(m, x):
+    """Rank elements, equal ones in their order."""
+    return m.argsort(x, -1, stable=True)
+
+
+def solve(m, a, b):
+    """Solve systems."""
+    return m.linalg.solve(a, b)
 
 
 VOCABULARY = 50257
@@ -102,11 +112,10 @@ CASES = {
         lambda m, z, i, x: z.index_add(0, i, x),
         lambda: (zeros(N), places(N, 10 * N), numbers(10 * N)),
     ),
-    "bincount 10M 256": (
-        lambda m, i: m.bincount(i, minlength=256), lambda: (places(256, 10 * N),)
-    ),
+    "bincount 10M 256": (lambda m, i: m.bincount(i, minlength=256), lambda: (places(256, 10 * N),)),
     "bincount 10M 50k": (
-        lambda m, i: m.bincount(i, minlength=50_000), lambda: (places(50_000, 10 * N),)
+        lambda m, i: m.bincount(i, minlength=50_000),
+        lambda: (places(50_000, 10 * N),),
     ),
     "histc 10M 100": (lambda m, x: m.histc(x, 100, -4, 4), lambda: (numbers(10 * N),)),
     # sorts and searches
@@ -114,11 +123,9 @@ CASES = {
     "sort 16M": (lambda m, x: m.sort(x)[0], lambda: (numbers(1 << 24),)),
     "sort 100M": (lambda m, x: m.sort(x)[0], lambda: (numbers(100 * N),)),
     "sort 64x50257": (lambda m, x: m.sort(x)[0], lambda: (numbers(64, VOCABULARY),)),
-    "argsort 4096x1024": (lambda m, x: m.argsort(x, -1, stable=True), lambda: (numbers(4096, 1024),)),
-    "argsort int64 1M": (lambda m, x: m.argsort(x, -1, stable=True), lambda: (places(1 << 40, N),)),
-    "randperm-like argsort 60k": (
-        lambda m, x: m.argsort(x, -1, stable=True), lambda: (numbers(60_000),)
-    ),
+    "argsort 4096x1024": (ranks, lambda: (numbers(4096, 1024),)),
+    "argsort int64 1M": (ranks, lambda: (places(1 << 40, N),)),
+    "randperm-like argsort 60k": (ranks, lambda: (numbers(60_000),)),
     "topk 50 of 64x50257": (lambda m, x: m.topk(x, 50)[0], lambda: (numbers(64, VOCABULARY),)),
     "topk 50 of 1x151936": (lambda m, x: m.topk(x, 50)[0], lambda: (numbers(1, 151_936),)),
     "topk 5 of 256x1000": (lambda m, x: m.topk(x, 5)[0], lambda: (numbers(256, 1000),)),
@@ -131,10 +138,12 @@ CASES = {
     "argmax 64x50257": (lambda m, x: m.argmax(x, -1), lambda: (numbers(64, VOCABULARY),)),
     "argmax 10M": (lambda m, x: m.argmax(x), lambda: (numbers(10 * N),)),
     "searchsorted 1M in 1M": (
-        lambda m, s, x: m.searchsorted(s, x), lambda: (np.sort(numbers(N)), numbers(N)),
+        lambda m, s, x: m.searchsorted(s, x),
+        lambda: (np.sort(numbers(N)), numbers(N)),
     ),
     "bucketize 1M in 1000": (
-        lambda m, s, x: m.bucketize(x, s), lambda: (np.sort(numbers(1000)), numbers(N)),
+        lambda m, s, x: m.bucketize(x, s),
+        lambda: (np.sort(numbers(1000)), numbers(N)),
     ),
     # scans
     "cumsum 10M": (lambda m, x: m.cumsum(x, 0), lambda: (numbers(10 * N),)),
@@ -162,17 +171,16 @@ CASES = {
 }
 EAGER = {  # PyTorch looks at results of these, or allocates by them
     "unique 1M of 1000": (lambda m, x: m.unique(x), lambda: (places(1000, N),)),
-    "unique counts 1M": (
-        lambda m, x: m.unique(x, return_counts=True)[1], lambda: (places(N, N),)
-    ),
+    "unique counts 1M": (lambda m, x: m.unique(x, return_counts=True)[1], lambda: (places(N, N),)),
     "nonzero 1M half": (lambda m, x: m.nonzero(x > 0), lambda: (numbers(N),)),
     "masked_select 1M half": (lambda m, x: m.masked_select(x, x > 0), lambda: (numbers(N),)),
     "multinomial 64x50257": (
-        lambda m, x: m.multinomial(x.softmax(-1), 1) * 0, lambda: (numbers(64, VOCABULARY),)
+        lambda m, x: m.multinomial(x.softmax(-1), 1) * 0,
+        lambda: (numbers(64, VOCABULARY),),
     ),
-    "solve 256": (lambda m, a, b: m.linalg.solve(a, b), lambda: (dominant(256), numbers(256, 1))),
-    "solve 1024": (lambda m, a, b: m.linalg.solve(a, b), lambda: (dominant(1024), numbers(1024, 1))),
-    "solve 4096": (lambda m, a, b: m.linalg.solve(a, b), lambda: (dominant(4096), numbers(4096, 64))),
+    "solve 256": (solve, lambda: (dominant(256), numbers(256, 1))),
+    "solve 1024": (solve, lambda: (dominant(1024), numbers(1024, 1))),
+    "solve 4096": (solve, lambda: (dominant(4096), numbers(4096, 64))),
     "inv 512": (lambda m, a: m.linalg.inv(a), lambda: (dominant(512),)),
     "inv 2048": (lambda m, a: m.linalg.inv(a), lambda: (dominant(2048),)),
     "slogdet 512": (lambda m, a: m.linalg.slogdet(a)[1], lambda: (dominant(512),)),
@@ -183,14 +191,20 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
         lambda m, a, b: m.linalg.solve_triangular(a, b, upper=False),
         lambda: (np.linalg.cholesky(positive(1024)), numbers(1024, 1)),
     ),
+    "triangle 1024, 1024 columns": (
+        lambda m, a, b: m.linalg.solve_triangular(a, b, upper=False),
+        lambda: (np.linalg.cholesky(positive(1024)), numbers(1024, 1024)),
+    ),
+    "lu_factor 1024": (lambda m, a: m.linalg.lu_factor(a)[0], lambda: (dominant(1024),)),
     "qr 1024x64": (lambda m, a: m.linalg.qr(a)[1].abs(), lambda: (numbers(1024, 64),)),
     "qr 1024": (lambda m, a: m.linalg.qr(a)[1].abs(), lambda: (numbers(1024, 1024),)),
     "eigh 256": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(256),)),
     "eigh 1024": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(1024),)),
     "eigh 64 of 64": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(64, 64),)),
-    "svdvals 512": (lambda m, a: m.linalg.svd(a, full_matrices=False)[1], lambda: (numbers(512, 512),)),
+    "svdvals 512": (lambda m, a: m.linalg.svdvals(a), lambda: (numbers(512, 512),)),
     "lstsq 10000x50": (
-        lambda m, a, b: m.linalg.lstsq(a, b)[0], lambda: (numbers(10_000, 50), numbers(10_000, 1)),
+        lambda m, a, b: m.linalg.lstsq(a, b)[0],
+        lambda: (numbers(10_000, 50), numbers(10_000, 1)),
     ),
     "pinv 256x128": (lambda m, a: m.linalg.pinv(a), lambda: (numbers(256, 128),)),
     "matrix_exp 64x32": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(64, 32, 32) / 8,)),
@@ -210,7 +224,6 @@ def seconds(call, count, wait):
 
 def replayed(call):
     """Capture a call of PyTorch in a CUDA graph; what replays it."""
-    import torch
     from torch_capture import capture
 
     graph, _ = capture(call, 2)

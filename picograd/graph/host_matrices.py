@@ -472,7 +472,9 @@ SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
     quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=matrix_kernels.inverse_kernels),
-    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, None, matrix_kernels.solve_kernels),
+    quick(
+        "solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, kernels=matrix_kernels.solve_kernels
+    ),
     HostFunction(
         "cholesky",
         cholesky,

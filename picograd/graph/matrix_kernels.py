@@ -18,6 +18,7 @@ SPARE = 512  # elements beside rows and columns
 EVEN = 4  # columns: rows of memory begin at vectors
 MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 
+
 def is_complex(node: Node) -> bool:
     """Tell whether a host call is of complex matrices, which are pairs of numbers later on."""
     return node.dtype.is_complex or node.arg.in_pairs
@@ -48,11 +49,11 @@ def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     if fits(node, size, size + columns, target):
         return eliminate(beside(a, b), "solve", size)
     a, b = (stacked(exact(each, target)) for each in (a, b))
-    if is_complex(node) or not matrix_loops.width_of(a):
+    if is_complex(node) or not matrix_loops.width_of(a, target):
         return None
     more = -columns % EVEN
     whole = join([a, b.pad(((0, 0), (0, 0), (0, more)))], 2)
-    both, _, _ = matrix_loops.eliminated(whole, size)
+    both, _, _ = matrix_loops.eliminated(whole, size, target)
     cells = 0, size
     left = part(both, cells, cells)
     right = part(both, cells, (size, size + columns))
@@ -191,10 +192,10 @@ def lu_kernels(node: Node, target: Target) -> Node | None:
     if matrix_fits(node, x, target):
         return eliminate(stacked(x), "lu", count).reshape(node.shape)
     x = stacked(exact(x, target))
-    width = matrix_loops.width_of(x)
+    width = matrix_loops.width_of(x, target)
     if is_complex(node) or not width or (rows > columns and count % width):
         return None
-    both, _, swaps = matrix_loops.eliminated(x, count)
+    both, _, swaps = matrix_loops.eliminated(x, count, target)
     both = both.reshape((x.shape[0], rows * columns))
     return join([both, swaps], 1).reshape(node.shape)
 
@@ -211,9 +212,9 @@ def pivots(node: Node, target: Target) -> tuple[Node, Node] | None:
         swaps = found.slice((rows, (size * size, width, 1)))
     else:
         x = stacked(exact(x, target))
-        if is_complex(node) or not matrix_loops.width_of(x):
+        if is_complex(node) or not matrix_loops.width_of(x, target):
             return None
-        found, _, swaps = matrix_loops.eliminated(x, size)
+        found, _, swaps = matrix_loops.eliminated(x, size, target)
         diagonal = diagonal_of(found)
     own = swaps.iota(1).binary("add", 1)
     return diagonal, swaps.binary("not_equal", own.cast(x.dtype))

@@ -14,13 +14,15 @@ from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, s
 from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.helpers import ceil_div
+from picograd.target import Target
 
 SIDE = 32  # columns of a panel: its steps are written out (codegen/templates/elimination.py)
 WIDTH = 64  # columns of a block of threads that solves triangles
 LOOPED = 1024  # rows of what a step moves whole, 8 MB of float32
 COLUMNS = 512  # of matrices of more rows, one after the other
 PANEL_BYTES = 128 << 10  # of a panel with pivots: half the registers of a multiprocessor
-LEAST = 4  # columns of a panel
+WIDTHS = 32, 16, 8, 4  # columns of a panel
+SPARE = 512  # elements beside rows and columns
 
 Step = Callable[..., tuple[Sequence[Node], Sequence[Node]]]
 
@@ -203,12 +205,18 @@ def in_rows(found: Node, stack: int, columns: int) -> Node:
 # matrices with pivots
 
 
-def width_of(x: Node) -> int:
-    """Count the columns of a panel that a block of threads has room for; 0 for too few."""
+def width_of(x: Node, target: Target) -> int:
+    """Count the columns of a panel that a block of threads has room for; 0 for too few.
+
+    In registers, and in shared memory, where a column lies beside it.
+    """
+    size = x.dtype.itemsize
     rows = ceil_div(x.shape[1], SIDE) * SIDE
-    most = PANEL_BYTES // (rows * x.dtype.itemsize)
-    width = min(SIDE, 1 << most.bit_length() >> 1)
-    return width if width >= LEAST else 0
+    for width in WIDTHS:
+        has_room = (rows * (width + 3) + SPARE) * size <= target.shared_bytes
+        if rows * width * size <= PANEL_BYTES and has_room:
+            return width
+    return 0
 
 
 def rows_by(x: Node, order: Node) -> Node:
@@ -219,7 +227,7 @@ def rows_by(x: Node, order: Node) -> Node:
     return whole.gather((order + first,), (0,))
 
 
-def eliminated(x: Node, count: int) -> tuple[Node, Node, Node]:
+def eliminated(x: Node, count: int, target: Target) -> tuple[Node, Node, Node]:
     """Eliminate the first columns of matrices (B, M, W), which pivots are chosen from.
 
     Returned are both triangles, with what the other columns became; the row (B, M) that stands at
@@ -227,15 +235,16 @@ def eliminated(x: Node, count: int) -> tuple[Node, Node, Node]:
     """
     stack, rows, width = x.shape
     if count <= COLUMNS or rows <= LOOPED:
-        return eliminated_in_loop(x, count)
+        return eliminated_in_loop(x, count, width_of(x, target))
     here, rest = (0, COLUMNS), (COLUMNS, rows)
-    left, order, swaps = eliminated_in_loop(part(x, (0, rows), here).stored(), COLUMNS)
+    left = part(x, (0, rows), here).stored()
+    left, order, swaps = eliminated_in_loop(left, COLUMNS, width_of(x, target))
     right = rows_by(part(x, (0, rows), (COLUMNS, width)), order).stored()
     other = 0, width - COLUMNS
     top = solved(part(left, here, here).stored(), part(right, here, other).stored(), "unit_lower")
     below = part(left, rest, here)
     rest_of = without(part(right, rest, other), below, top)
-    last, later, more = eliminated(rest_of.stored(), count - COLUMNS)
+    last, later, more = eliminated(rest_of.stored(), count - COLUMNS, target)
     bottom = join([rows_by(below, later), last], 2)
     first = join([part(left, here, here), top], 2)
     numbers = order.reshape((stack, rows, 1))
@@ -244,14 +253,13 @@ def eliminated(x: Node, count: int) -> tuple[Node, Node, Node]:
     return join([first, bottom], 1).stored(), order.stored(), join([swaps, more + COLUMNS], 1)
 
 
-def eliminated_in_loop(x: Node, count: int) -> tuple[Node, Node, Node]:
+def eliminated_in_loop(x: Node, count: int, width: int) -> tuple[Node, Node, Node]:
     """Eliminate columns, panel by panel.
 
     What is done goes behind what is left, rows and columns, so that it is swapped as well, and is
     in order when all panels are done.
     """
     stack, kept, behind = x.shape[0], x.shape[1], x.shape[2] - count
-    width = width_of(x)
     more = missing(count, width)
     x = squared(x, count, more)
     rows, end = x.shape[1], count + more
