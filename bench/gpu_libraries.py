@@ -66,7 +66,7 @@ def nucleus(m, x):
 
 def ranks(m, x):
     """Rank elements, equal ones in their order."""
-    return m.argsort(x, -1, stable=True)
+    return m.argsort(x, dim=-1, stable=True)
 
 
 def solve(m, a, b):

@@ -39,10 +39,7 @@ from picograd.target import Target
 WARP, MOST_THREADS = 32, 512
 FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
-WRITTEN_OUT = 32  # columns, whose places are constants then
-PIVOTED = "lu", "panel", "solve"
-FACTORED = "cholesky", "below"
-WHOLE = "lu", "panel", *FACTORED  # what is eliminated stays
+WHOLE = "lu", "panel", "cholesky", "below"  # what is eliminated stays
 ALONE = Blocked((), (), ())  # what all threads know
 
 
@@ -51,9 +48,10 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Elimination) or not target.has_blocks:
         internal("an elimination kernel needs an elimination, and blocks", kernel)
-    matrix = Matrix(step, target)
+    down = min(WARP, power_of_two(step.axis.size))
+    matrix = Matrix(step, threads_of(step, target), down)
     matrix.read()
-    if step.kind in FACTORED:
+    if step.kind == "cholesky":
         matrix.factor()
     elif step.kind in SUBSTITUTIONS:
         matrix.substitute(*SUBSTITUTIONS[step.kind])
@@ -61,10 +59,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         matrix.pivot()
     if step.kind == "solve":
         matrix.substitute(True, False)
-    matrix.leave()
-    tiles = tuple(matrix.tiles.values())
-    made = TilePart(step.rows, tiles, tuple(matrix.steps))
-    return TileKernel(kernel, (made,), matrix.threads)
+    return matrix.leave(kernel)
 
 
 class Matrix:
@@ -75,16 +70,14 @@ class Matrix:
     which the matrix lies as in memory, on its way in and out, and a triangle meanwhile.
     """
 
-    def __init__(self, step: Elimination, target: Target) -> None:
+    def __init__(self, step: Elimination, count: int, down: int) -> None:
         self.step: Elimination = step
         self.dtype: DType = step.body.dtype
         self.i: Axis = step.axis
         self.j: Axis = step.column
-        self.threads: int = threads_of(step, target)
-        self.is_written_out: bool = is_narrow(step)
+        self.threads: int = count
         rows = self.i.size
         columns = self.j.size
-        down = min(self.threads if has_rows(step) else WARP, power_of_two(rows))
         across = min(self.threads, power_of_two(columns))
         threads = down, self.threads // down
         self.whole = Blocked((rows, columns), threads, (1, 1), True)
@@ -155,8 +148,7 @@ class Matrix:
         self.register("a", self.dtype, self.whole)
         self.register("place", int32, self.rows)
         self.register("factor", self.dtype, self.rows)
-        turns = 1 if self.step.kind in PIVOTED else 2
-        self.shared("column", self.dtype, turns, self.i.size)
+        self.shared("column", self.dtype, 2, self.i.size)
         self.shared("row", self.dtype, 2, self.j.size)
         both = self.i, self.j
         size = self.i.size, self.j.size
@@ -198,7 +190,7 @@ class Matrix:
             self.set_each("a", left),
         )
         self.steps.append(self.set_alone("failure", start))
-        self.steps.append(For(k, body, self.is_written_out))
+        self.steps.append(For(k, body))
         place = self.place.index(self.i.size)
         self.bring_back(place, self.own)
 
@@ -282,7 +274,7 @@ class Matrix:
             self.set_alone("pivot", pivot, k),
             self.set_each("a", self.take_out(k, row, self.own)),
         )
-        self.steps.append(For(k, body, self.is_written_out))
+        self.steps.append(For(k, body))
         self.steps.append(Barrier())
         root = self.of("pivot", self.j).of("sqrt")
         is_lower = self.column <= self.row
@@ -293,14 +285,11 @@ class Matrix:
         """Solve a triangle: each step takes an unknown out of the rows that are left.
 
         The triangle is read where it lies, in shared memory; threads have what is right of it.
-        Where a thread has whole columns of that, nobody waits for anybody.
         """
         i, count = self.i, self.step.count
         column = Axis("c", self.j.size - count)
         size = i.size, column.size
-        is_apart = self.is_written_out
-        threads = (1, self.threads) if is_apart else self.whole.threads
-        right = Blocked(size, threads, (1, 1), True)
+        right = Blocked(size, self.whole.threads, (1, 1), True)
         self.register("x", self.dtype, right)
         both = i, column
         behind = axis_index(column) + count
@@ -314,21 +303,16 @@ class Matrix:
         own = self.of("x", i, column)
         is_row = same_place(i, k)
         where = at, axis_index(column)
-        shown, factor = own, self.of("turned", i, k)
-        head = self.of("turned", k, k)
-        if is_apart and not is_unit:
-            shown = own / head
-        elif not is_unit:
-            factor = factor / head
-        show = Assign("row", both, shown.expr, where, right, (is_row,))
+        show = Assign("row", both, own.expr, where, right, (is_row,))
+        factor = self.of("turned", i, k)
+        if not is_unit:
+            factor = factor / self.of("turned", k, k)
         number = position(k)
         is_left = self.row < number if is_upper else number < self.row
-        multiple = factor if is_apart else self.multiple
-        rest = own - multiple * self.of("row", at, column)
-        left = Assign("x", both, is_left.where(rest, own).expr)
-        waiting = Barrier(), self.set_rows("factor", factor)
-        body = (show, left) if is_apart else (show, *waiting, left)
-        self.steps.append(For(step, body, is_apart))
+        rest = own - self.multiple * self.of("row", at, column)
+        left = is_left.where(rest, own)
+        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
+        self.steps.append(For(step, body))
         if not is_unit:
             own = own / self.of("turned", i, i)
         place = axis_index(i), behind
@@ -336,8 +320,8 @@ class Matrix:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def leave(self) -> None:
-        """Store what is left, row by row, and what stands behind it."""
+    def leave(self, kernel: Kernel) -> TileKernel:
+        """Store what is left, row by row, and what stands behind it: all that the kernel does."""
         j = self.j
         count = self.step.count
         start = count if self.step.kind == "below" else 0
@@ -361,6 +345,9 @@ class Matrix:
         if self.step.kind == "panel":
             place = behind + count + self.place.index(i.size)
             self.store(place, (self.i,), self.row.cast(self.dtype), self.rows)
+        tiles = tuple(self.tiles.values())
+        made = TilePart(self.step.rows, tiles, tuple(self.steps))
+        return TileKernel(kernel, (made,), self.threads)
 
     def store(
         self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
@@ -382,27 +369,11 @@ def power_of_two(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
-def is_narrow(step: Elimination) -> bool:
-    """Tell whether steps are few enough to be written out."""
-    is_whole = step.kind in (*FACTORED, *SUBSTITUTIONS)
-    return step.kind == "panel" or (is_whole and step.count <= WRITTEN_OUT)
-
-
-def has_rows(step: Elimination) -> bool:
-    """Tell whether threads have whole rows: those of a panel, whose columns no warp sees."""
-    return step.kind == "panel"
-
-
 def threads_of(step: Elimination, target: Target) -> int:
     """Choose the threads of a matrix: a warp at least, and not more than have work."""
     blocks = product(axis.size for axis in step.rows)
     is_busy = blocks >= MANY_BLOCKS * target.multiprocessors
     elements = step.axis.size * step.column.size
-    if is_narrow(step):
-        is_triangle = step.kind in SUBSTITUTIONS
-        alone = step.column.size - step.count if is_triangle else step.axis.size
-        most = WARP if step.kind in FACTORED else MOST_THREADS
-        return min(max(power_of_two(alone), WARP), most)
     each = MANY if is_busy else FEW
     threads = power_of_two(ceil_div(elements, each))
     return min(max(threads, WARP), MOST_THREADS)

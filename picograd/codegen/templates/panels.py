@@ -1,0 +1,196 @@
+"""Panels template: few columns of matrices, of which each thread has whole rows, that turn.
+
+grid: matrices    steps: read the matrix; for each column: it is the first of those that are left;
+what it is divided by is taken out of the others, which move to the left; it goes behind them
+
+So the registers that a step reads are the same in all steps, which are a loop of few instructions:
+written out, they would be read from memory once each, for longer than they run. When all columns
+had their turn they are in order again.
+
+    "panel"              threads of a block have the rows, and find a pivot together
+    "below", "cholesky"  a warp has the rows of the factor, and others below: it waits for nobody
+    "lower", "unit_lower"  a thread has whole columns of what is right of the triangle
+"""
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.templates import elimination
+from picograd.codegen.templates.elimination import ALONE, Matrix, power_of_two, same_place
+from picograd.codegen.templates.grid import merge_part
+from picograd.codegen.terms import Term, as_term, position
+from picograd.codegen.tile import Assign, Barrier, For, Store, TileKernel
+from picograd.dtype import int32
+from picograd.graph.elimination import SUBSTITUTIONS
+from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.loop import Elimination, Kernel
+from picograd.target import Target
+
+WARP, MOST_THREADS = 32, 512
+MOST_COLUMNS = 32  # of a thread, in registers
+MOST_ROWS = 4 * WARP  # that a warp has
+LEAST_RIGHT = 16  # columns right of a triangle, for a thread each
+
+
+def build(kernel: Kernel, target: Target) -> TileKernel:
+    """Write the elimination of columns for a GPU."""
+    step = merge_part(kernel.parts[0]).along
+    if not isinstance(step, Elimination) or not turns(step):
+        return elimination.build(kernel, target)
+    threads = threads_of(step)
+    matrix = Matrix(step, threads, threads)
+    matrix.read()
+    if step.kind in SUBSTITUTIONS:
+        substitute(matrix)
+    elif step.kind == "panel":
+        pivot(matrix)
+    else:
+        factor(matrix)
+    return matrix.leave(kernel)
+
+
+def turns(step: Elimination) -> bool:
+    """Tell whether threads have whole rows, or columns, that turn."""
+    if step.kind == "panel":
+        return True
+    if step.count > MOST_COLUMNS:
+        return False
+    if step.kind in ("below", "cholesky"):
+        return step.axis.size <= MOST_ROWS
+    right = step.column.size - step.count
+    return step.kind in ("lower", "unit_lower") and right >= LEAST_RIGHT
+
+
+def threads_of(step: Elimination) -> int:
+    """Choose the threads of a block: one for a row, or a column; or a warp."""
+    if step.kind in ("below", "cholesky"):
+        return WARP
+    is_triangle = step.kind in SUBSTITUTIONS
+    count = step.column.size - step.count if is_triangle else step.axis.size
+    return min(max(power_of_two(count), WARP), MOST_THREADS)
+
+
+def turn(matrix: Matrix, rest: Term, last: Term) -> Assign:
+    """Move columns to the left; `last` goes behind them."""
+    end = position(matrix.j).is_at(matrix.j.size - 1)
+    return matrix.set_each("a", end.where(last, rest))
+
+
+def next_of(axis: Axis) -> Index:
+    """Give the place that moves to this one; the last has none, and is not asked for."""
+    return (axis_index(axis) + 1) % axis.size
+
+
+def pivot(matrix: Matrix) -> None:
+    """Eliminate by Gauss: as `Matrix.pivot`, but for a pivot that all threads look for."""
+    i, j = matrix.i, matrix.j
+    matrix.register("best", matrix.dtype, ALONE)
+    matrix.register("key", int32, ALONE)
+    matrix.register("last", matrix.dtype, matrix.rows)
+    matrix.shared("swap", int32, matrix.step.count)
+    k = Axis("k", matrix.step.count)
+    step = position(k)
+    rows = i.size
+    first = matrix.of("a", i, constant(0))
+    place = matrix.place
+    height = first.of("abs")
+    is_left = step <= place
+    is_first = is_left & ~(height < matrix.of("best"))  # NaN is, too
+    ranked = is_first.where(place * rows + matrix.row, rows * rows - 1)
+    chosen = matrix.of("key") % rows
+    swap = matrix.of("key") // rows
+    is_left_of = position(j) + step < matrix.step.count
+    shown = is_left_of.where(matrix.own, 0.0)
+    where = constant(0), axis_index(j)
+    is_row = same_place(i, chosen.index(rows))
+    head = matrix.of("row", constant(0), constant(0))
+    divided = head.is_at(0.0).where(first, first / head)
+    moved = place.is_at(step).where(swap, place)
+    is_below = step < place
+    beside = matrix.of("a", i, next_of(j))
+    row = matrix.of("row", constant(0), next_of(j))
+    rest = is_below.where(beside - matrix.multiple * row, beside)
+    body = (
+        matrix.over_rows("best", "max", is_left.where(height, -1.0)),
+        matrix.over_rows("key", "min", ranked),
+        Assign("row", (i, j), shown.expr, where, matrix.whole, (is_row,)),
+        matrix.set_rows("place", matrix.row.is_at(chosen).where(step, moved)),
+        matrix.set_alone("swap", swap + 1, k),
+        Barrier(),
+        matrix.set_rows("factor", divided),
+        matrix.set_rows("last", is_below.where(matrix.multiple, first)),
+        turn(matrix, rest, matrix.of("last", i)),
+    )
+    matrix.steps.append(For(k, body))
+    matrix.steps.append(Barrier())
+    matrix.bring_back(place.index(rows), matrix.own)
+
+
+def factor(matrix: Matrix) -> None:
+    """Factor L L^T: each row loses its multiple of the first column, and keeps its element of L."""
+    i, j = matrix.i, matrix.j
+    count = j.size
+    matrix.register("pivot", matrix.dtype, ALONE)
+    matrix.register("last", matrix.dtype, matrix.rows)
+    k = Axis("k", count)
+    at = axis_index(k) % 2
+    first = matrix.of("a", i, constant(0))
+    is_left = position(k) <= matrix.row
+    place = (axis_index(i) - axis_index(k) + (count - 1)) % count
+    corner = axis_index(i), 0, count - 1
+    shown = is_left.where(first, 0.0)
+    show = Assign("row", (i,), shown.expr, (at, place), matrix.rows, (corner,))
+    head = matrix.of("row", at, constant(count - 1))
+    is_good = as_term(0.0, matrix.dtype) < head
+    nothing = as_term(float("nan"), matrix.dtype)
+    pivot = matrix.of("pivot")
+    beside = matrix.of("a", i, next_of(j))
+    taken = beside - matrix.multiple * matrix.of("row", at, j)
+    is_below = position(k) < matrix.row
+    rest = is_below.where(taken, beside)  # what is done stays, if no root is real now
+    body = (
+        show,
+        Barrier(),
+        matrix.set_alone("pivot", is_good.where(head, nothing)),
+        matrix.set_rows("factor", first / pivot),
+        matrix.set_rows("last", matrix.multiple * pivot.of("sqrt")),
+        turn(matrix, rest, matrix.of("last", i)),
+    )
+    matrix.steps.append(For(k, body))
+    is_lower = matrix.column <= matrix.row
+    matrix.bring_back(axis_index(i), is_lower.where(matrix.own, 0.0))
+
+
+def substitute(matrix: Matrix) -> None:
+    """Solve a triangle: each thread by itself, for a column that it has."""
+    i, count, dtype = matrix.i, matrix.step.count, matrix.dtype
+    is_unit = matrix.step.kind == "unit_lower"
+    right = Axis("c", matrix.j.size - count)
+    whole = Blocked((right.size, count), (matrix.threads, 1), (1, 1))
+    each = Blocked((right.size,), (matrix.threads,), (1,))
+    matrix.register("x", dtype, whole)
+    matrix.register("found", dtype, each)
+    matrix.shared("below", dtype, count, count)
+    behind = axis_index(right) + count
+    start = matrix.of("turned", i, behind)
+    k, row = Axis("k", count), Axis("r", count)
+    under = axis_index(row) + axis_index(k) + 1
+    is_below = position(row) + position(k) < count - 1
+    below = matrix.of("turned", under % count, k)
+    head = matrix.of("x", right, constant(0))
+    if not is_unit:
+        head = head / matrix.of("turned", k, k)
+    found = matrix.of("found", right)
+    next_one = matrix.of("x", right, next_of(i))
+    rest = next_one - matrix.of("below", k, i) * found
+    end = position(i).is_at(count - 1)
+    body = (
+        Assign("found", (right,), head.expr),
+        Assign("x", (right, i), end.where(found, rest).expr),
+    )
+    matrix.steps += [
+        Assign("x", (right, i), start.expr),
+        Assign("below", (k, row), is_below.where(below, 0.0).expr, (axis_index(k), axis_index(row))),
+        Barrier(),
+        For(k, body),
+        Barrier(),
+        Assign("turned", (right, i), matrix.of("x", right, i).expr, (axis_index(i), behind), whole),
+    ]
