@@ -24,7 +24,7 @@ def test_panels_begin_on_the_diagonal() -> None:
 
 def test_ones_on_the_diagonal_that_is_new() -> None:
     x = RANDOM.normal(size=(1, 3, 2))
-    found = value(matrix_loops.grown(leaf(x), 2, 2))[0]
+    found = value(matrix_loops.grown(leaf(x), 2))[0]
     np.testing.assert_array_equal(found[:3, :2], x[0])
     np.testing.assert_array_equal(found[:, 2:], np.eye(5, 2, -3))
 
