@@ -116,17 +116,23 @@ class Bins:
         tile = self.block.places[self.step.tile]
         dtype = emitter.dtype(tile)
         old = emitter.load(tile, cell, is_bin.position)
-        lane = Value(emitter, emitter.cast(emitter.index(self.lane), dtype))
+        lane = Value(emitter, emitter.index(self.lane))
+        lane = lane.cast(dtype)
         emitter.add("warp_barrier", None)
         emitter.store(tile, cell, lane.position, is_bin.position)
         emitter.add("warp_barrier", None)
         seen = Value(emitter, emitter.load(tile, cell, is_bin.position))
         emitter.add("warp_barrier", None)
-        is_lost = is_bin & ~seen.is_equal(lane)
-        same = emitter.add("match_any", uint32, (is_lost.cast(uint32).position,), 1)
-        is_alone = Value(emitter, same).is_equal(EVERY) & ~is_lost
-        total = Value(emitter, combine(emitter, "sum", old, value))
-        kept = is_alone.where(total, Value(emitter, old))
+        is_own = seen.is_equal(lane)
+        is_lost = is_bin & ~is_own
+        lost = is_lost.cast(uint32)
+        found = emitter.add("match_any", uint32, (lost.position,), 1)
+        same = Value(emitter, found)
+        is_alone = same.is_equal(EVERY) & ~is_lost
+        total = combine(emitter, "sum", old, value)
+        before = Value(emitter, old)
+        after = Value(emitter, total)
+        kept = is_alone.where(after, before)
         emitter.store(tile, cell, kept.position, is_bin.position)
         emitter.add("warp_barrier", None)
         return is_alone

@@ -7,7 +7,7 @@ too large.
 from picograd.dtype import float64, int32
 from picograd.graph import matrix_loops
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, stacked
+from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.target import Target
@@ -48,35 +48,45 @@ def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     size, columns = b.shape[-2:]
     if fits(node, size, size + columns, target):
         return eliminate(beside(a, b), "solve", size)
-    a, b = (stacked(exact(each, target)) for each in (a, b))
+    a = stacked(exact(a, target))
+    b = stacked(exact(b, target))
     if is_complex(node) or not matrix_loops.width_of(a, target):
         return None
     more = -columns % EVEN
-    whole = join([a, b.pad(((0, 0), (0, 0), (0, more)))], 2)
+    b = matrix_loops.padded(b, 0, more)
+    whole = join([a, b], 2)
     both, _, _ = matrix_loops.eliminated(whole, size, target)
-    cells = 0, size
-    left = part(both, cells, cells)
-    right = part(both, cells, (size, size + columns))
-    found = matrix_loops.solved(left, right, "upper")
+    upper = matrix_loops.left(both, size)
+    right = matrix_loops.right(both, size)
+    right = matrix_loops.left(right, columns)
+    found = matrix_loops.solved(upper, right, "upper")
     found = found.reshape((found.shape[0], size * columns))
-    return join([found, failure_of(left)], 1)
+    failure = failure_of(upper)
+    return join([found, failure], 1)
 
 
 def failure_of(x: Node) -> Node:
     """Find the first zero on the diagonal, counted from 1; 0 if there is none."""
+    stack, size, _ = x.shape
     diagonal = diagonal_of(x)
-    number = diagonal.iota(1).cast(x.dtype) + 1.0
-    past = 2.0 * x.shape[-1]
-    first = diagonal.binary("equal", 0.0).where(number, past)
-    first = first.reduce("min", (1,)).reshape((x.shape[0], 1))
-    return first.binary("equal", past).where(0.0, first)
+    number = diagonal.iota(1).cast(x.dtype)
+    past = 2.0 * size
+    is_nothing = diagonal.binary("equal", 0.0)
+    failed = is_nothing.where(number + 1.0, past)
+    first = failed.reduce("min", (1,))
+    first = first.reshape((stack, 1))
+    is_fine = first.binary("equal", past)
+    return is_fine.where(0.0, first)
 
 
 def diagonal_of(x: Node) -> Node:
     """Read the diagonals of square matrices (B, N, N)."""
     stack, size, _ = x.shape
-    cells = x.reshape((stack, size * size))
-    return cells.slice(((0, stack, 1), (0, size * size, size + 1)))
+    count = size * size
+    cells = x.reshape((stack, count))
+    every = 0, stack, 1
+    diagonal = 0, count, size + 1
+    return cells.slice((every, diagonal))
 
 
 def without_failure(found: Node, shape: Shape) -> Node:
@@ -208,8 +218,10 @@ def pivots(node: Node, target: Target) -> tuple[Node, Node] | None:
         found = eliminate(stacked(x), "lu", size)
         count, width = found.shape
         rows = 0, count, 1
-        diagonal = found.slice((rows, (0, size * size, size + 1)))
-        swaps = found.slice((rows, (size * size, width, 1)))
+        both = 0, size * size, size + 1
+        diagonal = found.slice((rows, both))
+        behind = size * size, width, 1
+        swaps = found.slice((rows, behind))
     else:
         x = stacked(exact(x, target))
         if is_complex(node) or not matrix_loops.width_of(x, target):

@@ -24,21 +24,26 @@ PANEL_BYTES = 128 << 10  # of a panel with pivots: half the registers of a multi
 WIDTHS = 32, 16, 8, 4  # columns of a panel with pivots
 SPARE = 512  # elements beside rows and columns
 DOWN, ACROSS = 1, 2  # axes
+SQUARE = (0, 1, 2), (0, 3, 2), (0, 1, 3)  # labels of x x^T
+NONE = 0, 0  # elements that are added
 
 Values = list[Node]
-Step = Callable[..., tuple[Nodes, Nodes]]
+Two = tuple[Nodes, Nodes]
+Three = tuple[Node, Node, Node]
+Step = Callable[..., Two]
 
 
-def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> tuple[Values, Values]:
+def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> list[Values]:
     """Make steps in turn, each of the carries and a row of every x.
 
     A step gives what the carries become, and results. Returned are the last carries, and the
     results of all steps, a row for each.
     """
-    held = [leaf("carry", each, each.shape) for each in carries]
-    rows = [leaf("x", each, each.shape[1:]) for each in xs]
+    held = [leaf("carry", each) for each in carries]
+    rows = [leaf("x", each) for each in xs]
     nexts, results = step(*held, *rows)
-    leaves = held, rows, []
+    constants: Nodes = []
+    leaves = held, rows, constants
     body, numbers = make_body(leaves, nexts, results)
     inputs = [*carries, *xs]
     loop = recur(body, length, False, inputs)
@@ -46,11 +51,13 @@ def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> tuple[Values
     lasts = [outcome(loop, "carry", number) for number in counts]
     places = [numbers[id(each)] for each in results]
     stacks = [outcome(loop, "stack", place) for place in places]
-    return lasts, stacks
+    return [lasts, stacks]
 
 
-def leaf(kind: str, x: Node, shape: tuple[int, ...]) -> Node:
+def leaf(kind: str, x: Node) -> Node:
     """Make what a step knows of a carry, or of an x."""
+    first = int(kind == "x")
+    shape = x.shape[first:]
     return placeholder(kind, shape, x.dtype, x.device)
 
 
@@ -59,26 +66,30 @@ def leaf(kind: str, x: Node, shape: tuple[int, ...]) -> Node:
 
 def head(x: Node, count: int) -> Node:
     """Take the first rows."""
+    rows = 0, count
     columns = 0, x.shape[2]
-    return part(x, (0, count), columns)
+    return part(x, rows, columns)
 
 
 def tail(x: Node, start: int) -> Node:
     """Leave out the first rows."""
-    _, rows, columns = x.shape
-    return part(x, (start, rows), (0, columns))
+    rows = start, x.shape[1]
+    columns = 0, x.shape[2]
+    return part(x, rows, columns)
 
 
 def left(x: Node, count: int) -> Node:
     """Take the first columns."""
     rows = 0, x.shape[1]
-    return part(x, rows, (0, count))
+    columns = 0, count
+    return part(x, rows, columns)
 
 
 def right(x: Node, start: int) -> Node:
     """Leave out the first columns."""
-    _, rows, columns = x.shape
-    return part(x, (0, rows), (start, columns))
+    rows = 0, x.shape[1]
+    columns = start, x.shape[2]
+    return part(x, rows, columns)
 
 
 def corner(x: Node, count: int) -> Node:
@@ -89,18 +100,21 @@ def corner(x: Node, count: int) -> Node:
 
 def rest(x: Node, start: int) -> Node:
     """Leave out the first rows and columns."""
-    return right(tail(x, start), start)
+    below = tail(x, start)
+    return right(below, start)
 
 
 def padded(x: Node, rows: int, columns: int) -> Node:
     """Add zeros behind matrices."""
-    more = (0, 0), (0, rows), (0, columns)
-    return x.pad(more)
+    below = 0, rows
+    behind = 0, columns
+    return x.pad((NONE, below, behind))
 
 
 def moved(x: Node, rows: int, columns: int) -> Node:
     """Leave out the first rows and columns of matrices, and add zeros behind the last."""
-    found = right(tail(x, rows), columns)
+    below = tail(x, rows)
+    found = right(below, columns)
     return padded(found, rows, columns)
 
 
@@ -108,8 +122,9 @@ def turned_up(x: Node, count: int) -> Node:
     """Put the first rows of matrices behind the others."""
     if count % x.shape[1] == 0:
         return x
-    parts = [tail(x, count), head(x, count)]
-    return join(parts, DOWN)
+    first = head(x, count)
+    others = tail(x, count)
+    return join([others, first], DOWN)
 
 
 def missing(count: int, step: int = SIDE) -> int:
@@ -142,12 +157,15 @@ def factored(x: Node) -> Node:
         found = factored_in_loop(whole)
         return corner(found, size)
     half = half_of(size)
-    first = factored(corner(x, half).stored())
-    beside = right(head(x, half), half)
+    own = corner(x, half).stored()
+    first = factored(own)
+    above = head(x, half)
+    beside = right(above, half)
     turned = solved(first, beside.stored(), "lower")
     below = turned.permute((0, 2, 1))
-    left_over = without(rest(x, half), below, below, True)
-    last = factored(left_over.stored())
+    others = rest(x, half)
+    others = without(others, below, below, True)
+    last = factored(others.stored())
     top = padded(first, 0, size - half)
     bottom = join([below, last], ACROSS)
     return join([top, bottom], DOWN).stored()
@@ -163,21 +181,23 @@ def factored_in_loop(x: Node) -> Node:
     stack, size, _ = x.shape
     count = size // SIDE
 
-    def step(x: Node) -> tuple[Nodes, Nodes]:
+    def step(x: Node) -> Two:
         found = factored_panel(left(x, SIDE))
         column = found.reshape((stack, size, SIDE))
         below = moved(column, SIDE, 0)
-        labels = (0, 1, 2), (0, 3, 2), (0, 1, 3)
-        product = below.contract(below, labels)
-        row, at = product.iota(DOWN), product.iota(ACROSS)
+        product = below.contract(below, SQUARE)
+        row = product.iota(DOWN)
+        at = product.iota(ACROSS)
         furthest = row.binary("maximum", at)
         is_left = furthest.binary("less", size - SIDE)
         taken = moved(x, SIDE, SIDE) - product
         return [is_left.where(taken, 0.0)], [found]
 
-    _, (columns,) = repeated(step, count, [x])
+    _, results = repeated(step, count, [x])
+    columns = results[0]
     columns = columns.reshape((count, stack, size, SIDE))
-    row, column = columns.iota(2), columns.iota(3)
+    row = columns.iota(2)
+    column = columns.iota(3)
     is_lower = column.binary("less_equal", row)
     lower = is_lower.where(columns, 0.0)
     return moved_down(lower)
@@ -198,14 +218,16 @@ def factored_panel(panel: Node) -> Node:
 def moved_down(columns: Node) -> Node:
     """Put panels (T, B, N, C), of which each begins on the diagonal, beside one another."""
     count, stack, size, width = columns.shape
-    none = 0, 0
     columns = columns.permute((1, 0, 2, 3))
-    columns = columns.pad((none, none, (0, width), none))
-    rows = columns.reshape((stack, count * (size + width), width))
+    more = NONE, NONE, (0, width), NONE
+    columns = columns.pad(more)
+    longer = count * (size + width)
+    rows = columns.reshape((stack, longer, width))
     rows = head(rows, count * size)
     found = rows.reshape((stack, count, size, width))
     found = found.permute((0, 2, 1, 3))
-    return found.reshape((stack, size, count * width)).stored()
+    shape = stack, size, count * width
+    return found.reshape(shape).stored()
 
 
 def moved_up(x: Node) -> Node:
@@ -216,10 +238,12 @@ def moved_up(x: Node) -> Node:
     columns = columns.permute((0, 2, 1, 3))
     rows = columns.reshape((stack, count * size, SIDE))
     rows = padded(rows, size, 0)
-    rows = rows.reshape((stack * count, size + SIDE, SIDE))
+    shape = stack * count, size + SIDE, SIDE
+    rows = rows.reshape(shape)
     found = head(rows, size)
     found = found.reshape((stack, count, size, SIDE))
-    return found.permute((1, 0, 2, 3)).stored()
+    found = found.permute((1, 0, 2, 3))
+    return found.stored()
 
 
 # triangles
@@ -231,21 +255,26 @@ def solved(triangle: Node, b: Node, kind: str) -> Node:
     if is_upper:  # read from its end, an upper triangle is a lower one
         kind = "unit_lower" if is_unit else "lower"
         turned = triangle.flip((DOWN, ACROSS))
-        found = solved(turned, b.flip((DOWN,)), kind)
-        return found.flip((DOWN,)).stored()
+        last_first = b.flip((DOWN,))
+        found = solved(turned, last_first, kind)
+        found = found.flip((DOWN,))
+        return found.stored()
     size = b.shape[1]
     if size <= LOOPED:
         more = missing(size)
         whole = grown(triangle, more)
-        found = solved_in_loop(whole, padded(b, more, 0), kind)
+        b = padded(b, more, 0)
+        found = solved_in_loop(whole, b, kind)
         return head(found, size).stored()
     half = half_of(size)
-    above = corner(triangle, half)
-    first = solved(above.stored(), head(b, half).stored(), kind)
-    others = left(tail(triangle, half), half)
-    left_over = without(tail(b, half), others, first)
-    below = rest(triangle, half)
-    last = solved(below.stored(), left_over.stored(), kind)
+    above = corner(triangle, half).stored()
+    own = head(b, half).stored()
+    first = solved(above, own, kind)
+    below = tail(triangle, half)
+    others = left(below, half)
+    own = without(tail(b, half), others, first)
+    below = right(below, half).stored()
+    last = solved(below, own.stored(), kind)
     return join([first, last], DOWN).stored()
 
 
@@ -253,18 +282,23 @@ def solved_in_loop(triangle: Node, b: Node, kind: str) -> Node:
     """Solve lower triangles, some unknowns at a time, which are taken out of what is left."""
     stack, size, columns = b.shape
     count = size // SIDE
-    row, column = triangle.iota(DOWN), triangle.iota(ACROSS)
+    row = triangle.iota(DOWN)
+    column = triangle.iota(ACROSS)
     is_lower = column.binary("less_equal", row)
     panels = moved_up(is_lower.where(triangle, 0.0))
 
-    def step(b: Node, panel: Node) -> tuple[Nodes, Nodes]:
-        found = solved_in_columns(head(panel, SIDE), head(b, SIDE), kind)
+    def step(b: Node, panel: Node) -> Two:
+        own = head(b, SIDE)
+        first = head(panel, SIDE)
+        found = solved_in_columns(first, own, kind)
         known = in_rows(found, stack, columns)
         below = moved(panel, SIDE, 0)
-        left_over = without(moved(b, SIDE, 0), below, known)
-        return [left_over], [found]
+        others = moved(b, SIDE, 0)
+        others = without(others, below, known)
+        return [others], [found]
 
-    _, (found,) = repeated(step, count, [b], panels)
+    _, results = repeated(step, count, [b], panels)
+    found = results[0]
     blocks, cells = found.shape[1:]
     found = found.reshape((count * blocks, cells))
     rows = in_rows(found, count * stack, columns)
@@ -290,7 +324,8 @@ def in_rows(found: Node, stack: int, columns: int) -> Node:
     """Let columns that several blocks of threads solved lie beside one another."""
     width = min(columns, WIDTH)
     blocks, cells = found.shape
-    count, size = blocks // stack, cells // width
+    count = blocks // stack
+    size = cells // width
     found = found.reshape((stack, count, size, width))
     found = found.permute((0, 2, 1, 3))
     rows = found.reshape((stack, size, count * width))
@@ -323,7 +358,7 @@ def rows_by(x: Node, order: Node) -> Node:
     return whole.gather((order + first,), (0,))
 
 
-def eliminated(x: Node, count: int, target: Target) -> tuple[Node, Node, Node]:
+def eliminated(x: Node, count: int, target: Target) -> Three:
     """Eliminate the first columns of matrices (B, M, W), which pivots are chosen from.
 
     Returned are both triangles, with what the other columns became; the row (B, M) that stands at
@@ -334,15 +369,18 @@ def eliminated(x: Node, count: int, target: Target) -> tuple[Node, Node, Node]:
         return eliminated_in_loop(x, count, width)
     columns = left(x, COLUMNS).stored()
     first, order, swaps = eliminated_in_loop(columns, COLUMNS, width)
-    others = rows_by(right(x, COLUMNS), order).stored()
+    others = right(x, COLUMNS)
+    others = rows_by(others, order).stored()
     own = corner(first, COLUMNS)
-    beside = head(others, COLUMNS)
-    top = solved(own.stored(), beside.stored(), "unit_lower")
+    beside = head(others, COLUMNS).stored()
+    top = solved(own.stored(), beside, "unit_lower")
     below = tail(first, COLUMNS)
-    left_over = without(tail(others, COLUMNS), below, top).stored()
-    last, later, more = eliminated(left_over, count - COLUMNS, target)
+    others = tail(others, COLUMNS)
+    others = without(others, below, top).stored()
+    last, later, more = eliminated(others, count - COLUMNS, target)
     top = join([own, top], ACROSS)
-    bottom = join([rows_by(below, later), last], ACROSS)
+    below = rows_by(below, later)
+    bottom = join([below, last], ACROSS)
     both = join([top, bottom], DOWN)
     order = ordered_again(order, later)
     swaps = join([swaps, more + COLUMNS], 1)
@@ -354,12 +392,14 @@ def ordered_again(order: Node, later: Node) -> Node:
     stack, count = order.shape
     column = order.reshape((stack, count, 1))
     kept = count - later.shape[1]
-    last = rows_by(tail(column, kept), later)
-    found = join([head(column, kept), last], DOWN)
+    last = tail(column, kept)
+    last = rows_by(last, later)
+    first = head(column, kept)
+    found = join([first, last], DOWN)
     return found.reshape(order.shape)
 
 
-def eliminated_in_loop(x: Node, count: int, width: int) -> tuple[Node, Node, Node]:
+def eliminated_in_loop(x: Node, count: int, width: int) -> Three:
     """Eliminate columns, panel by panel.
 
     What is done goes behind what is left, rows and columns, so that it is swapped as well, and is
@@ -368,24 +408,30 @@ def eliminated_in_loop(x: Node, count: int, width: int) -> tuple[Node, Node, Nod
     stack, kept, _ = x.shape
     end = count + missing(count, width)
     x = squared(x, count, end - count)
-    rows, length = x.shape[1], end // width
-    column = stack, rows, 1
+    rows = x.shape[1]
+    length = end // width
 
-    def step(x: Node, order: Node, turn: Node) -> tuple[Nodes, Nodes]:
+    def step(x: Node, order: Node, turn: Node) -> Two:
         both, swaps, places = pivoted_panel(x, width, turn)
-        order = turned_up(rows_by(order, places), width)
-        return [taken_out(x, both, places, turn), order], [swaps]
+        order = rows_by(order, places)
+        order = turned_up(order, width)
+        x = taken_out(x, both, places, turn)
+        return [x, order], [swaps]
 
-    numbers = Node("iota", (), 1, column, int32, x.device).stored()
+    numbers = left(x, 1).iota(DOWN, int32)
     turns = Node("iota", (), 0, (length,), int32, x.device)
-    (x, numbers), (swaps,) = repeated(step, length, [x, numbers], turns)
-    x = head(turned_up(x, rows - end), kept)
+    carries = [x, numbers.stored()]
+    lasts, results = repeated(step, length, carries, turns)
+    x, numbers = (turned_up(each, rows - end) for each in lasts)
+    order = head(numbers, kept).reshape((stack, kept))
+    swaps = counted(results[0], width, count)
+    x = head(x, kept)
     behind = x.shape[2] - end
-    own = left(right(x, behind), count)
-    found = join([own, left(x, behind)], ACROSS).stored() if behind else own
-    numbers = head(turned_up(numbers, rows - end), kept)
-    order = numbers.reshape((stack, kept))
-    return found, order, counted(swaps, width, count)
+    found = left(right(x, behind), count)
+    if behind:
+        others = left(x, behind)
+        found = join([found, others], ACROSS).stored()
+    return found, order, swaps
 
 
 def counted(swaps: Node, width: int, count: int) -> Node:
@@ -395,31 +441,38 @@ def counted(swaps: Node, width: int, count: int) -> Node:
     swaps = swaps + first.cast(swaps.dtype)
     swaps = swaps.permute((1, 0, 2))
     row = swaps.reshape((stack, 1, length * width))
-    return left(row, count).reshape((stack, count))
+    row = left(row, count)
+    return row.reshape((stack, count))
 
 
 def squared(x: Node, count: int, more: int) -> Node:
     """Add rows and columns of an identity matrix behind the columns that are eliminated."""
     if not more:
         return x
-    own = grown(left(x, count), more)
-    others = padded(right(x, count), more, 0)
+    own = left(x, count)
+    own = grown(own, more)
+    others = right(x, count)
+    others = padded(others, more, 0)
     return join([own, others], ACROSS).stored()
 
 
-def pivoted_panel(x: Node, width: int, turn: Node) -> tuple[Node, Node, Node]:
+def pivoted_panel(x: Node, width: int, turn: Node) -> Three:
     """Eliminate the first columns: both triangles, the rows swapped, and the order of all rows."""
     stack, rows, _ = x.shape
     panel = left(x, width)
     is_left = is_ahead(panel, DOWN, turn, width)
     panel = is_left.where(panel, 0.0)
     found = eliminate(panel, "panel", width)
-    line = found.reshape((stack, 1, found.shape[1]))
+    width_of_all = found.shape[1]
+    line = found.reshape((stack, 1, width_of_all))
     cells = rows * width
-    both = left(line, cells).reshape(panel.shape)
+    both = left(line, cells)
+    both = both.reshape(panel.shape)
     behind = right(line, cells)
-    swaps = left(behind, width).reshape((stack, width))
-    places = right(behind, width).reshape((stack, rows))
+    swaps = left(behind, width)
+    swaps = swaps.reshape((stack, width))
+    places = right(behind, width)
+    places = places.reshape((stack, rows))
     return both, swaps, places.cast(int32)
 
 
@@ -438,16 +491,24 @@ def taken_out(x: Node, both: Node, places: Node, turn: Node) -> Node:
         return turned_up(both, width)
     x = rows_by(x, places)
     own = corner(both, width)
-    first = right(head(x, width), width)
+    first = head(x, width)
+    first = right(first, width)
     is_left = is_ahead(first, ACROSS, turn, width)
-    top = solved_in_columns(own, is_left.where(first, 0.0), "unit_lower")
+    asked = is_left.where(first, 0.0)
+    top = solved_in_columns(own, asked, "unit_lower")
     top = in_rows(top, stack, columns - width)
-    first = join([is_left.where(top, first), own], ACROSS)
+    first = is_left.where(top, first)
+    first = join([first, own], ACROSS)
     if width == rows:
         return first
     below = tail(both, width)
     is_left = is_ahead(below, DOWN, turn, width)
-    lying = is_left.where(below, left(tail(x, width), width))
-    behind = join([rest(x, width), lying], ACROSS)
-    whole = join([behind, first], DOWN)
-    return without(whole, moved(both, width, 0), padded(top, 0, width))
+    others = tail(x, width)
+    done = left(others, width)
+    done = is_left.where(below, done)
+    others = right(others, width)
+    others = join([others, done], ACROSS)
+    whole = join([others, first], DOWN)
+    below = padded(below, width, 0)
+    top = padded(top, 0, width)
+    return without(whole, below, top)

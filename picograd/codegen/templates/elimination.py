@@ -330,7 +330,9 @@ class Matrix:
         first = 0 if is_whole else count
         self.steps.append(Barrier())
         column = Axis("c", j.size - first)
-        value = self.of("turned", axis_index(i) + start, axis_index(column) + first)
+        row = axis_index(i) + start
+        behind = axis_index(column) + first
+        value = self.of("turned", row, behind)
         here = axis_index(i) * column.size + axis_index(column)
         self.store(here, (i, column), value, None)
         behind = constant(i.size * column.size)
@@ -343,8 +345,10 @@ class Matrix:
             place = behind + axis_index(k)
             self.store(place, (k,), swap, None)
         if self.step.kind == "panel":
-            place = behind + count + self.place.index(i.size)
-            self.store(place, (self.i,), self.row.cast(self.dtype), self.rows)
+            own = self.place.index(i.size)
+            place = behind + count + own
+            number = self.row.cast(self.dtype)
+            self.store(place, (self.i,), number, self.rows)
         tiles = tuple(self.tiles.values())
         made = TilePart(self.step.rows, tiles, tuple(self.steps))
         return TileKernel(kernel, (made,), self.threads)

@@ -17,7 +17,7 @@ from picograd.codegen.templates import elimination
 from picograd.codegen.templates.elimination import ALONE, Matrix, power_of_two, same_place
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import Term, as_term, position
-from picograd.codegen.tile import Assign, Barrier, For, Store, TileKernel
+from picograd.codegen.tile import Assign, Barrier, For, Step, TileKernel
 from picograd.dtype import int32
 from picograd.graph.elimination import SUBSTITUTIONS
 from picograd.schedule.index import Axis, Index, axis_index, constant
@@ -27,6 +27,7 @@ from picograd.target import Target
 WARP, MOST_THREADS = 32, 512
 MOST_COLUMNS = 32  # of a thread, in registers
 MOST_ROWS = 4 * WARP  # that a warp has
+FIRST = constant(0)
 LEAST_RIGHT = 16  # columns right of a triangle, for a thread each
 
 
@@ -82,46 +83,79 @@ def next_of(axis: Axis) -> Index:
 def pivot(matrix: Matrix) -> None:
     """Eliminate by Gauss: as `Matrix.pivot`, but for a pivot that all threads look for."""
     i, j = matrix.i, matrix.j
+    count = matrix.step.count
     matrix.register("best", matrix.dtype, ALONE)
     matrix.register("key", int32, ALONE)
     matrix.register("last", matrix.dtype, matrix.rows)
-    matrix.shared("swap", int32, matrix.step.count)
-    k = Axis("k", matrix.step.count)
-    step = position(k)
-    rows = i.size
-    first = matrix.of("a", i, constant(0))
-    place = matrix.place
-    height = first.of("abs")
-    is_left = step <= place
-    is_first = is_left & ~(height < matrix.of("best"))  # NaN is, too
-    ranked = is_first.where(place * rows + matrix.row, rows * rows - 1)
-    chosen = matrix.of("key") % rows
-    swap = matrix.of("key") // rows
-    is_left_of = position(j) + step < matrix.step.count
-    shown = is_left_of.where(matrix.own, 0.0)
-    where = constant(0), axis_index(j)
-    is_row = same_place(i, chosen.index(rows))
-    head = matrix.of("row", constant(0), constant(0))
-    divided = head.is_at(0.0).where(first, first / head)
-    moved = place.is_at(step).where(swap, place)
-    is_below = step < place
-    beside = matrix.of("a", i, next_of(j))
-    row = matrix.of("row", constant(0), next_of(j))
-    rest = is_below.where(beside - matrix.multiple * row, beside)
+    matrix.shared("swap", int32, count)
+    k = Axis("k", count)
+    is_left = position(j) + position(k) < count
+    shown = is_left.where(matrix.own, 0.0)
+    where = FIRST, axis_index(j)
+    chosen = matrix.of("key") % i.size
+    is_row = same_place(i, chosen.index(i.size))
     body = (
-        matrix.over_rows("best", "max", is_left.where(height, -1.0)),
-        matrix.over_rows("key", "min", ranked),
+        *find_pivot(matrix, k),
         Assign("row", (i, j), shown.expr, where, matrix.whole, (is_row,)),
-        matrix.set_rows("place", matrix.row.is_at(chosen).where(step, moved)),
-        matrix.set_alone("swap", swap + 1, k),
+        *renumber(matrix, k, chosen),
         Barrier(),
-        matrix.set_rows("factor", divided),
-        matrix.set_rows("last", is_below.where(matrix.multiple, first)),
-        turn(matrix, rest, matrix.of("last", i)),
+        *take_out(matrix, k),
     )
     matrix.steps.append(For(k, body))
     matrix.steps.append(Barrier())
-    matrix.bring_back(place.index(rows), matrix.own)
+    place = matrix.place.index(i.size)
+    matrix.bring_back(place, matrix.own)
+
+
+def find_pivot(matrix: Matrix, k: Axis) -> list[Step]:
+    """Find the largest element of the first column: as `Matrix.find_pivot` does."""
+    size = matrix.i.size
+    place = matrix.place
+    height = first_of(matrix).of("abs")
+    is_left = position(k) <= place
+    is_best = ~(height < matrix.of("best"))  # NaN is, too
+    is_first = is_left & is_best
+    number = place * size + matrix.row
+    ranked = is_first.where(number, size * size - 1)
+    highest = is_left.where(height, -1.0)
+    best = matrix.over_rows("best", "max", highest)
+    return [best, matrix.over_rows("key", "min", ranked)]
+
+
+def first_of(matrix: Matrix) -> Term:
+    """Give the first element that a row has now."""
+    return matrix.of("a", matrix.i, FIRST)
+
+
+def renumber(matrix: Matrix, k: Axis, chosen: Term) -> list[Step]:
+    """Say where rows would be if they had been swapped."""
+    step = position(k)
+    place = matrix.place
+    swap = matrix.of("key") // matrix.i.size
+    moved = place.is_at(step).where(swap, place)
+    is_chosen = matrix.row.is_at(chosen)
+    rows = matrix.set_rows("place", is_chosen.where(step, moved))
+    return [rows, matrix.set_alone("swap", swap + 1, k)]
+
+
+def take_out(matrix: Matrix, k: Axis) -> list[Step]:
+    """Take multiples of the pivot's row out of the rows that are left, and turn all rows."""
+    i, j = matrix.i, matrix.j
+    first = first_of(matrix)
+    head = matrix.of("row", FIRST, FIRST)
+    is_nothing = head.is_at(0.0)
+    factor = is_nothing.where(first, first / head)
+    is_below = position(k) < matrix.place
+    beside = matrix.of("a", i, next_of(j))
+    row = matrix.of("row", FIRST, next_of(j))
+    taken = matrix.multiple * row
+    rest = is_below.where(beside - taken, beside)
+    last = is_below.where(matrix.multiple, first)
+    return [
+        matrix.set_rows("factor", factor),
+        matrix.set_rows("last", last),
+        turn(matrix, rest, matrix.of("last", i)),
+    ]
 
 
 def factor(matrix: Matrix) -> None:
@@ -132,7 +166,7 @@ def factor(matrix: Matrix) -> None:
     matrix.register("last", matrix.dtype, matrix.rows)
     k = Axis("k", count)
     at = axis_index(k) % 2
-    first = matrix.of("a", i, constant(0))
+    first = first_of(matrix)
     is_left = position(k) <= matrix.row
     place = (axis_index(i) - axis_index(k) + (count - 1)) % count
     corner = axis_index(i), 0, count - 1
@@ -143,7 +177,8 @@ def factor(matrix: Matrix) -> None:
     nothing = as_term(float("nan"), matrix.dtype)
     pivot = matrix.of("pivot")
     beside = matrix.of("a", i, next_of(j))
-    taken = beside - matrix.multiple * matrix.of("row", at, j)
+    row = matrix.of("row", at, j)
+    taken = beside - matrix.multiple * row
     is_below = position(k) < matrix.row
     rest = is_below.where(taken, beside)  # what is done stays, if no root is real now
     body = (
@@ -171,16 +206,18 @@ def substitute(matrix: Matrix) -> None:
     matrix.shared("below", dtype, count, count)
     behind = axis_index(right) + count
     start = matrix.of("turned", i, behind)
-    k, row = Axis("k", count), Axis("r", count)
+    k = Axis("k", count)
+    row = Axis("r", count)
     under = axis_index(row) + axis_index(k) + 1
     is_below = position(row) + position(k) < count - 1
     below = matrix.of("turned", under % count, k)
-    head = matrix.of("x", right, constant(0))
+    head = matrix.of("x", right, FIRST)
     if not is_unit:
         head = head / matrix.of("turned", k, k)
     found = matrix.of("found", right)
-    next_one = matrix.of("x", right, next_of(i))
-    rest = next_one - matrix.of("below", k, i) * found
+    beside = matrix.of("x", right, next_of(i))
+    taken = matrix.of("below", k, i) * found
+    rest = beside - taken
     end = position(i).is_at(count - 1)
     body = (
         Assign("found", (right,), head.expr),
@@ -188,7 +225,9 @@ def substitute(matrix: Matrix) -> None:
     )
     matrix.steps += [
         Assign("x", (right, i), start.expr),
-        Assign("below", (k, row), is_below.where(below, 0.0).expr, (axis_index(k), axis_index(row))),
+        Assign(
+            "below", (k, row), is_below.where(below, 0.0).expr, (axis_index(k), axis_index(row))
+        ),
         Barrier(),
         For(k, body),
         Barrier(),
