@@ -44,7 +44,7 @@ class Bins:
         self.block = block
         self.emitter = block.emitter
         self.step = step
-        self.count: int = block.tiles[step.tile].shape[-1]
+        _, self.count, self.lanes = block.tiles[step.tile].shape
         self.inner: Axis = inner
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
@@ -103,9 +103,22 @@ class Bins:
         row = emitter.index(self.warp * self.count)
         cell = emitter.arithmetic("add", row, number.cast(wide).position)
         value = emitter.get(self.values, at)
+        if self.lanes > 1:
+            self.add_alone(cell, is_bin, value)
+            return
         is_alone = self.add_at_once(cell, is_bin, value)
         with emitter.when((~is_alone).position):
             self.add_in_turns(cell, is_bin, number, value)
+
+    def add_alone(self, cell: int, is_bin: Value, value: int) -> None:
+        """Add a value to a bin that the lane has for itself: lanes are in banks of their own."""
+        emitter = self.emitter
+        tile = self.block.places[self.step.tile]
+        first = emitter.arithmetic("mul", cell, emitter.integer(self.lanes))
+        place = emitter.arithmetic("add", first, emitter.index(self.lane))
+        old = emitter.load(tile, place, is_bin.position)
+        total = combine(emitter, "sum", old, value)
+        emitter.store(tile, place, total, is_bin.position)
 
     def add_at_once(self, cell: int, is_bin: Value, value: int) -> Value:
         """Add a value to each bin, unless several lanes have one: then nothing is added.

@@ -104,5 +104,8 @@ def test_what_is_binned(base: Any, updates: Any, monoid: str, answer: bool) -> N
 def test_warps_have_room_for_their_bins() -> None:
     sizes = 1, 1000, 1024, 1025, 4096, 16384, 16385
     assert [binning.warps_of(size, 4, CUDA) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
+    lanes = [(bins, binning.lanes_of(bins, 4, CUDA)) for bins in (1, 256, 257, 4096)]
+    assert lanes == [(1, 32), (256, 32), (257, 1), (4096, 1)]
+    assert [binning.warps_of(size, 4, CUDA) for size in (10, 100, 256, 257)] == [16, 4, 2, 16]
     small = opencl_target(shared_bytes=16 << 10)
     assert [binning.warps_of(size, 4, small) for size in (1000, 4096, 4097)] == [4, 1, 0]
