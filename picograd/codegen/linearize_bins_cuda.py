@@ -101,7 +101,8 @@ class Bins:
         number = is_bin.where(plain, most)
         wide = emitter.index_dtype
         row = emitter.index(self.warp * self.count)
-        cell = emitter.arithmetic("add", row, number.cast(wide).position)
+        column = number.cast(wide)
+        cell = emitter.arithmetic("add", row, column.position)
         value = emitter.get(self.values, at)
         if self.lanes > 1:
             self.add_alone(cell, is_bin, value)
@@ -114,8 +115,10 @@ class Bins:
         """Add a value to a bin that the lane has for itself: lanes are in banks of their own."""
         emitter = self.emitter
         tile = self.block.places[self.step.tile]
-        first = emitter.arithmetic("mul", cell, emitter.integer(self.lanes))
-        place = emitter.arithmetic("add", first, emitter.index(self.lane))
+        lanes = emitter.integer(self.lanes)
+        lane = emitter.index(self.lane)
+        first = emitter.arithmetic("mul", cell, lanes)
+        place = emitter.arithmetic("add", first, lane)
         old = emitter.load(tile, place, is_bin.position)
         total = combine(emitter, "sum", old, value)
         emitter.store(tile, place, total, is_bin.position)

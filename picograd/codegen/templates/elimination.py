@@ -13,6 +13,7 @@ divided at last.
 """
 
 import math
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import merge_part
@@ -33,13 +34,14 @@ from picograd.errors import internal
 from picograd.graph.elimination import SUBSTITUTIONS
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Elimination, Kernel
+from picograd.schedule.loop import Condition, Elimination, Kernel, rewrite
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
 FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
 WHOLE = "lu", "panel", "cholesky", "below"  # what is eliminated stays
+UNDER_WAY = 32  # elements that a thread reads at once
 ALONE = Blocked((), (), ())  # what all threads know
 
 
@@ -154,13 +156,28 @@ class Matrix:
         size = self.i.size, self.j.size
         odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
         self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=odd)
-        here = tuple(map(axis_index, both))
         self.steps += [
-            Assign("turned", both, self.step.body, here, self.lying),
+            self.bring(),
             self.set_rows("place", self.row),
             Barrier(),
             self.set_each("a", self.of("turned", *both)),
         ]
+
+    def bring(self) -> Step:
+        """Read the matrix: some rows at a time, all of which are asked for before one is there."""
+        rows, columns = self.i.size, self.j.size
+        least = ceil_div(product(self.lying.steps), UNDER_WAY)
+        counts = range(least, 2 * least + 1)
+        parts = next((count for count in counts if rows % count == 0), 1)
+        turn = Axis("turn", parts)
+        row = Axis("r", rows // parts)
+        first = axis_index(turn) * row.size
+        here = first + axis_index(row)
+        body = rewrite(self.step.body, {self.i: here})
+        layout = replace(self.lying, shape=(row.size, columns))
+        place = here, axis_index(self.j)
+        own = Assign("turned", (row, self.j), body, place, layout)
+        return For(turn, (own,))
 
     # -- elimination ------------------------------------------------------------------------------
 
