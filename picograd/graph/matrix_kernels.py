@@ -15,7 +15,7 @@ from picograd.target import Target
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
-EVEN = 4  # columns: rows of memory begin at vectors
+EVEN = 32  # columns: tiles of products are whole
 MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 
 

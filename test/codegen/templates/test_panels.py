@@ -3,6 +3,7 @@
 What they compute is tested beside the other eliminations, in test_elimination.py.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,23 @@ def test_steps_are_a_loop_in_registers(
 ) -> None:
     """Nothing spills, and what is read from memory for a step is short, as steps are a loop."""
     made = tiles_of(kind, count, shape)
-    loops = [step for step in made.parts[0].steps if isinstance(step, For)]
+    _, *loops = [step for step in made.parts[0].steps if isinstance(step, For)]
     assert [step.axis.size for step in loops] == [count]
     cubin, _ = compile_cuda(source_of(made)[0], "sm_90a")
     text = disassemble(cubin, tmp_path)
     assert "STL" not in text and "LDL" not in text
     assert text.count(";") < 2000
+
+
+def test_others_skip_what_one_thread_shows() -> None:
+    """The row of the pivot is written in one branch, not under a mask for each of its elements."""
+    text = source_of(tiles_of("panel", 32, (1, 1024, 32)))[0]
+    branch = r"if \(v\d+\) \{\n#pragma unroll\n +for \(int v\d+ = 0; v\d+ < (\d+)"
+    assert re.findall(branch, text) == ["32"]
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(1024, 2), (512, 1), (256, 1)])
+def test_a_matrix_is_read_many_elements_at_a_time(rows: int, parts: int) -> None:
+    made = tiles_of("panel", 32, (1, rows, 32))
+    first = made.parts[0].steps[0]
+    assert isinstance(first, For) and first.axis.size == parts
