@@ -78,12 +78,8 @@ def expand_scatter(node: Node, target: Target) -> Node:
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
     sizes = tuple(base.shape[axis] for axis in axes)
-    if monoid == "sum" and values.rank == len(shape):
-        found = sums_in_bins(base, values, rest, axes, outside, target)
-        if found is not None:
-            return found
-    if monoid == "sum" and values.rank > len(shape) and values.size <= MOST_BINNED:
-        found = rows_in_bins(base, values, rest, axes, target)
+    if monoid == "sum":
+        found = in_bins(base, values, rest, axes, outside, target)
         if found is not None:
             return found
     keys, order = sorted_keys(indices, sizes, outside, *inside)
@@ -122,6 +118,17 @@ def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
     first = total.reshape(tuple([base.shape[axis] for axis in order]))
     back = tuple([order.index(axis) for axis in range(base.rank)])
     return (base.accumulated() + first.permute(back)).cast(node.dtype)
+
+
+def in_bins(
+    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
+) -> Node | None:
+    """Add numbers, or short arrays of rows, up in shared memory; None where they are sorted."""
+    if values.rank == rest[0].rank:
+        return sums_in_bins(base, values, rest, axes, outside, target)
+    if values.size <= MOST_BINNED:
+        return rows_in_bins(base, values, rest, axes, target)
+    return None
 
 
 def sums_in_bins(
