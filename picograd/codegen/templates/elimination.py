@@ -72,7 +72,7 @@ class Matrix:
     which the matrix lies as in memory, on its way in and out, and a triangle meanwhile.
     """
 
-    def __init__(self, step: Elimination, count: int, down: int) -> None:
+    def __init__(self, step: Elimination, count: int, down: int, lanes: int = 1) -> None:
         self.step: Elimination = step
         self.dtype: DType = step.body.dtype
         self.i: Axis = step.axis
@@ -80,16 +80,22 @@ class Matrix:
         self.threads: int = count
         rows = self.i.size
         columns = self.j.size
-        across = min(self.threads, power_of_two(columns))
+        self.lanes: int = lanes  # neighbours in memory that a thread reads and stores at once
         threads = down, self.threads // down
         self.whole = Blocked((rows, columns), threads, (1, 1), True)
         self.rows = Blocked((rows,), (down,), (1,), True)
-        threads = self.threads // across, across
-        self.lying = Blocked((rows, columns), threads, (1, 1))
+        self.lying = self.across(rows, columns)
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
         self.row = position(self.i)
         self.column = position(self.j)
+
+    def across(self, rows: int, columns: int) -> Blocked:
+        """Spread rows and columns over threads as they lie in memory."""
+        count = power_of_two(ceil_div(columns, self.lanes))
+        count = min(self.threads, count)
+        threads = self.threads // count, count
+        return Blocked((rows, columns), threads, (1, self.lanes))
 
     @property
     def own(self) -> Term:
@@ -155,7 +161,8 @@ class Matrix:
         both = self.i, self.j
         size = self.i.size, self.j.size
         odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
-        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=odd)
+        more = odd if self.lanes == 1 else self.lanes
+        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=more)
         self.steps += [
             self.bring(),
             self.set_rows("place", self.row),
@@ -166,7 +173,7 @@ class Matrix:
     def bring(self) -> Step:
         """Read the matrix: some rows at a time, all of which are asked for before one is there."""
         rows, columns = self.i.size, self.j.size
-        least = ceil_div(product(self.lying.steps), UNDER_WAY)
+        least = ceil_div(self.lying.register_count, UNDER_WAY)
         counts = range(least, 2 * least + 1)
         parts = next((count for count in counts if rows % count == 0), 1)
         turn = Axis("turn", parts)
@@ -351,7 +358,8 @@ class Matrix:
         behind = axis_index(column) + first
         value = self.of("turned", row, behind)
         here = axis_index(i) * column.size + axis_index(column)
-        self.store(here, (i, column), value, None)
+        layout = None if self.lanes == 1 else self.across(i.size, column.size)
+        self.store(here, (i, column), value, layout)
         behind = constant(i.size * column.size)
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)

@@ -28,6 +28,8 @@ WARP, MOST_THREADS = 32, 512
 MOST_COLUMNS = 32  # of a thread, in registers
 MOST_ROWS = 4 * WARP  # that a warp has
 FIRST = constant(0)
+SPARE = 1024  # elements beside the matrix, in shared memory
+WIDEST = 16  # bytes that a thread reads at once
 LEAST_RIGHT = 16  # columns right of a triangle, for a thread each
 
 
@@ -37,8 +39,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     if not isinstance(step, Elimination) or not turns(step):
         return elimination.build(kernel, target)
     threads = threads_of(step)
-    matrix = Matrix(step, threads, threads)
+    matrix = Matrix(step, threads, threads, lanes_of(step, target))
     matrix.read()
+    del matrix.tiles["column"]  # a column is known to those who need it
     if step.kind in SUBSTITUTIONS:
         substitute(matrix)
     elif step.kind == "panel":
@@ -67,6 +70,20 @@ def threads_of(step: Elimination) -> int:
     is_triangle = step.kind in SUBSTITUTIONS
     count = step.column.size - step.count if is_triangle else step.axis.size
     return min(max(power_of_two(count), WARP), MOST_THREADS)
+
+
+def lanes_of(step: Elimination, target: Target) -> int:
+    """Count the elements that a thread reads at once: 16 bytes, if rows fall into as many.
+
+    In shared memory rows are as much longer, so that they lie in banks of their own.
+    """
+    itemsize = step.body.dtype.itemsize
+    lanes = WIDEST // itemsize
+    columns = step.column.size
+    is_even = columns % lanes == 0 and step.count % lanes == 0
+    elements = step.axis.size * (columns + lanes) + step.count * step.count + SPARE
+    has_room = elements * itemsize <= target.shared_bytes
+    return lanes if is_even and has_room else 1
 
 
 def turn(matrix: Matrix, rest: Term, last: Term) -> Assign:
