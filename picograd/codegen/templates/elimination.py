@@ -200,7 +200,8 @@ class Matrix:
         self.shared("swap", int32, self.step.count)
         k = Axis("k", self.step.count)
         start = as_term(0, int32)
-        show = self.share("column", constant(0), self.i, same_place(self.j, k))
+        is_column = same_place(self.j, k)
+        show = self.share("column", constant(0), self.i, is_column)
         is_below = position(k) < self.place
         row = self.of("row", constant(0), self.j)
         taken = self.take_out(k, row, self.multiple)
@@ -335,7 +336,8 @@ class Matrix:
         is_left = self.row < number if is_upper else number < self.row
         rest = own - self.multiple * self.of("row", at, column)
         left = is_left.where(rest, own)
-        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
+        left_over = Assign("x", both, left.expr)
+        body = (show, Barrier(), self.set_rows("factor", factor), left_over)
         self.steps.append(For(step, body))
         if not is_unit:
             own = own / self.of("turned", i, i)
@@ -358,8 +360,8 @@ class Matrix:
         behind = axis_index(column) + first
         value = self.of("turned", row, behind)
         here = axis_index(i) * column.size + axis_index(column)
-        layout = None if self.lanes == 1 else self.across(i.size, column.size)
-        self.store(here, (i, column), value, layout)
+        layout = self.across(i.size, column.size)
+        self.store(here, (i, column), value, layout if self.lanes > 1 else None)
         behind = constant(i.size * column.size)
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)
