@@ -20,6 +20,7 @@ from picograd.schedule.loop import Condition
 
 WARP = 32
 EVERY = (1 << WARP) - 1  # lanes
+LEAST_APART = 512  # bins: among them two of five times no two lanes of a warp meet, if at random
 AHEAD = 4  # values of a thread that are under way
 
 
@@ -91,7 +92,7 @@ class Bins:
         return before.raw("popcount").cast(int32).position
 
     def add(self) -> None:
-        """Add the values that the lanes hold: at once, if no two of them have one bin."""
+        """Add the values that the lanes hold: at once, if no two of them have one of many bins."""
         emitter = self.emitter
         at = emitter.axis_value(self.inner)
         key = emitter.get(self.keys, at)
@@ -106,6 +107,9 @@ class Bins:
         value = emitter.get(self.values, at)
         if self.lanes > 1:
             self.add_alone(cell, is_bin, value)
+            return
+        if self.count < LEAST_APART:
+            self.add_in_turns(cell, is_bin, number, value)
             return
         is_alone = self.add_at_once(cell, is_bin, value)
         with emitter.when((~is_alone).position):

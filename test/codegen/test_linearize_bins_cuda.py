@@ -9,7 +9,7 @@ def test_values(name: str) -> None:
     check_cuda(name)
 
 
-@pytest.mark.parametrize("name", ["bins_rows", "bins_shared", "bins_short"])
+@pytest.mark.parametrize("name", ["bins_rows", "bins_shared", "bins_turns", "bins_short"])
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     check_barriers(name)
 
