@@ -325,14 +325,17 @@ class BlockInterpreter:
     def bins(self, step: BinStep) -> None:
         """Add what the warps have to their rows."""
         array, _ = self.memory(step.tile)
-        rows = array.reshape(step.warp.size, -1)
+        lanes = self.part.tiles[self.numbers[step.tile]].shape[-1]
+        rows = array.reshape(step.warp.size, -1, lanes)
         key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
         for warp in range(step.warp.size):
             self.outer[step.warp] = warp
             first = self.here(step.first)
             here = slice(first, max(first, min(first + step.count, self.here(step.stop))))
             is_bin = (key[here] >= 0) & (key[here] < rows.shape[1])
-            np.add.at(rows[warp], key[here][is_bin], value[here][is_bin])
+            lane: Array = np.arange(len(is_bin)) % lanes
+            cells: Any = key[here][is_bin], lane[is_bin]
+            np.add.at(rows[warp], cells, value[here][is_bin])
 
     def radix(self, step: RadixStep) -> None:
         """Count the digits of one tile, or move its elements."""

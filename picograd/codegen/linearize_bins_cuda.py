@@ -1,5 +1,6 @@
 """BinStep -> Program of a CUDA block: every warp adds values to its own bins, 32 at a time.
 
+    alone   no two lanes have one number: all add at once; otherwise
     same    the lanes whose number is the same (`match_any`)
     rank    of those, how many lie before
     turns   lanes of rank 0 add, then those of rank 1, ...: no two of a turn have one bin
@@ -18,6 +19,8 @@ from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition
 
 WARP = 32
+EVERY = (1 << WARP) - 1  # lanes
+LEAST_APART = 512  # bins: among them two of five times no two lanes of a warp meet, if at random
 AHEAD = 4  # values of a thread that are under way
 
 
@@ -42,7 +45,7 @@ class Bins:
         self.block = block
         self.emitter = block.emitter
         self.step = step
-        self.count: int = block.tiles[step.tile].shape[-1]
+        _, self.count, self.lanes = block.tiles[step.tile].shape
         self.inner: Axis = inner
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
@@ -89,29 +92,82 @@ class Bins:
         return before.raw("popcount").cast(int32).position
 
     def add(self) -> None:
-        """Add the values that the lanes hold, those of one bin one after the other."""
+        """Add the values that the lanes hold: at once, if no two of them have one of many bins."""
         emitter = self.emitter
         at = emitter.axis_value(self.inner)
         key = emitter.get(self.keys, at)
-        plain = emitter.cast(key, uint32)  # a negative number is large
-        most = emitter.const(self.count, uint32)
-        is_bin = emitter.raw("less", bool_, plain, most)
-        number = emitter.apply("where", is_bin, plain, most, dtype=uint32)
-        rank = self.rank(number)
-        none = emitter.const(-1, int32)
-        rank = emitter.apply("where", is_bin, rank, none, dtype=int32)
+        plain = Value(emitter, emitter.cast(key, uint32))  # a negative number is large
+        most = plain.constant(self.count)
+        is_bin = plain < most
+        number = is_bin.where(plain, most)
+        wide = emitter.index_dtype
+        row = emitter.index(self.warp * self.count)
+        column = number.cast(wide)
+        cell = emitter.arithmetic("add", row, column.position)
+        value = emitter.get(self.values, at)
+        if self.lanes > 1:
+            self.add_alone(cell, is_bin, value)
+            return
+        if self.count < LEAST_APART:
+            self.add_in_turns(cell, is_bin, number, value)
+            return
+        is_alone = self.add_at_once(cell, is_bin, value)
+        with emitter.when((~is_alone).position):
+            self.add_in_turns(cell, is_bin, number, value)
+
+    def add_alone(self, cell: int, is_bin: Value, value: int) -> None:
+        """Add a value to a bin that the lane has for itself: lanes are in banks of their own."""
+        emitter = self.emitter
+        tile = self.block.places[self.step.tile]
+        lanes = emitter.integer(self.lanes)
+        lane = emitter.index(self.lane)
+        first = emitter.arithmetic("mul", cell, lanes)
+        place = emitter.arithmetic("add", first, lane)
+        old = emitter.load(tile, place, is_bin.position)
+        total = combine(emitter, "sum", old, value)
+        emitter.store(tile, place, total, is_bin.position)
+
+    def add_at_once(self, cell: int, is_bin: Value, value: int) -> Value:
+        """Add a value to each bin, unless several lanes have one: then nothing is added.
+
+        Each lane writes its number into its bin, and looks whether it is there afterwards.
+        """
+        emitter = self.emitter
+        tile = self.block.places[self.step.tile]
+        dtype = emitter.dtype(tile)
+        old = emitter.load(tile, cell, is_bin.position)
+        lane = Value(emitter, emitter.index(self.lane))
+        lane = lane.cast(dtype)
+        emitter.add("warp_barrier", None)
+        emitter.store(tile, cell, lane.position, is_bin.position)
+        emitter.add("warp_barrier", None)
+        seen = Value(emitter, emitter.load(tile, cell, is_bin.position))
+        emitter.add("warp_barrier", None)
+        is_own = seen.is_equal(lane)
+        is_lost = is_bin & ~is_own
+        lost = is_lost.cast(uint32)
+        found = emitter.add("match_any", uint32, (lost.position,), 1)
+        same = Value(emitter, found)
+        is_alone = same.is_equal(EVERY) & ~is_lost
+        total = combine(emitter, "sum", old, value)
+        before = Value(emitter, old)
+        after = Value(emitter, total)
+        kept = is_alone.where(after, before)
+        emitter.store(tile, cell, kept.position, is_bin.position)
+        emitter.add("warp_barrier", None)
+        return is_alone
+
+    def add_in_turns(self, cell: int, is_bin: Value, number: Value, value: int) -> None:
+        """Add values, those of one bin one after the other."""
+        emitter = self.emitter
+        found = Value(emitter, self.rank(number.position))
+        rank = is_bin.where(found, -1).position
         last = rank
         for mask in (1, 2, 4, 8, 16):
             other = emitter.add("shuffle_xor", int32, (last,), mask)
             last = combine(emitter, "max", last, other)
         tile = self.block.places[self.step.tile]
-        wide = emitter.index_dtype
-        first = self.warp * self.count
-        row = emitter.index(first)
-        column = emitter.cast(number, wide)
-        cell = emitter.arithmetic("add", row, column)
-        value = emitter.get(self.values, at)
-        last = emitter.cast(last, wide)
+        last = emitter.cast(last, emitter.index_dtype)
         one = emitter.integer(1)
         stop = emitter.arithmetic("add", last, one)
         with emitter.loop(emitter.integer(0), stop, 1, None) as turn:

@@ -33,7 +33,7 @@ from picograd.codegen.block_cuda import (
 from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.deal_cuda import add
 from picograd.codegen.emit import Emitter
-from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator, WgmmaOperand
+from picograd.codegen.layout import Blocked, Layout, Walk, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.linearize_bins_cuda import bins_cuda
 from picograd.codegen.linearize_cuda_mainloop import main_loop, simple_dot
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
@@ -71,8 +71,8 @@ from picograd.dtype import bool_, float32, int32
 from picograd.errors import check, internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
-from picograd.schedule.loop import Expr, rewrite
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
+from picograd.schedule.loop import Condition, Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.schedule.score_masks import affine
 from picograd.target import Target
@@ -162,6 +162,7 @@ def take(block: Block, step: Join, flags: int) -> None:
 
 
 EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
+LEAST_SKIPPED = 8  # elements of a branch: fewer are written under a mask each
 EXACT = 1 << 24  # integers up to here are float32 numbers
 
 
@@ -269,9 +270,10 @@ def assign(block: Block, *every: Assign) -> None:
             found = in_rounds(found)
             values = dict(zip(step.dims, found.coordinates, strict=True))
             word_loops(block, stack, found, tile)
-        else:
-            loops(block, stack, found.loops, held)
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
+        rest = () if is_word(tile) else open_branch(block, stack, found, tests, held)
+        loops(block, stack, rest, held)
+        tests = [] if rest and rest != found.loops else tests
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
         for each in every:
@@ -289,6 +291,23 @@ def assign(block: Block, *every: Assign) -> None:
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
         emitter.add("wgmma_pack", None, args, tile.dtype)
+
+
+def open_branch(
+    block: Block, stack: ExitStack, found: Walk, tests: Sequence[Condition], held: int
+) -> Sequence[tuple[Axis, int]]:
+    """Open the loops that conditions depend on, and a branch where they hold; give the others.
+
+    Few threads of a block have the row that all are shown: the rest skip all of its columns.
+    """
+    used = {axis for index, _, _ in tests for axis in axes_of(index)}
+    first = max((n + 1 for n, (axis, _) in enumerate(found.loops) if axis in used), default=0)
+    rest = found.loops[first:]
+    if not tests or found.vector or product(axis.size for axis, _ in rest) < LEAST_SKIPPED:
+        return found.loops
+    loops(block, stack, found.loops[:first], held)
+    stack.enter_context(block.emitter.when(block.emitter.conditions(tests)))
+    return rest
 
 
 def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:

@@ -267,7 +267,8 @@ class BinStep:
     """tile[warp, key] += expr at `count` positions of axis from `first` on, which names the warp.
 
     In the order of positions. From `stop` on, and past the axis, there is none; what has a key
-    outside of the tile is left out. Each warp of the block has a row of the tile, in shared memory.
+    outside of the tile is left out. Each warp of the block has a row of the tile, in shared memory:
+    (warps, keys, 1), or (warps, keys, lanes) where each lane of a warp has bins of its own.
     """
 
     tile: str

@@ -21,15 +21,24 @@ from picograd.target import Target
 Array = Any
 MOST_BYTES = 64 << 10  # of all bins of a block: three of them on a multiprocessor
 MOST_WARPS = 16
+LANES = 32
+LANE_BYTES = 32 << 10  # of the bins of a warp, if each of its lanes has some
 SPARSE = 4  # bins a value, where clearing and reading them takes as long as adding
 LEAST = 256  # values that a warp adds
 WAVES = 6  # blocks for each multiprocessor
 
 
+def lanes_of(bins: int, itemsize: int, target: Target) -> int:
+    """Count the lanes of a warp that have bins of their own: all of them, or one for all."""
+    most = min(LANE_BYTES, target.shared_bytes)
+    return LANES if bins * itemsize * LANES <= most else 1
+
+
 def warps_of(bins: int, itemsize: int, target: Target) -> int:
     """Count the warps of a block: each has bins of its own; none if there is no room for them."""
     most = min(MOST_BYTES, target.shared_bytes)
-    room = most // (bins * itemsize)
+    lanes = lanes_of(bins, itemsize, target)
+    room = most // (bins * itemsize * lanes)
     return 1 << min(room, MOST_WARPS).bit_length() >> 1
 
 

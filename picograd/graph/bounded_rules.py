@@ -30,7 +30,7 @@ from picograd.graph.bounded import (
 from picograd.graph.node import Node, Number, is_cut
 from picograd.graph.random import HALVES
 from picograd.graph.recurrence import stacked_inputs
-from picograd.graph.row import Role
+from picograd.graph.row import POSITIONS, Role
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import conv_sizes, span, window_count
 from picograd.helpers import ceil_div, product
@@ -343,7 +343,10 @@ def bound_gather(graph: Bounded, node: Node) -> Node:
 
 
 def bound_scatter(graph: Bounded, node: Node) -> Node:
-    """Write by an index; what there is not goes to one more row, which is cut off."""
+    """Write by an index; what there is not goes to one more row, which is cut off.
+
+    An index that is the position of an update stays one, as updates need no sort by it.
+    """
     base, values, *rest = graph.inputs(node)
     axes, monoid = node.arg
     indices, wanted = rest[: len(axes)], rest[len(axes) :]
@@ -352,12 +355,23 @@ def bound_scatter(graph: Bounded, node: Node) -> Node:
     inside = index_mask(graph, node.inputs[2], indices[0])
     if inside is None:
         return base.scatter(values, tuple(indices), axes, monoid, *wanted)
-    size = base.shape[axes[0]]
-    more = [inside.where(index, 0) for index in indices[1:]]
-    first = inside.where(indices[0], size)
-    longer = base.pad(one_pad(base, axes[0], 0, 1), zero(base.dtype))
-    written = longer.scatter(values, (first, *more), axes, monoid, *wanted)
-    return fit(written, axes[0], size)
+    is_own = [is_position(index, base.shape[axis]) for index, axis in zip(indices, axes)]
+    chosen = is_own.index(False) if False in is_own else 0
+    size = base.shape[axes[chosen]]
+    past = [size if number == chosen else 0 for number in range(len(axes))]
+    is_kept = [each and number != chosen for number, each in enumerate(is_own)]
+    found = [
+        index if stays else inside.where(index, end)
+        for index, stays, end in zip(indices, is_kept, past)
+    ]
+    longer = base.pad(one_pad(base, axes[chosen], 0, 1), zero(base.dtype))
+    written = longer.scatter(values, tuple(found), axes, monoid, *wanted)
+    return fit(written, axes[chosen], size)
+
+
+def is_position(index: Node, size: int) -> bool:
+    """Tell whether an index is the position along an axis of its own, all of which there are."""
+    return index.op in POSITIONS and index.shape[index.arg] <= size
 
 
 def same_dtype(indices: Sequence[Node]) -> list[Node]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import LinAlgError
-from picograd.graph import elimination
+from picograd.graph import matrix_kernels
 from picograd.graph.host_call import HostCall, HostFunction, functions, host_call, results, unpacked
 from picograd.graph.host_matrices import (
     MATRICES,
@@ -254,15 +254,15 @@ ELIMINATIONS = functions(
         lambda a, b, *_: b,
         solve_rows_vjp,
         True,
-        kernels=elimination.triangle_kernels,
+        kernels=matrix_kernels.triangle_kernels,
     ),
     row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
     HostFunction(
-        "lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp, True, kernels=elimination.lu_kernels
+        "lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp, True, kernels=matrix_kernels.lu_kernels
     ),
     row("lu_factor", lu_factor, lambda x: total(lu_shapes(x), x), lu_vjp, True),
-    told("solve", lambda a, b: b, elimination.told_solve_kernels),
-    told("inv", lambda x: x, elimination.told_inverse_kernels),
+    told("solve", lambda a, b: b, matrix_kernels.told_solve_kernels),
+    told("inv", lambda x: x, matrix_kernels.told_inverse_kernels),
     HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import GradientError
-from picograd.graph import elimination
+from picograd.graph import matrix_kernels
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
 from picograd.graph.lapack import is_above, least_squares, orthogonal
@@ -477,8 +477,10 @@ INDEFINITE = "Matrix is not positive definite"
 SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
-    quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=elimination.inverse_kernels),
-    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, None, elimination.solve_kernels),
+    quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=matrix_kernels.inverse_kernels),
+    quick(
+        "solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, kernels=matrix_kernels.solve_kernels
+    ),
     HostFunction(
         "cholesky",
         cholesky,
@@ -487,7 +489,7 @@ MATRICES = functions(
         True,
         True,
         INDEFINITE,
-        elimination.cholesky_kernels,
+        matrix_kernels.cholesky_kernels,
     ),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
@@ -498,7 +500,7 @@ MATRICES = functions(
         lambda x: total((x[-1:], x[-2:]), x),
         eigh_vjp,
         STUCK,
-        kernels=elimination.eigh_kernels,
+        kernels=matrix_kernels.eigh_kernels,
     ),
     quick(
         "eigvalsh",
@@ -506,20 +508,20 @@ MATRICES = functions(
         lambda x: x[:-1],
         eigenvalues_vjp,
         STUCK,
-        kernels=elimination.eigenvalue_kernels,
+        kernels=matrix_kernels.eigenvalue_kernels,
     ),
     quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("geqrf", reflected, lambda x: total((x[-2:], (min(x[-2:]),)), x), None),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
-    quick("det", "det", lambda x: x[:-2], det_vjp, kernels=elimination.determinant_kernels),
+    quick("det", "det", lambda x: x[:-2], det_vjp, kernels=matrix_kernels.determinant_kernels),
     quick(
         "slogdet",
         "slogdet",
         lambda x: (*x[:-2], 2),
         slogdet_vjp,
-        kernels=elimination.log_determinant_kernels,
+        kernels=matrix_kernels.log_determinant_kernels,
     ),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),

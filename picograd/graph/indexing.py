@@ -49,6 +49,7 @@ FEW = 32  # so many updates are applied one after the other
 FEW_OPERATIONS = 16  # that each destination may do again to number an update
 # Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
 MOST_VISITS = 1 << 26
+MOST_BINNED = 1 << 21  # numbers in rows of updates, which are added up before a sort would begin
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -77,8 +78,8 @@ def expand_scatter(node: Node, target: Target) -> Node:
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
     sizes = tuple(base.shape[axis] for axis in axes)
-    if monoid == "sum" and values.rank == len(shape):
-        found = sums_in_bins(base, values, rest, axes, outside, target)
+    if monoid == "sum":
+        found = in_bins(base, values, rest, axes, outside, target)
         if found is not None:
             return found
     keys, order = sorted_keys(indices, sizes, outside, *inside)
@@ -119,6 +120,17 @@ def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
     return (base.accumulated() + first.permute(back)).cast(node.dtype)
 
 
+def in_bins(
+    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
+) -> Node | None:
+    """Add numbers, or short arrays of rows, up in shared memory; None where they are sorted."""
+    if values.rank == rest[0].rank:
+        return sums_in_bins(base, values, rest, axes, outside, target)
+    if values.size <= MOST_BINNED:
+        return rows_in_bins(base, values, rest, axes, target)
+    return None
+
+
 def sums_in_bins(
     base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
 ) -> Node | None:
@@ -129,8 +141,7 @@ def sums_in_bins(
     sizes = tuple([base.shape[axis] for axis in axes])
     lead, bins = values.shape[:outside], product(sizes[outside:])
     rows, wide = product(lead), values.accumulated()
-    is_wide = wide.dtype.bits >= 32 and wide.dtype.kind in ("int", "uint", "float")
-    if not is_wide or not may_bin(wide, rows, bins, target):
+    if not is_binned(wide, rows, bins, target):
         return None
     shape = rows, wide.size // rows
     number = numbered(rest[outside : len(axes)], sizes[outside:])
@@ -142,6 +153,35 @@ def sums_in_bins(
     found = found.pad((*missing, *((0, 0) for _ in sizes[outside:])))
     back = tuple([axes.index(axis) for axis in range(base.rank)])
     return (base.accumulated() + found.permute(back)).cast(base.dtype)
+
+
+def rows_in_bins(
+    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], target: Target
+) -> Node | None:
+    """Add rows up in shared memory, column by column; None where there are too many places."""
+    sizes = tuple([base.shape[axis] for axis in axes])
+    count, bins = rest[0].size, product(sizes)
+    columns = values.accumulated().reshape((count, values.size // count))
+    if not is_binned(columns, columns.shape[1], bins, target):
+        return None
+    columns = columns.permute((1, 0))
+    number = numbered(rest[: len(axes)], sizes)
+    for inside in rest[len(axes) :]:
+        number = inside.where(number, bins)
+    numbers = number.reshape((1, count)).expand(columns.shape)
+    found = summed_in_bins(columns, numbers, bins, target).permute((1, 0))
+    others = [axis for axis in range(base.rank) if axis not in axes]
+    order = [*axes, *others]
+    found = found.reshape(tuple([base.shape[axis] for axis in order]))
+    back = tuple([order.index(axis) for axis in range(base.rank)])
+    return (base.accumulated() + found.permute(back)).cast(base.dtype)
+
+
+def is_binned(values: Node, rows: int, bins: int, target: Target) -> bool:
+    """Tell whether there are sums in bins of a dtype, and room for so many."""
+    dtype = values.dtype
+    is_wide = dtype.bits >= 32 and dtype.kind in ("int", "uint", "float")
+    return is_wide and may_bin(values, rows, bins, target)
 
 
 def stored_if_dear(number: Node) -> Node:

@@ -23,7 +23,8 @@ from picograd.schedule.plan import Binding, CopyStep, LoopStep, Plan, PlanSlot, 
 from picograd.schedule.score_groups import Fusing
 from picograd.schedule.views import settle
 
-MADE = (Role.ELEMENTWISE, Role.CONTRACT, Role.REDUCE)  # what is in no memory before
+# what is in no memory before
+MADE = (Role.ELEMENTWISE, Role.CONTRACT, Role.REDUCE, Role.ELIMINATION)
 
 
 def visit_loop(fuser: Fusing, facts: Facts) -> Group:

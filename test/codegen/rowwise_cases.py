@@ -129,6 +129,8 @@ RUN_CASES: dict[str, tuple[Any, ...]] = {
 BINS: dict[str, tuple[Any, ...]] = {
     "bins_rows": (3, 700, 50, 2, float32),
     "bins_few": (1, 5000, 3, 4, int64),
+    "bins_shared": (2, 3000, 700, 2, float32),
+    "bins_turns": (1, 900, 300, 1, float32),
     "bins_many": (2, 900, 6000, 1, float64),
     "bins_short": (5, 3, 7, 1, int32),
 }

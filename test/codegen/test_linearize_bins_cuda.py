@@ -9,10 +9,11 @@ def test_values(name: str) -> None:
     check_cuda(name)
 
 
-@pytest.mark.parametrize("name", ["bins_rows", "bins_short"])
+@pytest.mark.parametrize("name", ["bins_rows", "bins_shared", "bins_turns", "bins_short"])
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     check_barriers(name)
 
 
-def test_nothing_spills() -> None:
-    check_no_spills("bins_rows")
+@pytest.mark.parametrize("name", ["bins_rows", "bins_shared"])
+def test_nothing_spills(name: str) -> None:
+    check_no_spills(name)

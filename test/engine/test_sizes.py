@@ -504,6 +504,30 @@ def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("columns", [6, 4])
+def test_updates_keep_their_columns(
+    monkeypatch: pytest.MonkeyPatch, axis: int, columns: int
+) -> None:
+    """Their own position along the other axis is an index by which nothing is sorted."""
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    with interpreted_cuda(monkeypatch) as device:
+        poison(monkeypatch, device)
+        for n in (45, 57, 46):
+            (values,) = given([(n, columns)], n)
+            index = np.random.default_rng(n).integers(0, 5, (n, columns))
+            wanted = np.zeros((5, 6), np.float32)
+            np.add.at(wanted, (index, np.arange(columns)[None]), values)
+            arrays = [np.zeros((5, 6), np.float32), index, values]
+            base, places, rows = (
+                Tensor(np.ascontiguousarray(x.T if axis else x), device="cuda") for x in arrays
+            )
+            found = base.scatter_add(axis, places, rows).numpy()
+            np.testing.assert_allclose(found.T if axis else found, wanted, rtol=1e-5, atol=1e-6)
+    assert not refusals() and plans() == 2
+
+
+@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
 def test_devices_share_no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     with interpreted_cuda(monkeypatch) as device:
         for n in SIZES:
@@ -521,6 +545,17 @@ def test_copies_to_the_bound_on_a_machine_that_is_not_there() -> None:
         x = Tensor(np.ones((3, n), np.float32), device="null")
         x.softmax(1).realize()
     assert device.copied_bytes - before == 3 * 3 * n * 4  # in, to the bound, and out of it
+
+
+def test_sums_of_varying_updates_are_sorted_by_nothing() -> None:
+    step = picograd.jit(lambda base, index, x: base.scatter_add(0, index, x))
+    base = Tensor(np.zeros((4096, 8), np.float32), device="null")
+    for n in (8192, 4096, 5000):
+        index = Tensor(np.zeros((n, 8), np.int64), device="null")
+        x = Tensor(np.ones((n, 8), np.float32), device="null")
+        with picograd.profile() as profile:
+            step(base, index, x)
+        assert "radix" not in str(profile) and "bins" in str(profile)
 
 
 def test_rows_of_a_result_stay_where_they_are() -> None:

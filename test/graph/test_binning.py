@@ -52,6 +52,27 @@ def test_rows_apart(rows: int) -> None:
     assert is_binned(node)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (2, 1)])
+def test_rows_at_few_places(axes: tuple[int, ...], dtype: str) -> None:
+    """Some axes of the base are indexed, in any order, and the others are rows."""
+    random = np.random.default_rng(1)
+    base = random.integers(1, 3, (4, 5, 6)).astype(dtype)
+    rest = [size for axis, size in enumerate(base.shape) if axis not in axes]
+    values = random.integers(1, 3, (90, *rest)).astype(dtype)
+    indices = [places("random", 90, base.shape[axis]) for axis in axes]
+    assert is_binned(check(base, values, indices, axes, "sum"))
+
+
+def test_rows_that_are_not_wanted() -> None:
+    random = np.random.default_rng(0)
+    base = random.normal(size=(20, 3)).astype("f")
+    values = random.normal(size=(90, 3)).astype("f")
+    inside = random.random(90) < 0.5
+    node = check(base, values, [places("random", 90, 20)], (0,), "sum", inside)
+    assert is_binned(node)
+
+
 def test_updates_that_are_not_wanted() -> None:
     random = np.random.default_rng(0)
     base, values = random.normal(size=20).astype("f"), random.normal(size=90).astype("f")
@@ -68,7 +89,10 @@ def test_updates_that_are_not_wanted() -> None:
         ((100,), (40,), "max", False),
         ((20000,), (30000,), "sum", False),  # no room
         ((16384,), (30000,), "sum", True),
-        ((100, 3), (40,), "sum", False),  # rows of three, which threads add side by side
+        ((100, 3), (40,), "sum", True),  # rows of three
+        ((100, 3), (40,), "max", False),
+        ((100, 3), (1 << 20,), "sum", False),  # as many are sorted, and threads add side by side
+        ((20000, 3), (30000,), "sum", False),
     ],
 )
 def test_what_is_binned(base: Any, updates: Any, monoid: str, answer: bool) -> None:
@@ -80,5 +104,8 @@ def test_what_is_binned(base: Any, updates: Any, monoid: str, answer: bool) -> N
 def test_warps_have_room_for_their_bins() -> None:
     sizes = 1, 1000, 1024, 1025, 4096, 16384, 16385
     assert [binning.warps_of(size, 4, CUDA) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
+    lanes = [(bins, binning.lanes_of(bins, 4, CUDA)) for bins in (1, 256, 257, 4096)]
+    assert lanes == [(1, 32), (256, 32), (257, 1), (4096, 1)]
+    assert [binning.warps_of(size, 4, CUDA) for size in (10, 100, 256, 257)] == [16, 4, 2, 16]
     small = opencl_target(shared_bytes=16 << 10)
     assert [binning.warps_of(size, 4, small) for size in (1000, 4096, 4097)] == [4, 1, 0]

@@ -13,6 +13,7 @@ divided at last.
 """
 
 import math
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import merge_part
@@ -33,12 +34,14 @@ from picograd.errors import internal
 from picograd.graph.elimination import SUBSTITUTIONS
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Elimination, Kernel
+from picograd.schedule.loop import Condition, Elimination, Kernel, rewrite
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
 FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
+WHOLE = "lu", "panel", "cholesky", "below"  # what is eliminated stays
+UNDER_WAY = 32  # elements that a thread reads at once
 ALONE = Blocked((), (), ())  # what all threads know
 
 
@@ -47,7 +50,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Elimination) or not target.has_blocks:
         internal("an elimination kernel needs an elimination, and blocks", kernel)
-    matrix = Matrix(step, target)
+    down = min(WARP, power_of_two(step.axis.size))
+    matrix = Matrix(step, threads_of(step, target), down)
     matrix.read()
     if step.kind == "cholesky":
         matrix.factor()
@@ -57,10 +61,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         matrix.pivot()
     if step.kind == "solve":
         matrix.substitute(True, False)
-    matrix.leave()
-    tiles = tuple(matrix.tiles.values())
-    made = TilePart(step.rows, tiles, tuple(matrix.steps))
-    return TileKernel(kernel, (made,), matrix.threads)
+    return matrix.leave(kernel)
 
 
 class Matrix:
@@ -71,25 +72,30 @@ class Matrix:
     which the matrix lies as in memory, on its way in and out, and a triangle meanwhile.
     """
 
-    def __init__(self, step: Elimination, target: Target) -> None:
+    def __init__(self, step: Elimination, count: int, down: int, lanes: int = 1) -> None:
         self.step: Elimination = step
         self.dtype: DType = step.body.dtype
         self.i: Axis = step.axis
         self.j: Axis = step.column
-        self.threads: int = threads_of(step, target)
+        self.threads: int = count
         rows = self.i.size
         columns = self.j.size
-        down = min(WARP, power_of_two(rows))
-        across = min(self.threads, power_of_two(columns))
+        self.lanes: int = lanes  # neighbours in memory that a thread reads and stores at once
         threads = down, self.threads // down
         self.whole = Blocked((rows, columns), threads, (1, 1), True)
         self.rows = Blocked((rows,), (down,), (1,), True)
-        threads = self.threads // across, across
-        self.lying = Blocked((rows, columns), threads, (1, 1))
+        self.lying = self.across(rows, columns)
         self.tiles: dict[str, Tile] = {}
         self.steps: list[Step] = []
         self.row = position(self.i)
         self.column = position(self.j)
+
+    def across(self, rows: int, columns: int) -> Blocked:
+        """Spread rows and columns over threads as they lie in memory."""
+        count = power_of_two(ceil_div(columns, self.lanes))
+        count = min(self.threads, count)
+        threads = self.threads // count, count
+        return Blocked((rows, columns), threads, (1, self.lanes))
 
     @property
     def own(self) -> Term:
@@ -155,14 +161,30 @@ class Matrix:
         both = self.i, self.j
         size = self.i.size, self.j.size
         odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
-        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=odd)
-        here = tuple(map(axis_index, both))
+        more = odd if self.lanes == 1 else self.lanes
+        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=more)
         self.steps += [
-            Assign("turned", both, self.step.body, here, self.lying),
+            self.bring(),
             self.set_rows("place", self.row),
             Barrier(),
             self.set_each("a", self.of("turned", *both)),
         ]
+
+    def bring(self) -> Step:
+        """Read the matrix: some rows at a time, all of which are asked for before one is there."""
+        rows, columns = self.i.size, self.j.size
+        least = ceil_div(self.lying.register_count, UNDER_WAY)
+        counts = range(least, 2 * least + 1)
+        parts = next((count for count in counts if rows % count == 0), 1)
+        turn = Axis("turn", parts)
+        row = Axis("r", rows // parts)
+        first = axis_index(turn) * row.size
+        here = first + axis_index(row)
+        body = rewrite(self.step.body, {self.i: here})
+        layout = replace(self.lying, shape=(row.size, columns))
+        place = here, axis_index(self.j)
+        own = Assign("turned", (row, self.j), body, place, layout)
+        return For(turn, (own,))
 
     # -- elimination ------------------------------------------------------------------------------
 
@@ -178,7 +200,8 @@ class Matrix:
         self.shared("swap", int32, self.step.count)
         k = Axis("k", self.step.count)
         start = as_term(0, int32)
-        show = self.share("column", constant(0), self.i, same_place(self.j, k))
+        is_column = same_place(self.j, k)
+        show = self.share("column", constant(0), self.i, is_column)
         is_below = position(k) < self.place
         row = self.of("row", constant(0), self.j)
         taken = self.take_out(k, row, self.multiple)
@@ -313,7 +336,8 @@ class Matrix:
         is_left = self.row < number if is_upper else number < self.row
         rest = own - self.multiple * self.of("row", at, column)
         left = is_left.where(rest, own)
-        body = (show, Barrier(), self.set_rows("factor", factor), Assign("x", both, left.expr))
+        left_over = Assign("x", both, left.expr)
+        body = (show, Barrier(), self.set_rows("factor", factor), left_over)
         self.steps.append(For(step, body))
         if not is_unit:
             own = own / self.of("turned", i, i)
@@ -322,26 +346,39 @@ class Matrix:
 
     # -- results ----------------------------------------------------------------------------------
 
-    def leave(self) -> None:
-        """Store what is left, row by row, and what stands behind it."""
-        i, j = self.i, self.j
+    def leave(self, kernel: Kernel) -> TileKernel:
+        """Store what is left, row by row, and what stands behind it: all that the kernel does."""
+        j = self.j
         count = self.step.count
-        is_square = self.step.kind in ("lu", "cholesky")
-        first = 0 if is_square else count
+        start = count if self.step.kind == "below" else 0
+        i = Axis("r", self.i.size - start)
+        is_whole = self.step.kind in WHOLE
+        first = 0 if is_whole else count
         self.steps.append(Barrier())
         column = Axis("c", j.size - first)
-        value = self.of("turned", i, axis_index(column) + first)
+        row = axis_index(i) + start
+        behind = axis_index(column) + first
+        value = self.of("turned", row, behind)
         here = axis_index(i) * column.size + axis_index(column)
-        self.store(here, (i, column), value, None)
+        layout = self.across(i.size, column.size)
+        self.store(here, (i, column), value, layout if self.lanes > 1 else None)
         behind = constant(i.size * column.size)
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)
             self.store(behind, (), told, ALONE)
-        if self.step.kind == "lu":
+        if self.step.kind in ("lu", "panel"):
             k = Axis("k", count)
             swap = self.of("swap", k).cast(self.dtype)
             place = behind + axis_index(k)
             self.store(place, (k,), swap, None)
+        if self.step.kind == "panel":
+            own = self.place.index(i.size)
+            place = behind + count + own
+            number = self.row.cast(self.dtype)
+            self.store(place, (self.i,), number, self.rows)
+        tiles = tuple(self.tiles.values())
+        made = TilePart(self.step.rows, tiles, tuple(self.steps))
+        return TileKernel(kernel, (made,), self.threads)
 
     def store(
         self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None

@@ -457,7 +457,10 @@ def multinomial(
     weights = input.detach().double()
     if not replacement:
         race = exponentials(weights, generator)
-        return apart((weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count])
+        times = (weights > 0).where(race / weights, math.inf)
+        if count == 1:  # who comes first is found without an order of all
+            return apart(times.argmin(-1, keepdim=True))
+        return apart(times.argsort(-1)[..., :count])
     sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]
     unit = Recorded.kind.rand(

@@ -22,6 +22,10 @@ CASES: dict[str, tuple[str, int, tuple[int, int, int], DType]] = {
     "lu": ("lu", 5, (3, 5, 5), float32),
     "lu_wide": ("lu", 7, (2, 7, 11), float64),
     "lu_tall": ("lu", 4, (2, 40, 4), float32),
+    "panel": ("panel", 5, (2, 40, 5), float32),
+    "panel_tall": ("panel", 4, (1, 600, 4), float64),
+    "below": ("below", 6, (3, 20, 6), float32),
+    "below_many": ("below", 9, (1, 73, 9), float64),
     "solve": ("solve", 8, (4, 8, 9), float32),
     "solve_large": ("solve", 33, (1, 33, 70), float32),
     "solve_one": ("solve", 1, (2, 1, 2), float64),
@@ -48,7 +52,10 @@ def matrices(name: str) -> Any:
     x = np.random.default_rng(3).standard_normal(shape)
     if kind == "cholesky":
         x = x @ x.transpose(0, 2, 1) + np.eye(count)
-    elif kind not in ("lu", "solve"):
+    elif kind == "below":
+        corner = x[:, :count]
+        x[:, :count] = corner @ corner.transpose(0, 2, 1) + np.eye(count)
+    elif kind not in ("lu", "panel", "solve"):
         x[:, range(count), range(count)] += 4
     return x.astype(dtype.numpy)
 
@@ -86,7 +93,11 @@ def check_meaning(name: str, x: Any, found: Any) -> None:
     if kind == "cholesky":
         factor = found.reshape(x.shape)
         compare(factor @ factor.transpose(0, 2, 1), x)
-    elif kind == "lu":
+    elif kind == "below":
+        factor = np.linalg.cholesky(x[:, :count])
+        below = found.reshape(stack, -1, count)
+        compare(below @ factor.transpose(0, 2, 1), x[:, count:])
+    elif kind in ("lu", "panel"):
         both = found[:, : rows * columns].reshape(x.shape)
         order = np.tile(np.arange(rows), (stack, 1))
         for number, step in np.ndindex(stack, count):
@@ -94,6 +105,8 @@ def check_meaning(name: str, x: Any, found: Any) -> None:
             order[number, [step, other]] = order[number, [other, step]]
         lower = np.tril(both[:, :, :count], -1) + np.eye(rows, count)
         compare(lower @ np.triu(both[:, :count]), np.take_along_axis(x, order[:, :, None], 1))
+        if kind == "panel":
+            compare(found[:, -rows:], order)
     else:
         triangle = x[:, :, :count]
         if kind != "solve":
@@ -104,7 +117,7 @@ def check_meaning(name: str, x: Any, found: Any) -> None:
         compare(triangle @ found[:, :size].reshape(stack, rows, -1), x[:, :, count:])
 
 
-@pytest.mark.parametrize("name", ["lu", "solve", "cholesky", "cholesky_large"])
+@pytest.mark.parametrize("name", ["lu", "panel", "solve", "cholesky", "cholesky_large"])
 def test_matrices_that_are_refused(name: str) -> None:
     """A column of zeros is none that is eliminated, and the first is told; no root is real."""
     kernels, tiles, _ = library()
@@ -119,7 +132,7 @@ def test_matrices_that_are_refused(name: str) -> None:
     interpret_tiles(tiles[name], arrays)
     found = arrays[1].reshape(shape[0], -1)
     compare(found[1:], expected[1:])
-    if kind == "lu":
+    if kind in ("lu", "panel"):
         compare(found, expected)
     elif kind == "solve":
         assert found[:, -1].tolist() == [2, 0, 0, 0] and not np.isfinite(found[0, :-1]).all()
@@ -129,7 +142,7 @@ def test_matrices_that_are_refused(name: str) -> None:
         assert np.isnan(found[0, -1])
 
 
-@pytest.mark.parametrize("name", ["lu", "solve", "cholesky", "lower"])
+@pytest.mark.parametrize("name", ["lu", "panel", "solve", "cholesky", "below", "lower"])
 def test_shared_memory_is_read_behind_barriers(name: str) -> None:
     kernels, tiles, _ = library()
     x = matrices(name)

@@ -82,6 +82,16 @@ def test_discrete(device: str) -> None:
     assert Tensor.zeros(99, dtype="int64", **kind).random_().numpy().max() > 1 << 62
 
 
+@pytest.mark.parametrize("shape", [(50,), (3, 40)])
+def test_one_draw_is_the_first_of_several(shape: tuple[int, ...], device: str) -> None:
+    weights = picograd.rand(*shape, device=device)
+    found = []
+    for count in (1, 4):
+        picograd.manual_seed(3)
+        found.append(picograd.multinomial(weights, count)[..., :1].tolist())
+    assert found[0] == found[1]
+
+
 def test_multinomial(device: str) -> None:
     picograd.manual_seed(2)
     weights = Tensor([0.0, 1.0, 3.0, 0.0, 4.0, 0.0], device=device)

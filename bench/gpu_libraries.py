@@ -1,0 +1,320 @@
+"""What PyTorch calls libraries for, on an NVIDIA GPU: sums at places, searches, sorts, scans,
+factorizations and transforms of ordinary sizes.
+
+`picograd.jit` and PyTorch in turns, float32 without TF32: medians of ROUNDS rounds of calls for a
+few milliseconds, values compared. PyTorch is captured in a CUDA graph where it can be. Names choose
+rows by what they contain; `--profiles` writes the kernels of each row into a folder, `--warm` only
+computes each row once, which fills the cache of kernels.
+
+    python bench/gpu_libraries.py [sort scatter ...] [--profiles FOLDER] [--warm PART/PARTS]
+"""
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+import picograd
+from picograd import Tensor
+
+R = np.random.default_rng(0)
+ROUNDS = 3
+
+
+def numbers(*shape):
+    """Draw float32 numbers."""
+    return R.standard_normal(shape, np.float32)
+
+
+def places(count, *shape):
+    """Draw places below a count."""
+    return R.integers(0, count, shape)
+
+
+def positive(size, count=None):
+    """Make symmetric positive definite matrices."""
+    x = numbers(*((size, size) if count is None else (count, size, size)))
+    return x @ np.swapaxes(x, -1, -2) / size + np.eye(size, dtype=np.float32)
+
+
+def dominant(size):
+    """Make a matrix that is no trouble to invert, which needs its pivots."""
+    return numbers(size, size) + np.float32(2) * np.eye(size, dtype=np.float32)
+
+
+def zeros(*shape):
+    """Make zeros."""
+    return np.zeros(shape, np.float32)
+
+
+def embedding_gradient(m, table, index, seed):
+    """Compute the gradient of rows of a table."""
+    table = table.detach().requires_grad_()
+    rows = (m.nn.functional).embedding(index, table)
+    return m.autograd.grad(rows, table, seed)[0]
+
+
+def nucleus(m, x):
+    """Choose tokens that make up 0.9 of the probability."""
+    ordered = m.sort(x.softmax(-1), descending=True)[0]
+    kept = ordered.cumsum(-1) - ordered < 0.9
+    return m.where(kept, ordered, 0.0).sum(-1)
+
+
+def ranks(m, x):
+    """Rank elements, equal ones in their order."""
+    return m.argsort(x, dim=-1, stable=True)
+
+
+def solve(m, a, b):
+    """Solve systems."""
+    return m.linalg.solve(a, b)
+
+
+VOCABULARY = 50257
+N = 1_000_000
+CASES = {
+    # sums at places
+    "scatter_add 65536x256 4096": (
+        lambda m, z, i, x: z.scatter_add(0, i, x),
+        lambda: (zeros(4096, 256), places(4096, 65536, 256), numbers(65536, 256)),
+    ),
+    "scatter_add 4096x256 4096": (
+        lambda m, z, i, x: z.scatter_add(0, i, x),
+        lambda: (zeros(4096, 256), places(4096, 4096, 256), numbers(4096, 256)),
+    ),
+    "embedding grad 8192 50257x768": (
+        embedding_gradient,
+        lambda: (numbers(VOCABULARY, 768), places(VOCABULARY, 8192), numbers(8192, 768)),
+    ),
+    "embedding grad 200k 100kx64": (
+        embedding_gradient,
+        lambda: (numbers(100_000, 64), places(100_000, 200_000), numbers(200_000, 64)),
+    ),
+    "index_add 1Mx64 50k (graph)": (
+        lambda m, z, i, x: z.index_add(0, i, x),
+        lambda: (zeros(50_000, 64), places(50_000, N), numbers(N, 64)),
+    ),
+    "index_add 10k x16 2708": (
+        lambda m, z, i, x: z.index_add(0, i, x),
+        lambda: (zeros(2708, 16), places(2708, 10_556), numbers(10_556, 16)),
+    ),
+    "scatter_reduce mean 1Mx16 50k": (
+        lambda m, z, i, x: z.scatter_reduce(
+            0, i[:, None].expand(N, 16), x, "mean", include_self=False
+        ),
+        lambda: (zeros(50_000, 16), places(50_000, N), numbers(N, 16)),
+    ),
+    "index_add 10M numbers 1M": (
+        lambda m, z, i, x: z.index_add(0, i, x),
+        lambda: (zeros(N), places(N, 10 * N), numbers(10 * N)),
+    ),
+    "bincount 10M 256": (lambda m, i: m.bincount(i, minlength=256), lambda: (places(256, 10 * N),)),
+    "bincount 10M 50k": (
+        lambda m, i: m.bincount(i, minlength=50_000),
+        lambda: (places(50_000, 10 * N),),
+    ),
+    "histc 10M 100": (lambda m, x: m.histc(x, 100, -4, 4), lambda: (numbers(10 * N),)),
+    # sorts and searches
+    "sort 1M": (lambda m, x: m.sort(x)[0], lambda: (numbers(N),)),
+    "sort 16M": (lambda m, x: m.sort(x)[0], lambda: (numbers(1 << 24),)),
+    "sort 100M": (lambda m, x: m.sort(x)[0], lambda: (numbers(100 * N),)),
+    "sort 64x50257": (lambda m, x: m.sort(x)[0], lambda: (numbers(64, VOCABULARY),)),
+    "argsort 4096x1024": (ranks, lambda: (numbers(4096, 1024),)),
+    "argsort int64 1M": (ranks, lambda: (places(1 << 40, N),)),
+    "randperm-like argsort 60k": (ranks, lambda: (numbers(60_000),)),
+    "topk 50 of 64x50257": (lambda m, x: m.topk(x, 50)[0], lambda: (numbers(64, VOCABULARY),)),
+    "topk 50 of 1x151936": (lambda m, x: m.topk(x, 50)[0], lambda: (numbers(1, 151_936),)),
+    "topk 5 of 256x1000": (lambda m, x: m.topk(x, 5)[0], lambda: (numbers(256, 1000),)),
+    "topk 2 of 8192x8 (experts)": (lambda m, x: m.topk(x, 2)[0], lambda: (numbers(8192, 8),)),
+    "topk 100 of 1M": (lambda m, x: m.topk(x, 100)[0], lambda: (numbers(N),)),
+    "topk 1000 of 32x100k": (lambda m, x: m.topk(x, 1000)[0], lambda: (numbers(32, 100_000),)),
+    "nucleus 8x50257": (nucleus, lambda: (numbers(8, VOCABULARY),)),
+    "median 1M": (lambda m, x: m.median(x), lambda: (numbers(N),)),
+    "quantile 1M": (lambda m, x: m.quantile(x, 0.9), lambda: (numbers(N),)),
+    "argmax 64x50257": (lambda m, x: m.argmax(x, -1), lambda: (numbers(64, VOCABULARY),)),
+    "argmax 10M": (lambda m, x: m.argmax(x), lambda: (numbers(10 * N),)),
+    "searchsorted 1M in 1M": (
+        lambda m, s, x: m.searchsorted(s, x),
+        lambda: (np.sort(numbers(N)), numbers(N)),
+    ),
+    "bucketize 1M in 1000": (
+        lambda m, s, x: m.bucketize(x, s),
+        lambda: (np.sort(numbers(1000)), numbers(N)),
+    ),
+    # scans
+    "cumsum 10M": (lambda m, x: m.cumsum(x, 0), lambda: (numbers(10 * N),)),
+    "cumsum 64x50257": (lambda m, x: m.cumsum(x, -1), lambda: (numbers(64, VOCABULARY),)),
+    "cumsum 4096x1024": (lambda m, x: m.cumsum(x, -1), lambda: (numbers(4096, 1024),)),
+    "cumsum(0) 1024x4096": (lambda m, x: m.cumsum(x, 0), lambda: (numbers(1024, 4096),)),
+    "cummax 64x50257": (lambda m, x: m.cummax(x, -1)[0], lambda: (numbers(64, VOCABULARY),)),
+    # transforms
+    "fft 16x1024": (lambda m, x: m.fft.fft(x).abs(), lambda: (numbers(16, 1024),)),
+    "rfft 64x16000": (lambda m, x: m.fft.rfft(x).abs(), lambda: (numbers(64, 16_000),)),
+    "rfft 1M": (lambda m, x: m.fft.rfft(x).abs(), lambda: (numbers(1 << 20),)),
+    "fft2 8x3x224x224": (lambda m, x: m.fft.fft2(x).abs(), lambda: (numbers(8, 3, 224, 224),)),
+    "FNO 16x32x64x64": (
+        lambda m, x, w: m.fft.irfft2(m.fft.rfft2(x) * w, s=(64, 64)),
+        lambda: (numbers(16, 32, 64, 64), numbers(32, 64, 33)),
+    ),
+    "long conv 16x64x2048": (
+        lambda m, x, k: m.fft.irfft(m.fft.rfft(x, 4096) * m.fft.rfft(k, 4096), 4096)[..., :2048],
+        lambda: (numbers(16, 64, 2048), numbers(64, 2048)),
+    ),
+    "stft 16x48000": (
+        lambda m, x, w: m.stft(x, 1024, 256, window=w, return_complex=True).abs(),
+        lambda: (numbers(16, 48_000), np.hanning(1024).astype(np.float32)),
+    ),
+}
+EAGER = {  # PyTorch looks at results of these, or allocates by them
+    "unique 1M of 1000": (lambda m, x: m.unique(x), lambda: (places(1000, N),)),
+    "unique counts 1M": (lambda m, x: m.unique(x, return_counts=True)[1], lambda: (places(N, N),)),
+    "nonzero 1M half": (lambda m, x: m.nonzero(x > 0), lambda: (numbers(N),)),
+    "masked_select 1M half": (lambda m, x: m.masked_select(x, x > 0), lambda: (numbers(N),)),
+    "multinomial 64x50257": (
+        lambda m, x: m.multinomial(x.softmax(-1), 1) * 0,
+        lambda: (numbers(64, VOCABULARY),),
+    ),
+    "solve 256": (solve, lambda: (dominant(256), numbers(256, 1))),
+    "solve 1024": (solve, lambda: (dominant(1024), numbers(1024, 1))),
+    "solve 4096": (solve, lambda: (dominant(4096), numbers(4096, 64))),
+    "inv 512": (lambda m, a: m.linalg.inv(a), lambda: (dominant(512),)),
+    "inv 2048": (lambda m, a: m.linalg.inv(a), lambda: (dominant(2048),)),
+    "slogdet 512": (lambda m, a: m.linalg.slogdet(a)[1], lambda: (dominant(512),)),
+    "cholesky 256": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(256),)),
+    "cholesky 1024": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(1024),)),
+    "cholesky 4096": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(4096),)),
+    "triangle 1024, 1 column": (
+        lambda m, a, b: m.linalg.solve_triangular(a, b, upper=False),
+        lambda: (np.linalg.cholesky(positive(1024)), numbers(1024, 1)),
+    ),
+    "triangle 1024, 1024 columns": (
+        lambda m, a, b: m.linalg.solve_triangular(a, b, upper=False),
+        lambda: (np.linalg.cholesky(positive(1024)), numbers(1024, 1024)),
+    ),
+    "lu_factor 1024": (lambda m, a: m.linalg.lu_factor(a)[0], lambda: (dominant(1024),)),
+    "qr 1024x64": (lambda m, a: m.linalg.qr(a)[1].abs(), lambda: (numbers(1024, 64),)),
+    "qr 1024": (lambda m, a: m.linalg.qr(a)[1].abs(), lambda: (numbers(1024, 1024),)),
+    "eigh 256": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(256),)),
+    "eigh 1024": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(1024),)),
+    "eigh 64 of 64": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(64, 64),)),
+    "svdvals 512": (lambda m, a: m.linalg.svdvals(a), lambda: (numbers(512, 512),)),
+    "lstsq 10000x50": (
+        lambda m, a, b: m.linalg.lstsq(a, b)[0],
+        lambda: (numbers(10_000, 50), numbers(10_000, 1)),
+    ),
+    "pinv 256x128": (lambda m, a: m.linalg.pinv(a), lambda: (numbers(256, 128),)),
+    "matrix_exp 64x32": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(64, 32, 32) / 8,)),
+}
+PLAIN = "unique", "nonzero", "masked_select"  # sizes that values decide: no jit
+
+
+def seconds(call, count, wait):
+    """Time some calls, until the device is done."""
+    wait()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    wait()
+    return (time.perf_counter() - start) / count
+
+
+def replayed(call):
+    """Capture a call of PyTorch in a CUDA graph; what replays it."""
+    from torch_capture import capture
+
+    graph, _ = capture(call, 2)
+    return lambda kept=call: graph.replay()
+
+
+def compare(name, call, arrays, folder):
+    """Check and time one case."""
+    import torch
+
+    ours = [Tensor(each, device="cuda") for each in arrays]
+    theirs = [torch.tensor(each, device="cuda") for each in arrays]
+    step = lambda *given: call(picograd, *given)  # noqa: E731
+    step = step if name.startswith(PLAIN) else picograd.jit(step)
+    mine, other = lambda: step(*ours), lambda: call(torch, *theirs)
+    try:
+        found = mine().numpy()
+        wanted = other().cpu().numpy()
+        error = np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-30)
+    except Exception as fault:  # one row does not stop the others
+        return print(f"{name:32} FAILED {type(fault).__name__}: {str(fault)[:200]}", flush=True)
+    how = "eager"
+    if name in CASES:
+        try:
+            other, how = replayed(other), "graph"
+        except Exception as fault:
+            how = f"eager, {type(fault).__name__}"
+    waits = picograd.synchronize, torch.cuda.synchronize
+    rivals = mine, other
+    for each in rivals:
+        each()
+    counts = [
+        max(1, min(30, int(5e-3 / seconds(c, 1, w)))) for c, w in zip(rivals, waits, strict=True)
+    ]
+    rounds = [
+        [seconds(c, k, w) for c, k, w in zip(rivals, counts, waits, strict=True)]
+        for _ in range(ROUNDS)
+    ]
+    us, them = (statistics.median(each) * 1e6 for each in zip(*rounds, strict=True))
+    print(f"{name:32} {us:9.1f} us, PyTorch {them:9.1f} ({how}): {them / us:6.2f}, {error:.0e}",
+          flush=True)  # fmt: skip
+    if folder:
+        with picograd.profile() as profile:
+            for _ in range(min(5, counts[0])):
+                mine()
+            picograd.synchronize()
+        file = Path(folder) / (name.replace(" ", "_").replace("/", "_") + ".txt")
+        file.write_text(str(profile))
+
+
+def main():
+    """Compare the cases that are asked for, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--profiles")
+    parser.add_argument("--warm")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=1e9)
+    options = parser.parse_args()
+    stop = time.perf_counter() + options.seconds
+    cases = {**CASES, **EAGER}
+    if options.names:
+        cases = {k: v for k, v in cases.items() if any(each in k for each in options.names)}
+    if options.warm:
+        part, parts = map(int, options.warm.split("/"))
+        for name in list(cases)[part::parts]:
+            call, make = cases[name]
+            arrays = [Tensor(each, device=options.device) for each in make()]
+            step = lambda *given, call=call: call(picograd, *given)  # noqa: E731
+            step = step if name.startswith(PLAIN) else picograd.jit(step)
+            start = time.perf_counter()
+            try:
+                for _ in range(2):
+                    step(*arrays)
+                picograd.synchronize()
+            except Exception as fault:
+                print(name, type(fault).__name__, str(fault)[:300], flush=True)
+            print(f"warm {name} {time.perf_counter() - start:.1f} s", flush=True)
+            if time.perf_counter() > stop:
+                break
+        return
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for name, (call, make) in cases.items():
+        if time.perf_counter() > stop:
+            print("stopped at", name)
+            break
+        compare(name, call, make(), options.profiles)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

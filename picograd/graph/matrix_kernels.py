@@ -1,0 +1,265 @@
+"""Host calls of matrices by kernels of a GPU: small ones in one kernel, large ones in loops.
+
+A row of a host call names what computes it here (`kernels`): nothing where a matrix is complex, or
+too large.
+"""
+
+from picograd.dtype import float64, int32
+from picograd.graph import matrix_loops
+from picograd.graph.composites import join
+from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
+from picograd.graph.node import Node
+from picograd.graph.shape import Shape
+from picograd.target import Target
+
+BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
+MOST_ROWS = 512  # of which each warp sees all
+SPARE = 512  # elements beside rows and columns
+EVEN = 32  # columns: tiles of products are whole
+MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
+
+
+def is_complex(node: Node) -> bool:
+    """Tell whether a host call is of complex matrices, which are pairs of numbers later on."""
+    return node.dtype.is_complex or node.arg.in_pairs
+
+
+def fits(node: Node, rows: int, columns: int, target: Target) -> bool:
+    """Tell whether a block of threads has room for real matrices of so many rows and columns.
+
+    In registers, and in shared memory beside rows and columns of it.
+    """
+    size = rows * columns
+    beside = size + 5 * rows + 2 * columns
+    is_small = 0 < size * node.dtype.itemsize <= BLOCK_BYTES
+    has_room = (beside + SPARE) * node.dtype.itemsize <= target.shared_bytes
+    is_short = rows <= MOST_ROWS
+    return is_small and has_room and is_short and not is_complex(node)
+
+
+def matrix_fits(node: Node, x: Node, target: Target) -> bool:
+    """Tell whether a block of threads has room for matrices."""
+    rows, columns = x.shape[-2:]
+    return fits(node, rows, columns, target)
+
+
+def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
+    """Solve systems: the solutions, one a row, with what went wrong behind each."""
+    size, columns = b.shape[-2:]
+    if fits(node, size, size + columns, target):
+        return eliminate(beside(a, b), "solve", size)
+    a = stacked(exact(a, target))
+    b = stacked(exact(b, target))
+    if is_complex(node) or not matrix_loops.width_of(a, target):
+        return None
+    more = -columns % EVEN
+    b = matrix_loops.padded(b, 0, more)
+    whole = join([a, b], 2)
+    both, _, _ = matrix_loops.eliminated(whole, size, target)
+    upper = matrix_loops.left(both, size)
+    right = matrix_loops.right(both, size)
+    right = matrix_loops.left(right, columns)
+    found = matrix_loops.solved(upper, right, "upper")
+    found = found.reshape((found.shape[0], size * columns))
+    failure = failure_of(upper)
+    return join([found, failure], 1)
+
+
+def failure_of(x: Node) -> Node:
+    """Find the first zero on the diagonal, counted from 1; 0 if there is none."""
+    stack, size, _ = x.shape
+    diagonal = diagonal_of(x)
+    number = diagonal.iota(1).cast(x.dtype)
+    past = 2.0 * size
+    is_nothing = diagonal.binary("equal", 0.0)
+    failed = is_nothing.where(number + 1.0, past)
+    first = failed.reduce("min", (1,))
+    first = first.reshape((stack, 1))
+    is_fine = first.binary("equal", past)
+    return is_fine.where(0.0, first)
+
+
+def diagonal_of(x: Node) -> Node:
+    """Read the diagonals of square matrices (B, N, N)."""
+    stack, size, _ = x.shape
+    count = size * size
+    cells = x.reshape((stack, count))
+    every = 0, stack, 1
+    diagonal = 0, count, size + 1
+    return cells.slice((every, diagonal))
+
+
+def without_failure(found: Node, shape: Shape) -> Node:
+    """Leave out what went wrong."""
+    count, size = found.shape
+    rows = 0, count, 1
+    cells = 0, size - 1, 1
+    return found.slice((rows, cells)).reshape(shape)
+
+
+def solve_kernels(node: Node, target: Target) -> Node | None:
+    """Solve systems, whether or not they can be."""
+    a, b = node.inputs
+    found = solved(node, a, b, target)
+    return None if found is None else without_failure(found, node.shape)
+
+
+def told_solve_kernels(node: Node, target: Target) -> Node | None:
+    """Solve systems, and tell which could not be."""
+    a, b = node.inputs
+    found = solved(node, a, b, target)
+    return None if found is None else found.reshape(node.shape)
+
+
+def identity_like(x: Node) -> Node:
+    """Make identity matrices."""
+    rows = x.iota(x.rank - 2)
+    columns = x.iota(x.rank - 1)
+    is_same = rows.binary("equal", columns)
+    return is_same.cast(x.dtype)
+
+
+def inverse_kernels(node: Node, target: Target) -> Node | None:
+    """Invert matrices, whether or not they can be."""
+    (x,) = node.inputs
+    identity = identity_like(x)
+    found = solved(node, x, identity, target)
+    return None if found is None else without_failure(found, node.shape)
+
+
+def told_inverse_kernels(node: Node, target: Target) -> Node | None:
+    """Invert matrices, and tell which could not be."""
+    (x,) = node.inputs
+    found = solved(node, x, identity_like(x), target)
+    return None if found is None else found.reshape(node.shape)
+
+
+def triangle_kernels(node: Node, target: Target) -> Node | None:
+    """Solve triangles."""
+    a, b = node.inputs
+    options = node.arg.options
+    size, columns = b.shape[-2:]
+    if is_complex(node) or not a.size:
+        return None
+    kind = next(kind for kind, each in SUBSTITUTIONS.items() if each == options)
+    if fits(node, size, size + columns, target):
+        found = eliminate(beside(a, b), kind, size)
+    else:
+        triangle = stacked(exact(a, target))
+        right = stacked(exact(b, target))
+        found = matrix_loops.solved(triangle, right, kind)
+    return found.reshape(node.shape)
+
+
+def cholesky_kernels(node: Node, target: Target) -> Node | None:
+    """Factor positive definite matrices."""
+    (x,) = node.inputs
+    if is_complex(node):
+        return None
+    if matrix_fits(node, x, target):
+        found = eliminate(stacked(x), "cholesky", x.shape[-1])
+    else:
+        found = matrix_loops.factored(stacked(exact(x, target)))
+    return found.reshape(node.shape)
+
+
+def eigen(node: Node) -> Node | None:
+    """Find eigenvalues and eigenvectors of small symmetric matrices."""
+    (x,) = node.inputs
+    size = x.shape[-1]
+    if is_complex(node) or size > MOST_TURNED:
+        return None
+    return eliminate(stacked(x), "eigh", size, "rotate")
+
+
+def eigh_kernels(node: Node, target: Target) -> Node | None:
+    """Find eigenvalues and eigenvectors."""
+    found = eigen(node)
+    return None if found is None else found.reshape(node.shape)
+
+
+def eigenvalue_kernels(node: Node, target: Target) -> Node | None:
+    """Find eigenvalues."""
+    (x,) = node.inputs
+    found = eigen(node)
+    if found is None:
+        return None
+    rows = 0, found.shape[0], 1
+    cells = 0, x.shape[-1], 1
+    return found.slice((rows, cells)).reshape(node.shape)
+
+
+def exact(x: Node, target: Target) -> Node:
+    """Compute in float64 where products of float32 have fewer digits."""
+    return x.cast(float64) if target.tf32 else x
+
+
+def lu_kernels(node: Node, target: Target) -> Node | None:
+    """Write matrices as P L U."""
+    (x,) = node.inputs
+    rows, columns = x.shape[-2:]
+    count = min(rows, columns)
+    if matrix_fits(node, x, target):
+        return eliminate(stacked(x), "lu", count).reshape(node.shape)
+    x = stacked(exact(x, target))
+    width = matrix_loops.width_of(x, target)
+    if is_complex(node) or not width or (rows > columns and count % width):
+        return None
+    both, _, swaps = matrix_loops.eliminated(x, count, target)
+    both = both.reshape((x.shape[0], rows * columns))
+    return join([both, swaps], 1).reshape(node.shape)
+
+
+def pivots(node: Node, target: Target) -> tuple[Node, Node] | None:
+    """Find the pivots of square matrices (B, N), and whether rows were swapped at each step."""
+    (x,) = node.inputs
+    size = x.shape[-1]
+    if matrix_fits(node, x, target):
+        found = eliminate(stacked(x), "lu", size)
+        count, width = found.shape
+        rows = 0, count, 1
+        both = 0, size * size, size + 1
+        diagonal = found.slice((rows, both))
+        behind = size * size, width, 1
+        swaps = found.slice((rows, behind))
+    else:
+        x = stacked(exact(x, target))
+        if is_complex(node) or not matrix_loops.width_of(x, target):
+            return None
+        found, _, swaps = matrix_loops.eliminated(x, size, target)
+        diagonal = diagonal_of(found)
+    own = swaps.iota(1).binary("add", 1)
+    return diagonal, swaps.binary("not_equal", own.cast(x.dtype))
+
+
+def sign_of(is_swapped: Node, like: Node) -> Node:
+    """Give 1 for an even number of swaps, -1 for an odd one."""
+    count = is_swapped.cast(int32).reduce("sum", (1,))
+    odd = count.binary("mod", 2).cast(like.dtype)
+    return 1.0 - odd * 2.0
+
+
+def determinant_kernels(node: Node, target: Target) -> Node | None:
+    """Multiply pivots."""
+    found = pivots(node, target)
+    if found is None:
+        return None
+    diagonal, is_swapped = found
+    value = diagonal.reduce("prod", (1,))
+    return (value * sign_of(is_swapped, value)).reshape(node.shape)
+
+
+def log_determinant_kernels(node: Node, target: Target) -> Node | None:
+    """Multiply the signs of pivots, and add the logarithms of their sizes."""
+    found = pivots(node, target)
+    if found is None:
+        return None
+    diagonal, is_swapped = found
+    signs = diagonal.unary("sign").reduce("prod", (1,))
+    signs = signs * sign_of(is_swapped, signs)
+    sizes = diagonal.unary("abs").unary("log")
+    sizes = sizes.reduce("sum", (1,))
+    column = (*signs.shape, 1)
+    parts = [each.reshape(column) for each in (signs, sizes)]
+    both = join(parts, 1)
+    return both.reshape(node.shape)

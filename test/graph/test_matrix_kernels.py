@@ -1,0 +1,145 @@
+"""Matrices by kernels of a GPU beside the host's calls; what these do is in templates/."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_support import leaf, value
+
+from picograd.graph import matrix_kernels, matrix_loops
+from picograd.graph.expand import expand_composites
+from picograd.graph.host_call import HostCall, host_call
+from picograd.graph.node import Node, toposort
+from picograd.target import cuda_target
+
+CUDA = cuda_target("sm_90a")
+RANDOM = np.random.default_rng(3)
+SQUARE = RANDOM.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+SPD = SQUARE @ np.swapaxes(SQUARE, 1, 2)
+RIGHT = RANDOM.normal(size=(2, 3, 2))
+TRIANGLES = [(upper, unit) for upper in (False, True) for unit in (False, True)]
+CALLS: dict[str, tuple[list[Any], list[Any]]] = {  # options of calls, and what they are given
+    "inv": ([()], [SQUARE]),
+    "inv_told": ([()], [SQUARE]),
+    "solve": ([()], [SQUARE, RIGHT]),
+    "solve_told": ([()], [SQUARE, RIGHT]),
+    "solve_triangular": (TRIANGLES, [SQUARE, RIGHT]),
+    "cholesky": ([()], [SPD]),
+    "lu": ([()], [SQUARE]),
+    "det": ([()], [SQUARE]),
+    "slogdet": ([()], [SQUARE]),
+}
+
+
+def check_kernels(node: Node, tolerance: float = 1e-13) -> None:
+    """Compute a call by what it becomes on a GPU, and compare with the call."""
+    (root,) = expand_composites([node], target=CUDA)
+    assert "host_call" not in {each.op for each in toposort([root])}
+    found, wanted = value(root), value(node)
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape
+    assert np.linalg.norm(found - wanted) < tolerance * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_gpu_eliminates_small_matrices(name: str) -> None:
+    every, arrays = CALLS[name]
+    for options in every:
+        check_kernels(host_call(name, *map(leaf, arrays), options=options))
+        check_kernels(host_call(name, *(leaf(x[:, None]) for x in arrays), options=options))
+        check_kernels(host_call(name, *(leaf(x[0]) for x in arrays), options=options))
+
+
+@pytest.mark.parametrize("order", [[1, 0, 2], [1, 2, 0]])
+def test_swapped_rows_have_a_sign(order: list[int]) -> None:
+    for name in ("det", "slogdet"):
+        check_kernels(host_call(name, leaf(SQUARE[:, order])))
+
+
+def test_eigenvalues_of_small_matrices() -> None:
+    check_kernels(host_call("eigvalsh", leaf(SPD)))
+    check_kernels(host_call("eigh", leaf(SPD[:, None])))
+    large = host_call("eigh", leaf(np.eye(33)))
+    assert expand_composites([large], target=CUDA) == [large]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3), (2, 2, 3)])
+def test_lu_of_any_shape(shape: tuple[int, ...]) -> None:
+    check_kernels(host_call("lu", leaf(RANDOM.normal(size=shape))))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_complex_matrices_stay_with_the_host(name: str) -> None:
+    (options, *_), arrays = CALLS[name]
+    node = host_call(name, *(leaf(x.astype(complex)) for x in arrays), options=options)
+    assert expand_composites([node], target=CUDA) == [node]
+    small = cuda_target("sm_89", shared_bytes=99 << 10)
+    large = host_call("lu", leaf(np.ones((9000, 4))))
+    assert expand_composites([large], target=small) == [large]
+
+
+@pytest.mark.parametrize("name", ["inv", "inv_told", "solve", "solve_told", "lu", "det", "slogdet"])
+@pytest.mark.parametrize("size", [160, 203])
+def test_large_matrices_fall_into_panels(name: str, size: int, monkeypatch: Any) -> None:
+    x = np.random.default_rng(size).normal(size=(2, size, size)) / 8
+    arrays = [x, x[:, :, :3]] if "solve" in name else [x]
+    check_kernels(host_call(name, *map(leaf, arrays)), 1e-11)
+    monkeypatch.setattr(matrix_loops, "LOOPED", 64)  # columns in blocks, triangles in halves
+    monkeypatch.setattr(matrix_loops, "COLUMNS", 64)
+    check_kernels(host_call(name, *map(leaf, arrays)), 1e-11)
+
+
+@pytest.mark.parametrize("shape", [(200, 160), (140, 250)])
+def test_large_matrices_that_are_not_square(shape: tuple[int, int]) -> None:
+    check_kernels(host_call("lu", leaf(RANDOM.normal(size=shape))), 1e-11)
+
+
+def test_halves_of_large_matrices(monkeypatch: Any) -> None:
+    monkeypatch.setattr(matrix_loops, "LOOPED", 64)
+    test_large_triangles_fall_into_blocks(200)
+
+
+@pytest.mark.parametrize("size", [130, 200, 700])
+def test_large_triangles_fall_into_blocks(size: int) -> None:
+    x = np.random.default_rng(size).normal(size=(size, size))
+    definite = leaf(x @ x.T + size * np.eye(size))
+    check_kernels(host_call("cholesky", definite))
+    right = leaf(x[:, : size // 2])
+    for is_upper, is_unit in ((False, False), (True, False), (True, True), (False, True)):
+        triangle = leaf(x / size + np.eye(size))
+        check_kernels(host_call("solve_triangular", triangle, right, options=(is_upper, is_unit)))
+
+
+def test_what_went_wrong_is_told() -> None:
+    """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
+    singular = SQUARE.copy()
+    singular[1, :, 1] = 0
+    large = np.random.default_rng(2).normal(size=(2, 200, 200))
+    large[1, :, 1] = 0
+    cases = ("inv_told", singular), ("solve_told", singular, RIGHT), ("inv_told", large)
+    for name, singular, *right in cases:
+        node = host_call(name, *map(leaf, [singular, *right]))
+        for each in (node, *expand_composites([node], target=CUDA)):
+            result = value(each)
+            assert result[0, -1] == 0 and result[1, -1] == 2
+            assert np.isfinite(result[0]).all() and not np.isfinite(result[1]).all()
+    (root,) = expand_composites([host_call("cholesky", leaf(-SPD))], target=CUDA)
+    assert np.isnan(value(root)[:, -1, -1]).all()
+
+
+def test_products_keep_the_digits_of_float32() -> None:
+    """Beside tensor cores that multiply with fewer, large matrices are float64 meanwhile."""
+    node = host_call("cholesky", leaf((np.eye(200) * 4).astype("f4")))
+    (root,) = expand_composites([node], target=replace(CUDA, tf32=True))
+    bodies = [each.arg.body.order for each in toposort([root]) if each.op == "recur"]
+    kinds = {each.dtype.name for each in sum(bodies, ()) if each.op == "contract"}
+    assert kinds == {"float64"} and root.dtype.name == "float32"
+
+
+@pytest.mark.parametrize("shape", [(16384, 2), (513, 10), (2, 20000), (181, 181)])
+def test_what_a_block_has_no_room_for(shape: tuple[int, int]) -> None:
+    """Registers, shared memory beside the matrix, or rows for a warp."""
+    x = leaf(np.ones(shape, "f4"))
+    call = Node("host_call", (x,), HostCall("lu"), shape, x.dtype, x.device)
+    assert not matrix_kernels.fits(call, *shape, cuda_target("sm_89", shared_bytes=99 << 10))
+    assert matrix_kernels.fits(call, *shape, CUDA) is (shape in ((181, 181),))
