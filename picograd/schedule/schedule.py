@@ -24,7 +24,7 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
-from picograd.schedule.joined_writes import join_writes
+from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
@@ -145,6 +145,7 @@ def number_scalar(draft: Draft, node: Node) -> None:
 # Then: groups.
 REWRITES = (
     join_writes,
+    read_values,
     take_updates,
     sum_products,
     expanded,
