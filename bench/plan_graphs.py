@@ -219,6 +219,27 @@ def momentum_update(device: str) -> Step:
     return step
 
 
+def optimizer_step(make: Callable[[Any], Any], device: str, most: float = 0.0) -> Step:
+    """A step over 60 parameters, with the norm of their gradients clipped."""
+    parameters = [nn.Parameter(leaf(device, 64, 32 + n)) for n in range(60)]
+    optimizer = make(parameters)
+    for p in parameters:
+        p.grad = leaf(device, *p.shape)
+
+    def step() -> list[Tensor]:
+        if most:
+            nn.utils.clip_grad_norm_(parameters, most)
+        optimizer.step()
+        return list(parameters)
+
+    return step
+
+
+GRAPHS["adamw_update"] = partial(optimizer_step, nn.optim.AdamW)
+GRAPHS["adamw_clipped"] = partial(optimizer_step, nn.optim.AdamW, most=1.0)
+GRAPHS["adagrad_update"] = partial(optimizer_step, nn.optim.Adagrad)
+
+
 @graph
 def moving_averages(device: str) -> Step:
     """Averages of weights, in two writes each."""

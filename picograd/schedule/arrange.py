@@ -21,6 +21,7 @@ Ties: which groups belong together, one tie after the other.
 
 from collections.abc import Iterable
 from dataclasses import field
+from typing import Any
 
 from picograd.helpers import product
 from picograd.late_methods import dataclass
@@ -163,7 +164,7 @@ DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
-SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
+WORD_LIMIT = 500  # pointers and scalars of one kernel: 4 KiB on CUDA, with some to spare
 
 
 Outline = tuple[object, ...]
@@ -180,7 +181,7 @@ class Launch:
     families: dict[tuple[int, tuple[int, ...]], list[Group]] = field(default_factory=dict)
     leaves: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
-    slots: int = 0  # at most: what parts share counts twice
+    words: set[int] = field(default_factory=set)  # pointers and scalars, at most
     operations: int = 0
     outlines: set[Outline] = field(default_factory=set)
     writes_once: bool = False  # parts that are alike (codegen/templates/members.py)
@@ -201,9 +202,9 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     launches: dict[tuple[object, ...], list[Launch]] = {}
     families = find_families(groups)
     put_writes_after_reads(groups, families)
-    slots: dict[int, int] = {}
+    words: dict[int, set[int]] = {}
     for group in groups:
-        slots[families[group.number]] = slots.get(families[group.number], 0) + group.slots
+        words.setdefault(families[group.number], set()).update(group.words)
     for group in sorted(groups, key=lambda g: (g.depth, families[g.number], g.number)):
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
         if group.kind == "reduce":  # sums of whole arrays, of gradients say, are one launch
@@ -213,7 +214,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
             key = (*key, group.number)
         family = families[group.number]
         bucket = launches.setdefault(key, [])
-        add_group(bucket, group, family, slots.pop(family, 0), target)
+        add_group(bucket, group, family, words.pop(family, set()), target)
     every = [launch for bucket in launches.values() for launch in bucket]
     found = sorted(every, key=lambda launch: launch.depth)
     for launch in found:
@@ -242,14 +243,18 @@ def find_families(groups: list[Group]) -> dict[int, int]:
 
 
 def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> None:
-    """Move a write of what other families read at its depth (a step count) one depth down."""
-    readers: dict[tuple[int, int], set[int]] = {}
+    """Move a write of what others read at its depth, a step count, one depth down.
+
+    They are of other families, or of its own over another domain: a count of each parameter.
+    """
+    parts = {group.number: (families[group.number], group.shape) for group in groups}
+    readers: dict[tuple[int, int], set[Any]] = {}
     for group in groups:
         for leaf in group.leaves:
-            readers.setdefault((leaf, group.depth), set()).add(families[group.number])
+            readers.setdefault((leaf, group.depth), set()).add(parts[group.number])
     last = max((group.depth for group in groups), default=0)
     for group in [group for group in groups if is_sink(group)]:
-        own = {families[group.number]}
+        own = {parts[group.number]}
         if any(readers.get((x, group.depth), own) != own for x in overwritten(group)):
             group.depth = last + 1
 
@@ -403,11 +408,21 @@ def large_loads(group: Group) -> set[int]:
 
 
 def mark_reads(group: Group) -> None:
-    """Mark what a group loads as stored; note what it reads, and how many slots it takes."""
-    group.slots = len(group.members)
-    for facts in reads_of(group):
+    """Mark what a group loads as stored; note what it reads, and what it is passed.
+
+    An assignment that does not write in place has an array of its own, and blocks that share a
+    reduction have two workspaces.
+    """
+    reads = reads_of(group)
+    words = group.words
+    words |= group.numbers
+    words.update([facts.number for facts in reads])
+    words.update([member.number for member in group.members])
+    if group.kind == "reduce":
+        words.add(-2 * group.number - 1)
+        words.add(-2 * group.number - 2)
+    for facts in reads:
         facts.is_stored = True
-        group.slots += 1
         if facts.is_source:
             group.leaves.add(facts.number)
         elif facts.target is not None:
@@ -415,15 +430,17 @@ def mark_reads(group: Group) -> None:
 
 
 def add_group(
-    bucket: list[Launch], group: Group, family: int, family_slots: int, target: Target
+    bucket: list[Launch], group: Group, family: int, family_words: set[int], target: Target
 ) -> None:
     """Put a group in the last launch of its bucket: beside its like, or as a new part.
 
-    `family_slots` is what the family takes that starts with this group, else 0. Groups of one
+    `family_words` is what the family takes that starts with this group, else nothing. Groups of one
     family and shape share a part, whatever its size: one may read what another overwrites.
     """
-    wanted = max(group.slots, min(family_slots, SLOT_LIMIT // 2))
-    if bucket and bucket[-1].slots + wanted <= SLOT_LIMIT:
+    words = group.words
+    if len(words) < len(family_words) <= WORD_LIMIT // 2:
+        words = family_words
+    if bucket and has_words(bucket[-1], words):
         launch = bucket[-1]
         part = launch.families.get((family, group.shape)) or find_part(launch, group, target)
         has_room = len(launch.parts) < part_limit(target)
@@ -443,6 +460,12 @@ def add_group(
     launch.writes_once = target.has_blocks and group.kind in ("map", "reduce")
     grow(launch, group)
     bucket.append(launch)
+
+
+def has_words(launch: Launch, words: set[int]) -> bool:
+    """Tell whether a kernel may be passed so much more."""
+    more = words - launch.words
+    return len(launch.words) + len(more) <= WORD_LIMIT
 
 
 def part_limit(target: Target) -> int:
@@ -471,7 +494,7 @@ def grow(launch: Launch, group: Group) -> None:
     """Account for a group that was added."""
     launch.leaves |= group.leaves
     launch.contents |= group.contents
-    launch.slots += group.slots
+    launch.words |= group.words
     launch.operations += new_operations(launch, group)
     launch.outlines.add(outline_of(group))
 
@@ -483,5 +506,9 @@ def new_operations(launch: Launch, group: Group) -> int:
 
 
 def outline_of(group: Group) -> Outline:
-    """Tell what a group computes, whatever it reads: groups of one outline are alike mostly."""
-    return group.shape, tuple([(each.node.op, each.node.dtype) for each in group.members])
+    """Tell what a group computes, whatever it reads: groups of one outline are alike mostly.
+
+    Maps along whole arrays are alike in any size (codegen/templates/members.py).
+    """
+    shape = () if group.kind == "map" and group.is_flat else group.shape
+    return shape, tuple([(each.node.op, each.node.dtype) for each in group.members])
