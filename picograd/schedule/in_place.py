@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from picograd.dtype import bool_
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.helpers import product
@@ -358,9 +359,8 @@ def parts_of(expr: Expr, box: Box) -> list[Term] | None:
         inside, outside = expr.args
         held = guarded_box(expr, box)
         return [(inside, held)] if held and is_zero(outside) else None
-    if expr.op == "where":
-        return chosen(expr, box)
-    return None
+    is_choice = len(expr.args) == 3 and expr.args[0].dtype is bool_
+    return chosen(expr, box) if is_choice else None
 
 
 def place_of(kernel: Kernel, index: Index, load: Expr, box: Box) -> Place | None:
@@ -393,15 +393,17 @@ def guarded_box(guard: Expr, box: Box) -> Box:
 def chosen(choice: Expr, box: Box) -> list[Term] | None:
     """Tell where each of two expressions is taken; None if that is no question of one position."""
     test, first, second = choice.args
-    if test.op != "less":
+    row = OPS.get(test.op)
+    if row is None or row.least is None:
         return None
     place, limit = test.args
-    if place.op != "index" or limit.op != "const":
+    number = OPS.get(limit.op)
+    if place.op != "index" or number is None or number.role is not Role.NUMBER:
         return None
     index: Index = place.arg
-    end: int = limit.arg
-    before = within(box, index, index.lo, end - 1)
-    after = within(box, index, end, index.hi)
+    last: int = limit.arg - row.least
+    before = within(box, index, index.lo, last)
+    after = within(box, index, last + 1, index.hi)
     if not before or not after:
         return None
     return [(first, before), (second, after)]
