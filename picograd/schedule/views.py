@@ -27,18 +27,26 @@ def dimension_map(node: Node) -> tuple[int, ...] | None:
 def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
     """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost.
 
-    A dimension that `pad` makes longer is not free, though it may have been one of one element.
+    A dimension that `pad` makes longer is not free if it was one of one element.
     """
     labels = source.labels
     if labels is None or mapping is None:
         return None
-    if -1 in mapping and not facts.node.row.is_showing:  # it has elements that its input has not
+    if -1 in mapping and not facts.node.row.is_showing and not is_padded(facts, mapping):
         return None
     is_wider = facts.node.row.is_repeating and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
     lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
+
+
+def is_padded(facts: Facts, mapping: tuple[int, ...]) -> bool:
+    """Tell whether a view only makes dimensions longer that had several elements before."""
+    before = facts.inputs[0].node.shape
+    if len(before) != len(mapping):
+        return False
+    return all(d >= 0 or size > 1 for d, size in zip(mapping, before))
 
 
 def view_order(node: Node, order: Order | None, mapping: tuple[int, ...] | None) -> Order | None:
