@@ -190,6 +190,8 @@ class Launch:
 def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     groups = join_column_sums(groups, target)
+    if target.has_blocks:
+        groups = part_sums(groups)
     sink(groups)
     delay(groups)
     if target.has_blocks:
@@ -365,6 +367,52 @@ def free_pieces(group: Group, other: Group, needed: dict[int, int]) -> list[list
     return [m for loads, m in pieces if loads and loads <= there and is_free(m, other, needed)]
 
 
+def part_sums(groups: list[Group]) -> list[Group]:
+    """Let sums of whole arrays that have nothing in common be groups, and so parts, of their own.
+
+    Blocks of one then run beside those of another, and parts that are alike are written once.
+    """
+    found = list(groups)
+    number = max((group.number for group in groups), default=0)
+    for group in groups:
+        if group.kind != "reduce" or group.kept or len(group.members) == 1:
+            continue
+        group.members, *rest = tied_members(group)
+        group.operations //= len(rest) + 1
+        for members in rest:
+            number += 1
+            own = Group(number, "reduce", group.depth, group.shape, group.reduced, group.device)
+            own.members, own.operations, own.work = members, group.operations, group.work
+            own.is_streamed, own.has_window = group.is_streamed, group.has_window
+            for member in members:
+                member.group = own
+            found.append(own)
+    return found
+
+
+def tied_members(group: Group) -> list[list[Facts]]:
+    """List the members of a group, those together that read one another or an array both."""
+    ties = Ties(member.number for member in group.members)
+    first: dict[int, int] = {}  # that reads an array
+    for member in group.members:
+        waiting, seen = [*member.inputs], set[int]()
+        while waiting:
+            facts = waiting.pop()
+            if facts.number in seen:
+                continue
+            seen.add(facts.number)
+            if facts.group is group:
+                ties.tie(member.number, facts.number)
+            elif facts.is_source or facts.group is not None:
+                ties.tie(member.number, first.setdefault(facts.number, member.number))
+            else:
+                waiting += facts.inputs
+    found: dict[int, list[Facts]] = {}
+    for member in group.members:
+        found.setdefault(ties.head(member.number), []).append(member)
+    return list(found.values())
+
+
 def large_reads(member: Facts, size: int) -> set[int]:
     """Numbers of the arrays of so many elements that a member reads, or what it is made of."""
     found: set[int] = set()
@@ -476,12 +524,14 @@ def part_limit(target: Target) -> int:
 def find_part(launch: Launch, group: Group, target: Target) -> list[Group] | None:
     """Find a part over the same domain with room for a group.
 
-    Where blocks run side by side, maps without a large array in common are parts of their own:
-    those that are alike are written once then, an optimizer's step over many parameters say.
+    Where blocks run side by side, maps and sums of whole arrays without a large array in common are
+    parts of their own: those that are alike are written once then, an optimizer's step over many
+    parameters say.
     """
     if group.kind not in ("map", "reduce"):
         return None
-    is_apart = target.has_blocks and group.kind == "map" and len(launch.parts) < part_limit(target)
+    is_apart = target.has_blocks and (group.kind == "map" or not group.kept)
+    is_apart = is_apart and len(launch.parts) < part_limit(target)
     for part in launch.parts:
         is_small = sum(g.operations for g in part) + group.operations <= GROUP_LIMIT
         is_near = not is_apart or any(shared_loads(group, other) for other in part)

@@ -133,6 +133,11 @@ class Group:
         return self.kind in ("map", "reduce") or self.is_product
 
     @property
+    def is_half_full(self) -> bool:
+        """Tell whether each member more leaves no room for what is made of those it has."""
+        return self.operations > GROUP_LIMIT or 2 * len(self.members) >= MEMBER_LIMIT
+
+    @property
     def is_adoptable(self) -> bool:
         """Tell whether it is plain maps over one domain, which may become rows of a reduction."""
         if self.kind != "map" or self.has_window:
