@@ -164,6 +164,10 @@ DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
+# Elements of the arrays of a launch, and what it is passed, from which it gains nothing by more maps:
+# a block takes longer to find which of them it has (GPT-2's Adam step in 62 maps for 20: 897 us for
+# 851, an H200).
+LONG_LAUNCH, LONG_WORDS = 1 << 25, 150
 WORD_LIMIT = 500  # pointers and scalars of one kernel: 4 KiB on CUDA, with some to spare
 
 
@@ -182,6 +186,7 @@ class Launch:
     leaves: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
     words: set[int] = field(default_factory=set)  # pointers and scalars, at most
+    elements: int = 0
     operations: int = 0
     outlines: set[Outline] = field(default_factory=set)
     writes_once: bool = False  # parts that are alike (codegen/templates/members.py)
@@ -513,7 +518,8 @@ def add_group(
 def has_words(launch: Launch, words: set[int]) -> bool:
     """Tell whether a kernel may be passed so much more."""
     more = words - launch.words
-    return len(launch.words) + len(more) <= WORD_LIMIT
+    is_long = launch.kind == "map" and launch.elements > LONG_LAUNCH
+    return len(launch.words) + len(more) <= (LONG_WORDS if is_long else WORD_LIMIT)
 
 
 def part_limit(target: Target) -> int:
@@ -545,6 +551,7 @@ def grow(launch: Launch, group: Group) -> None:
     launch.leaves |= group.leaves
     launch.contents |= group.contents
     launch.words |= group.words
+    launch.elements += product(group.shape)
     launch.operations += new_operations(launch, group)
     launch.outlines.add(outline_of(group))
 

@@ -132,6 +132,7 @@ def absorb(host: Launch, launch: Launch) -> None:
     host.leaves |= launch.leaves
     host.contents |= launch.contents
     host.words |= launch.words
+    host.elements += launch.elements
     host.operations += launch.operations
 
 
