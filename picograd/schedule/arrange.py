@@ -164,9 +164,8 @@ DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
-# Elements of the arrays of a launch, and what it is passed, from which it gains nothing by more maps:
-# a block takes longer to find which of them it has (GPT-2's Adam step in 62 maps for 20: 897 us for
-# 851, an H200).
+# Elements of the maps of a launch, and what it is passed, from which it gains nothing by more: a
+# block takes longer to find its own (GPT-2's Adam step of 62 maps a launch for 20: 897 us for 851).
 LONG_LAUNCH, LONG_WORDS = 1 << 25, 150
 WORD_LIMIT = 500  # pointers and scalars of one kernel: 4 KiB on CUDA, with some to spare
 
