@@ -65,8 +65,8 @@ class Rows:
         if len(shapes) == 1 and all(map(self.is_movable, node.inputs)):
             (shape,) = shapes
             return self.move(node, shape)
-        made = self.made | self.repeated
-        if not made.isdisjoint(inputs):
+        is_made = not self.made.isdisjoint(inputs)
+        if is_made or not self.repeated.isdisjoint(inputs):
             self.made.add(id(node))
         elif not self.reduced.isdisjoint(inputs):
             self.reduced.add(id(node))
