@@ -44,7 +44,7 @@ from picograd.tensor.shaping import movement
 SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 11), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
 SELECT_FROM = 65  # elements of a row: a CPU sorts shorter ones by counting
-SELECT_SHORT = 16, 1 << 15  # of shorter rows, and of all: so many are counted more slowly
+SELECT_SHORT = 8, 1 << 14  # of shorter rows, and of all: so many are counted more slowly
 SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
