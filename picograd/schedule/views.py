@@ -211,6 +211,9 @@ def gather_labels(facts: Facts) -> None:
     """A gather keeps the labels of the dimensions it takes at their own position (an iota)."""
     source, home = facts.inputs[0], facts.home
     facts.labels = None
+    if home is not None and source.is_source:
+        facts.labels = read_labels(facts)
+        return
     if home is None or source.home is not home or source.labels is None or source.is_grand:
         return
     if any(index.depth >= facts.depth for index in facts.inputs[1:]):
@@ -227,6 +230,16 @@ def gather_labels(facts: Facts) -> None:
         labels[run] = label
     rest = [x for d, x in enumerate(source.labels) if d not in facts.node.arg]
     facts.labels = (*labels, *rest)
+
+
+def read_labels(facts: Facts) -> Labels | None:
+    """Labels of what is gathered from memory: those of the indices, which have one shape."""
+    shapes = {index.node.shape for index in facts.inputs[1:]}
+    found = [index.labels for index in facts.inputs[1:] if index.home is facts.home]
+    if len(shapes) > 1 or len(found) != 1 or found[0] is None:
+        return None
+    rest = facts.node.rank - len(found[0])
+    return (*found[0], *(FREE,) * rest)
 
 
 def iota_dimension(facts: Facts) -> int | None:

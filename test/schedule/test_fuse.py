@@ -347,3 +347,13 @@ def test_rows_are_normed_and_their_halves_turned_in_one_kernel(target: Target) -
     turned = [first * by[0] - second * by[1], second * by[0] + first * by[1]]
     plan = check_plan(list(expand_composites([join(turned, 2)])), 1, target=target)
     assert heroes(plan) == ["reduce.row"]
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=["cpu", "gpu"])
+def test_what_is_gathered_from_memory_is_at_the_places_of_its_indices(target: Target) -> None:
+    """The numbers of a row that are chosen, and a softmax of what they show: one kernel."""
+    x, places = leaf(6, 40), leaf(6, 3, dtype=int64, below=20)
+    found = places + 7
+    shown = build.gather(x, [found.iota(0), found], (0, 1))
+    plan = check_plan([found, build.softmax(shown, 1)], 1, target=target)
+    assert heroes(plan) == ["reduce.row"]
