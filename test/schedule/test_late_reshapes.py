@@ -78,3 +78,13 @@ def test_others_read_what_was_moved_in_their_shape(target: Target) -> None:
     product = active.reshape((3, 8, 24)).permute((0, 2, 1)).reshape((72, 8))
     check_plan([active, product.contract(w, ((0, 1), (1, 2), (0, 2)))], target=target)
     check_plan([active, active.reduce("sum", (0, 2))], target=target)
+
+
+def test_rows_that_a_block_does_not_keep_are_read_again_by_another_kernel() -> None:
+    for side, count in ((96, 1), (192, 2)):
+        rows = leaf(2, 2, side, side).reshape((2, side * side * 2))
+        mean = rows.reduce("sum", (1,)).reshape((2, 1)).expand(rows.shape) * (0.5 / side**2)
+        moved = (rows - mean).reshape((2, 2, side, side)) * 2.0
+        found = reshape_late([moved], toposort([moved]), cuda_target("sm_90a"))
+        assert (found == [moved]) is (count == 2)
+        check_plan([moved], 1)
