@@ -136,6 +136,7 @@ WIDTH = (4096, 768)
 add("layer_norm", lambda x, w, b: F.layer_norm(x, (768,), w, b), WIDTH, (768,), (768,))
 add("rms_norm", lambda x, w: F.rms_norm(x, (768,), w), WIDTH, (768,))
 add("group_norm", lambda x, w, b: F.group_norm(x, 8, w, b), IMAGES, (32,), (32,))
+add("group_norm_silu", lambda x, w, b: F.silu(F.group_norm(x, 8, w, b)), IMAGES, (32,), (32,))
 add_gradient(
     "layer_norm_backward", lambda x, w, b: F.layer_norm(x, (768,), w, b), WIDTH, (768,), (768,)
 )
@@ -276,7 +277,22 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 add("swiglu", swiglu, *SWIGLU)
 add_gradient("swiglu_forward_backward", swiglu, *SWIGLU)
+
+
+def normed_rope(x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn pairs of what is normed before, as queries and keys are."""
+    return rope(F.rms_norm(x, (64,), weight), cos, sin)
+
+
+def experts_gate(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The eight experts of each token, and their shares."""
+    values, indices = x.softmax(-1).topk(8, -1)
+    return values / values.sum(-1, keepdim=True), indices
+
+
 add("rope", rope, (4, 12, 256, 64), (256, 32), (256, 32))
+add("normed_rope", normed_rope, (4, 12, 256, 64), (64,), (256, 32), (256, 32))
+add("experts_gate", experts_gate, (4096, 64))
 HEADS = (4, 12, 256, 64)
 attend = F.scaled_dot_product_attention
 add("attention", lambda q, k, v: attend(q, k, v, is_causal=True), HEADS, HEADS, HEADS)
