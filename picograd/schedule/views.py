@@ -233,10 +233,9 @@ def gather_labels(facts: Facts) -> None:
 
 
 def read_labels(facts: Facts) -> Labels | None:
-    """Labels of what is gathered from memory: those of the indices, which have one shape."""
-    shapes = {index.node.shape for index in facts.inputs[1:]}
+    """Labels of what is gathered from memory: those of the one index that has a place."""
     found = [index.labels for index in facts.inputs[1:] if index.home is facts.home]
-    if len(shapes) > 1 or len(found) != 1 or found[0] is None:
+    if len(found) != 1 or found[0] is None:
         return None
     rest = facts.node.rank - len(found[0])
     return (*found[0], *(FREE,) * rest)

@@ -156,3 +156,12 @@ def test_sums_of_arrays_that_share_nothing_are_parts_of_their_own_on_a_gpu() -> 
     assert sorted(len(part.computes) for part in kernel.parts) == [2, 2, 3]
     (kernel,) = check_plan([arrays[0].reduce(kind, (0, 1)) for kind in ("sum", "max")], 1).kernels
     assert len(kernel.parts) == 1
+
+
+def test_long_launches_of_maps_keep_to_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they are passed: 50 arrays, and what is written of each."""
+    arrays = [leaf(4, 5 + number) for number in range(50)]
+    monkeypatch.setattr(module, "LONG_WORDS", 60)
+    for long, count in ((module.LONG_LAUNCH, 1), (100, 2)):
+        monkeypatch.setattr(module, "LONG_LAUNCH", long)
+        check_plan([build.assign(x, x * 2.0) for x in arrays], count, target=GPU)

@@ -124,6 +124,7 @@ def test_a_write_that_others_read_is_read_where_it_was_written() -> None:
         return [
             [first, build.assign(w, w - row)],
             [first, build.assign(w, w - first.permute((1, 0)))],
+            [first, build.assign(leaf(36), first.reshape((36,)) * 2.0)],
             [first, build.assign(w, w - first), first * b],
             [build.assign(first, first + 1.0), build.assign(w, w - first)],
             [dear, build.assign(w, w - dear)],
