@@ -21,6 +21,8 @@ WANTED = {
     "conv_norm_relu_forward": 2, "conv_norm_relu_backward": 4,
     "layer_norm_backward": 2, "rms_norm_backward": 2, "swiglu": 2, "global_norm": 3,
     "logsumexp_long": 1, "focal_forward_backward": 2, "momentum_update": 1, "moving_averages": 1,
+    "adamw_update": 2, "adamw_clipped": 4, "adagrad_update": 2,
+    "group_norm_silu": 1, "normed_rope": 1, "experts_gate": 3,
     "transformer_layer_train": 26, "mnist_cnn_train": 25, "resnet18_train": 105,
 }  # fmt: skip
 

@@ -136,6 +136,7 @@ WIDTH = (4096, 768)
 add("layer_norm", lambda x, w, b: F.layer_norm(x, (768,), w, b), WIDTH, (768,), (768,))
 add("rms_norm", lambda x, w: F.rms_norm(x, (768,), w), WIDTH, (768,))
 add("group_norm", lambda x, w, b: F.group_norm(x, 8, w, b), IMAGES, (32,), (32,))
+add("group_norm_silu", lambda x, w, b: F.silu(F.group_norm(x, 8, w, b)), IMAGES, (32,), (32,))
 add_gradient(
     "layer_norm_backward", lambda x, w, b: F.layer_norm(x, (768,), w, b), WIDTH, (768,), (768,)
 )
@@ -219,6 +220,27 @@ def momentum_update(device: str) -> Step:
     return step
 
 
+def optimizer_step(make: Callable[[Any], Any], device: str, most: float = 0.0) -> Step:
+    """A step over 60 parameters, with the norm of their gradients clipped."""
+    parameters = [nn.Parameter(leaf(device, 64, 32 + n)) for n in range(60)]
+    optimizer = make(parameters)
+    for p in parameters:
+        p.grad = leaf(device, *p.shape)
+
+    def step() -> list[Tensor]:
+        if most:
+            nn.utils.clip_grad_norm_(parameters, most)
+        optimizer.step()
+        return list(parameters)
+
+    return step
+
+
+GRAPHS["adamw_update"] = partial(optimizer_step, nn.optim.AdamW)
+GRAPHS["adamw_clipped"] = partial(optimizer_step, nn.optim.AdamW, most=1.0)
+GRAPHS["adagrad_update"] = partial(optimizer_step, nn.optim.Adagrad)
+
+
 @graph
 def moving_averages(device: str) -> Step:
     """Averages of weights, in two writes each."""
@@ -255,7 +277,22 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 add("swiglu", swiglu, *SWIGLU)
 add_gradient("swiglu_forward_backward", swiglu, *SWIGLU)
+
+
+def normed_rope(x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn pairs of what is normed before, as queries and keys are."""
+    return rope(F.rms_norm(x, (64,), weight), cos, sin)
+
+
+def experts_gate(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The eight experts of each token, and their shares."""
+    values, indices = x.softmax(-1).topk(8, -1)
+    return values / values.sum(-1, keepdim=True), indices
+
+
 add("rope", rope, (4, 12, 256, 64), (256, 32), (256, 32))
+add("normed_rope", normed_rope, (4, 12, 256, 64), (64,), (256, 32), (256, 32))
+add("experts_gate", experts_gate, (4096, 64))
 HEADS = (4, 12, 256, 64)
 attend = F.scaled_dot_product_attention
 add("attention", lambda q, k, v: attend(q, k, v, is_causal=True), HEADS, HEADS, HEADS)

@@ -21,6 +21,7 @@ Ties: which groups belong together, one tie after the other.
 
 from collections.abc import Iterable
 from dataclasses import field
+from typing import Any
 
 from picograd.helpers import product
 from picograd.late_methods import dataclass
@@ -163,7 +164,10 @@ DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
-SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
+# Elements of the maps of a launch, and what it is passed, from which it gains nothing by more: a
+# block takes longer to find its own (GPT-2's Adam step of 62 maps a launch for 20: 897 us for 851).
+LONG_LAUNCH, LONG_WORDS = 1 << 25, 150
+WORD_LIMIT = 500  # pointers and scalars of one kernel: 4 KiB on CUDA, with some to spare
 
 
 Outline = tuple[object, ...]
@@ -180,7 +184,8 @@ class Launch:
     families: dict[tuple[int, tuple[int, ...]], list[Group]] = field(default_factory=dict)
     leaves: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
-    slots: int = 0  # at most: what parts share counts twice
+    words: set[int] = field(default_factory=set)  # pointers and scalars, at most
+    elements: int = 0
     operations: int = 0
     outlines: set[Outline] = field(default_factory=set)
     writes_once: bool = False  # parts that are alike (codegen/templates/members.py)
@@ -189,6 +194,8 @@ class Launch:
 def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     groups = join_column_sums(groups, target)
+    if target.has_blocks:
+        groups = part_sums(groups)
     sink(groups)
     delay(groups)
     if target.has_blocks:
@@ -201,9 +208,9 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     launches: dict[tuple[object, ...], list[Launch]] = {}
     families = find_families(groups)
     put_writes_after_reads(groups, families)
-    slots: dict[int, int] = {}
+    words: dict[int, set[int]] = {}
     for group in groups:
-        slots[families[group.number]] = slots.get(families[group.number], 0) + group.slots
+        words.setdefault(families[group.number], set()).update(group.words)
     for group in sorted(groups, key=lambda g: (g.depth, families[g.number], g.number)):
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
         if group.kind == "reduce":  # sums of whole arrays, of gradients say, are one launch
@@ -213,7 +220,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
             key = (*key, group.number)
         family = families[group.number]
         bucket = launches.setdefault(key, [])
-        add_group(bucket, group, family, slots.pop(family, 0), target)
+        add_group(bucket, group, family, words.pop(family, set()), target)
     every = [launch for bucket in launches.values() for launch in bucket]
     found = sorted(every, key=lambda launch: launch.depth)
     for launch in found:
@@ -242,14 +249,18 @@ def find_families(groups: list[Group]) -> dict[int, int]:
 
 
 def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> None:
-    """Move a write of what other families read at its depth (a step count) one depth down."""
-    readers: dict[tuple[int, int], set[int]] = {}
+    """Move a write of what others read at its depth, a step count, one depth down.
+
+    They are of other families, or of its own over another domain: a count of each parameter.
+    """
+    parts = {group.number: (families[group.number], group.shape) for group in groups}
+    readers: dict[tuple[int, int], set[Any]] = {}
     for group in groups:
         for leaf in group.leaves:
-            readers.setdefault((leaf, group.depth), set()).add(families[group.number])
+            readers.setdefault((leaf, group.depth), set()).add(parts[group.number])
     last = max((group.depth for group in groups), default=0)
     for group in [group for group in groups if is_sink(group)]:
-        own = {families[group.number]}
+        own = {parts[group.number]}
         if any(readers.get((x, group.depth), own) != own for x in overwritten(group)):
             group.depth = last + 1
 
@@ -360,6 +371,52 @@ def free_pieces(group: Group, other: Group, needed: dict[int, int]) -> list[list
     return [m for loads, m in pieces if loads and loads <= there and is_free(m, other, needed)]
 
 
+def part_sums(groups: list[Group]) -> list[Group]:
+    """Let sums of whole arrays that have nothing in common be groups, and so parts, of their own.
+
+    Blocks of one then run beside those of another, and parts that are alike are written once.
+    """
+    found = list(groups)
+    number = max((group.number for group in groups), default=0)
+    for group in groups:
+        if group.kind != "reduce" or group.kept or len(group.members) == 1:
+            continue
+        group.members, *rest = tied_members(group)
+        group.operations //= len(rest) + 1
+        for members in rest:
+            number += 1
+            own = Group(number, "reduce", group.depth, group.shape, group.reduced, group.device)
+            own.members, own.operations, own.work = members, group.operations, group.work
+            own.is_streamed, own.has_window = group.is_streamed, group.has_window
+            for member in members:
+                member.group = own
+            found.append(own)
+    return found
+
+
+def tied_members(group: Group) -> list[list[Facts]]:
+    """List the members of a group, those together that read one another or an array both."""
+    ties = Ties(member.number for member in group.members)
+    first: dict[int, int] = {}  # that reads an array
+    for member in group.members:
+        waiting, seen = [*member.inputs], set[int]()
+        while waiting:
+            facts = waiting.pop()
+            if facts.number in seen:
+                continue
+            seen.add(facts.number)
+            if facts.group is group:
+                ties.tie(member.number, facts.number)
+            elif facts.is_source or facts.group is not None:
+                ties.tie(member.number, first.setdefault(facts.number, member.number))
+            else:
+                waiting += facts.inputs
+    found: dict[int, list[Facts]] = {}
+    for member in group.members:
+        found.setdefault(ties.head(member.number), []).append(member)
+    return list(found.values())
+
+
 def large_reads(member: Facts, size: int) -> set[int]:
     """Numbers of the arrays of so many elements that a member reads, or what it is made of."""
     found: set[int] = set()
@@ -403,11 +460,21 @@ def large_loads(group: Group) -> set[int]:
 
 
 def mark_reads(group: Group) -> None:
-    """Mark what a group loads as stored; note what it reads, and how many slots it takes."""
-    group.slots = len(group.members)
-    for facts in reads_of(group):
+    """Mark what a group loads as stored; note what it reads, and what it is passed.
+
+    An assignment that does not write in place has an array of its own, and blocks that share a
+    reduction have two workspaces.
+    """
+    reads = reads_of(group)
+    words = group.words
+    words |= group.numbers
+    words.update([facts.number for facts in reads])
+    words.update([member.number for member in group.members])
+    if group.kind == "reduce":
+        words.add(-2 * group.number - 1)
+        words.add(-2 * group.number - 2)
+    for facts in reads:
         facts.is_stored = True
-        group.slots += 1
         if facts.is_source:
             group.leaves.add(facts.number)
         elif facts.target is not None:
@@ -415,15 +482,17 @@ def mark_reads(group: Group) -> None:
 
 
 def add_group(
-    bucket: list[Launch], group: Group, family: int, family_slots: int, target: Target
+    bucket: list[Launch], group: Group, family: int, family_words: set[int], target: Target
 ) -> None:
     """Put a group in the last launch of its bucket: beside its like, or as a new part.
 
-    `family_slots` is what the family takes that starts with this group, else 0. Groups of one
+    `family_words` is what the family takes that starts with this group, else nothing. Groups of one
     family and shape share a part, whatever its size: one may read what another overwrites.
     """
-    wanted = max(group.slots, min(family_slots, SLOT_LIMIT // 2))
-    if bucket and bucket[-1].slots + wanted <= SLOT_LIMIT:
+    words = group.words
+    if len(words) < len(family_words) <= WORD_LIMIT // 2:
+        words = family_words
+    if bucket and has_words(bucket[-1], words):
         launch = bucket[-1]
         part = launch.families.get((family, group.shape)) or find_part(launch, group, target)
         has_room = len(launch.parts) < part_limit(target)
@@ -445,6 +514,13 @@ def add_group(
     bucket.append(launch)
 
 
+def has_words(launch: Launch, words: set[int]) -> bool:
+    """Tell whether a kernel may be passed so much more."""
+    more = words - launch.words
+    is_long = launch.kind == "map" and launch.elements > LONG_LAUNCH
+    return len(launch.words) + len(more) <= (LONG_WORDS if is_long else WORD_LIMIT)
+
+
 def part_limit(target: Target) -> int:
     """Number of parts that a kernel may have."""
     return ALIKE_LIMIT if target.has_blocks else PART_LIMIT
@@ -453,12 +529,14 @@ def part_limit(target: Target) -> int:
 def find_part(launch: Launch, group: Group, target: Target) -> list[Group] | None:
     """Find a part over the same domain with room for a group.
 
-    Where blocks run side by side, maps without a large array in common are parts of their own:
-    those that are alike are written once then, an optimizer's step over many parameters say.
+    Where blocks run side by side, maps and sums of whole arrays without a large array in common are
+    parts of their own: those that are alike are written once then, an optimizer's step over many
+    parameters say.
     """
     if group.kind not in ("map", "reduce"):
         return None
-    is_apart = target.has_blocks and group.kind == "map" and len(launch.parts) < part_limit(target)
+    is_apart = target.has_blocks and (group.kind == "map" or not group.kept)
+    is_apart = is_apart and len(launch.parts) < part_limit(target)
     for part in launch.parts:
         is_small = sum(g.operations for g in part) + group.operations <= GROUP_LIMIT
         is_near = not is_apart or any(shared_loads(group, other) for other in part)
@@ -471,7 +549,8 @@ def grow(launch: Launch, group: Group) -> None:
     """Account for a group that was added."""
     launch.leaves |= group.leaves
     launch.contents |= group.contents
-    launch.slots += group.slots
+    launch.words |= group.words
+    launch.elements += product(group.shape)
     launch.operations += new_operations(launch, group)
     launch.outlines.add(outline_of(group))
 
@@ -483,5 +562,9 @@ def new_operations(launch: Launch, group: Group) -> int:
 
 
 def outline_of(group: Group) -> Outline:
-    """Tell what a group computes, whatever it reads: groups of one outline are alike mostly."""
-    return group.shape, tuple([(each.node.op, each.node.dtype) for each in group.members])
+    """Tell what a group computes, whatever it reads: groups of one outline are alike mostly.
+
+    Maps along whole arrays are alike in any size (codegen/templates/members.py).
+    """
+    shape = () if group.kind == "map" and group.is_flat else group.shape
+    return shape, tuple([(each.node.op, each.node.dtype) for each in group.members])

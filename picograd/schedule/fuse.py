@@ -336,7 +336,7 @@ class Fuser:
         key = (source.node.shape, axes, depth, node.device)
         is_alone = self.target.has_blocks and views.reads_windows(source)
         group = None if is_alone else self.open.get(key)
-        if group is None or group.operations > GROUP_LIMIT:
+        if group is None or group.is_half_full:
             group = self.new_group("reduce", depth, source.node.shape, axes, node.device)
             group.work, group.is_alone, self.open[key] = work, is_alone, group
         self.join(

@@ -92,7 +92,9 @@ class Group:
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
     contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
     reads: tuple[int, list["Facts"]] = (-1, [])  # at a depth: schedule/write_order.py
-    slots: int = 0  # arrays it reads or computes
+    numbers: set[int] = field(default_factory=set)  # runtime scalars it reads
+    is_flat: bool = True  # it reads arrays in their order
+    words: set[int] = field(default_factory=set)  # what it is passed: scalars, arrays
     has_window: bool = False  # a member reduces windows
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
     is_streamed: bool = False  # a reduction that stores elements while it reads them, once
@@ -129,6 +131,11 @@ class Group:
     def is_open(self) -> bool:
         """Tell whether anything may join its kernel."""
         return self.kind in ("map", "reduce") or self.is_product
+
+    @property
+    def is_half_full(self) -> bool:
+        """Tell whether each member more leaves no room for what is made of those it has."""
+        return self.operations > GROUP_LIMIT or 2 * len(self.members) >= MEMBER_LIMIT
 
     @property
     def is_adoptable(self) -> bool:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from picograd.dtype import bool_
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.helpers import product
@@ -197,6 +198,7 @@ def moved_step(step: Step, moved: Mapping[int, int]) -> Step:
 
 Box = dict[Axis, range]
 Place = tuple[int, int]  # a slot, and where it begins in the result, in elements
+Term = tuple[Expr, Box]  # and where it is not 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +293,10 @@ def places_of(slots: Sequence[PlanSlot], join: Join) -> Iterator[tuple[PlanSlot,
 
 
 def is_plain(place: tuple[PlanSlot, int]) -> bool:
-    """Tell whether a slot is a temporary that may begin there."""
+    """Tell whether a slot is a temporary that may begin there: a number may anywhere."""
     slot, at = place
-    return slot.kind == "temporary" and at * slot.dtype.itemsize % ALIGNMENT == 0
+    is_aligned = slot.size == 1 or at * slot.dtype.itemsize % ALIGNMENT == 0
+    return slot.kind == "temporary" and is_aligned
 
 
 def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
@@ -306,51 +309,66 @@ def join_of(kernel: Kernel, part: Part) -> tuple[int, list[Place]] | None:
     whole, index = compute.store
     if kernel.slots[whole].dtype is not compute.body.dtype:
         return None
-    terms = terms_of(compute.body)
+    everywhere = {axis: range(axis.size) for axis in compute.axes}
+    terms = terms_of(compute.body, everywhere) or []
     places = []
-    for each in terms or ():
-        box = box_of(compute.axes, each)
-        place = None if box is None else place_of(kernel, index, each, box)
+    for term, box in terms:
+        place = place_of(kernel, index, term, box)
         if place is not None:
             places.append(place)
-    found = sorted(places, key=lambda place: place[1])
+    places.sort(key=lambda place: place[1])
     stop = 0
-    for slot, at in found:
+    for slot, at in places:
         if at != stop:
             return None
         stop += kernel.slots[slot].size
-    is_whole = terms is not None and len(found) == len(terms) == len({slot for slot, _ in found})
-    return (whole, found) if is_whole and stop == kernel.slots[whole].size else None
+    count = len({slot for slot, _ in places})
+    if count < 2 or not count == len(places) == len(terms):
+        return None
+    return (whole, places) if stop == kernel.slots[whole].size else None
 
 
-def terms_of(expr: Expr) -> list[Expr] | None:
-    """List what a sum adds; None if it adds something twice, as no join does.
+def terms_of(expr: Expr, everywhere: Box) -> list[Term] | None:
+    """List what a sum adds, or a choice by position takes, each with where it is not 0.
 
-    `a, b = b, a + b` shares all of its sums: 60 of them are trillions of terms.
+    None if it adds something twice, as no join does: `a, b = b, a + b` shares all of its sums, and
+    60 of them are trillions of terms.
     """
-    found: list[Expr] = []
+    found: list[Term] = []
     seen: set[Expr] = set()
-    waiting = [expr]
+    waiting = [(expr, everywhere)]
     while waiting:
-        each = waiting.pop()
+        each, box = waiting.pop()
         if each in seen:
             return None
         seen.add(each)
-        row = OPS.get(each.op)
-        if row is not None and row.factors == (1, 1):
-            waiting += each.args
+        inner = parts_of(each, box)
+        if inner is None:
+            found.append((each, box))
         else:
-            found.append(each)
+            waiting += inner
     return found
 
 
-def place_of(kernel: Kernel, index: Index, term: Expr, box: Box) -> Place | None:
+def parts_of(expr: Expr, box: Box) -> list[Term] | None:
+    """List what an expression adds or chooses of, with where each is not 0; None if it does not."""
+    row = OPS.get(expr.op)
+    if row is not None and row.factors == (1, 1):
+        return [(part, box) for part in expr.args]
+    if expr.op == "guard":
+        inside, outside = expr.args
+        held = guarded_box(expr, box)
+        return [(inside, held)] if held and is_zero(outside) else None
+    is_choice = len(expr.args) == 3 and expr.args[0].dtype is bool_
+    return chosen(expr, box) if is_choice else None
+
+
+def place_of(kernel: Kernel, index: Index, load: Expr, box: Box) -> Place | None:
     """Find where the array that a term reads, all of it, lies in the result; None if it does not.
 
     The result is written once, so that elements that are a fixed distance away are read once.
     """
-    load, fill = term.args
-    if load.op != "load" or not is_zero(fill) or load.dtype is not kernel.slots[load.arg[0]].dtype:
+    if load.op != "load" or load.dtype is not kernel.slots[load.arg[0]].dtype:
         return None
     slot, read = load.arg
     fixed = {axis: constant(each[0]) for axis, each in box.items() if len(each) == 1}
@@ -365,16 +383,42 @@ def is_zero(expr: Expr) -> bool:
     return row is not None and row.role is Role.NUMBER and expr.arg == 0
 
 
-def box_of(axes: Sequence[Axis], term: Expr) -> Box | None:
-    """Find the values of axes where a term is no fill; None if it asks for more than ranges."""
-    if term.op != "guard":
-        return None
-    box = {axis: range(axis.size) for axis in axes}
-    for index, lo, hi in term.arg:
-        (axis, factor), *rest = index.terms or ((None, 0),)
-        if rest or factor != 1 or axis not in box:
-            return None
-        held = box[axis]
-        first, last = max(held.start, lo - index.const), min(held.stop - 1, hi - index.const)
-        box[axis] = range(first, last + 1)
+def guarded_box(guard: Expr, box: Box) -> Box:
+    """Find the values of axes where a guard is no fill; nothing if it asks for more than ranges."""
+    for index, lo, hi in guard.arg:
+        box = within(box, index, lo, hi)
     return box
+
+
+def chosen(choice: Expr, box: Box) -> list[Term] | None:
+    """Tell where each of two expressions is taken; None if that is no question of one position."""
+    test, first, second = choice.args
+    row = OPS.get(test.op)
+    if row is None or row.least is None:
+        return None
+    place, limit = test.args
+    number = OPS.get(limit.op)
+    if place.op != "index" or number is None or number.role is not Role.NUMBER:
+        return None
+    index: Index = place.arg
+    last: int = limit.arg - row.least
+    before = within(box, index, index.lo, last)
+    after = within(box, index, last + 1, index.hi)
+    if not before or not after:
+        return None
+    return [(first, before), (second, after)]
+
+
+def within(box: Box, index: Index, lo: int, hi: int) -> Box:
+    """Narrow a box to where a position along one axis is in a range; nothing if it is no such."""
+    if len(index.terms) != 1:
+        return {}
+    ((axis, factor),) = index.terms
+    if factor != 1 or not isinstance(axis, Axis):
+        return {}
+    held = box.get(axis)
+    if held is None:
+        return {}
+    start = max(held.start, lo - index.const)
+    stop = min(held.stop, hi - index.const + 1)
+    return {**box, axis: range(start, stop)}

@@ -1,4 +1,6 @@
-"""joined_writes: of two writes of one array in turn, the first need not be made.
+"""joined_writes: writes of whole arrays, and what elementwise work reads of them.
+
+Of two writes of one array in turn, the first need not be made.
 
     m.mul_(0.9).add_(g, alpha=0.1)
 
@@ -6,14 +8,24 @@
 
 Nothing but one elementwise operation may read what the first one wrote: that is computed where it
 is read, as any other value is. What reads an array as it was runs before the write, or has a copy.
+
+What other writes are made of is the value, not what was written: one kernel makes both of it.
+
+    g.mul_(scale);  m.lerp_(g, 0.1)
+
+    a = assign(g, g * s);  b = assign(m, m + (a - m) * 0.1)
+    a = assign(g, g * s);  b = assign(m, m + (g * s - m) * 0.1)
 """
 
 from collections.abc import Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES, Role
+from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
+
+LIGHT = 6  # operations of a value that is computed again where it is read
 
 
 def join_writes(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -68,4 +80,61 @@ def needed_writes(order: Sequence[Node]) -> set[int]:
             found.update(others)
             continue
         found.update(map(id, inputs))
+    return found
+
+
+def read_values(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Let writes be made of values that other writes leave, where nothing else reads what is left.
+
+    Both are of one shape, and the value is light: an array that a number scales.
+    """
+    writes = [node for node in order if is_whole_write(node)]
+    if len(writes) < 2:
+        return list(roots)
+    bases = {id(node.inputs[0]) for node in writes}
+    light: dict[int, Node] = {}
+    for node in writes:
+        value = node.inputs[1]
+        if id(node) not in bases and is_light(value):
+            light[id(node)] = value
+    for number in read_apart(roots, order) if light else ():
+        light.pop(number, None)
+    new: dict[int, Node] = {}
+    for node in order if light else ():
+        if is_leaf(node) or light.keys().isdisjoint(map(id, node.inputs)):
+            continue
+        inputs = [light.get(id(source), source) for source in node.inputs]
+        new[id(node)] = node.with_inputs(tuple(inputs))
+    return replaced(roots, order, new) if new else list(roots)
+
+
+def is_light(value: Node) -> bool:
+    """Tell whether a value takes few operations on arrays in memory, and numbers."""
+    waiting, count = [value], 0
+    while waiting:
+        node = waiting.pop()
+        is_number = node.row.is_repeating and node.inputs[0].size == 1
+        if is_leaf(node) or is_number or node.row.role is Role.NUMBER:
+            continue
+        count += 1
+        if count > LIGHT or node.row.role is not Role.ELEMENTWISE:
+            return False
+        waiting += node.inputs
+    return count > 0
+
+
+def read_apart(roots: Sequence[Node], order: Sequence[Node]) -> set[int]:
+    """Find what is read by more than elementwise work of its shape that ends in whole writes."""
+    found = {id(root) for root in roots if not is_whole_write(root)}
+    for node in reversed(order):
+        if is_leaf(node):
+            continue
+        is_write = is_whole_write(node)
+        row = node.row
+        is_plain = row.role is Role.ELEMENTWISE or row.is_same_bytes
+        is_near = is_write or (is_plain and id(node) not in found)
+        sources = node.inputs[1:] if is_write else node.inputs
+        for source in sources:
+            if not is_near or source.shape != node.shape:
+                found.add(id(source))
     return found

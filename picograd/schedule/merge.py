@@ -21,7 +21,7 @@ from picograd.graph.row import Role
 from picograd.graph.shape import ConvSpec
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch
+from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
 from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import is_product, product_depth, uses_tensor_cores
@@ -130,8 +130,8 @@ def is_long(hero: Facts, target: Target) -> bool:
 def fits(host: Launch, launch: Launch, parts: int) -> bool:
     """Tell whether one kernel is not too large for both."""
     is_short = host.operations + launch.operations <= GROUP_LIMIT
-    has_room = host.slots + launch.slots <= SLOT_LIMIT
-    return is_short and has_room and len(host.parts) + len(launch.parts) <= parts
+    is_few = len(host.parts) + len(launch.parts) <= parts
+    return is_short and is_few and has_words(host, launch.words)
 
 
 def absorb(host: Launch, launch: Launch) -> None:
@@ -142,7 +142,8 @@ def absorb(host: Launch, launch: Launch) -> None:
         host.parts = host.parts + launch.parts
     host.leaves |= launch.leaves
     host.contents |= launch.contents
-    host.slots += launch.slots
+    host.words |= launch.words
+    host.elements += launch.elements
     host.operations += launch.operations
 
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
-from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT
+from picograd.schedule.arrange import PART_LIMIT, WORD_LIMIT
 from picograd.schedule.canonical import SCALAR
 from picograd.schedule.cost import (
     MULTIPLIED,
@@ -271,7 +271,7 @@ def has_room(kernel: Kernel, other: Kernel) -> bool:
         is_like = kernel.hero == other.hero and len(dtypes) == 1
         return is_like and 1 < len(kernel.parts) < PRODUCT_LIMIT
     is_plain = not any(part.scatter or part.along or part.ends for part in kernel.parts)
-    is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < SLOT_LIMIT // 2
+    is_short = len(kernel.parts) < PART_LIMIT and len(kernel.slots) < WORD_LIMIT // 2
     is_there = not any(join_of(kernel, part) for part in kernel.parts)  # those may not run at all
     kinds = {each.partition(".")[0] for each in (kernel.hero, other.hero)}
     return is_there and is_plain and is_short and kinds.issubset(MERGED)

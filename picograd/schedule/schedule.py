@@ -24,8 +24,9 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
-from picograd.schedule.joined_writes import join_writes
+from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
+from picograd.schedule.late_reshapes import reshape_late
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
@@ -146,6 +147,7 @@ def number_scalar(draft: Draft, node: Node) -> None:
 # Then: groups.
 REWRITES = (
     join_writes,
+    read_values,
     take_updates,
     sum_products,
     expanded,
@@ -157,6 +159,7 @@ REWRITES = (
     repack,
     uncross,
     lay_out,
+    reshape_late,
 )
 
 
@@ -188,8 +191,7 @@ def order_launches(draft: Draft) -> None:
 
 def assign_slots(draft: Draft) -> None:
     """Give every stored member a slot: its target's, one of its own, or a temporary."""
-    sources = (f for f in draft.values if f.is_source)
-    for facts in sources:
+    for facts in (f for f in draft.values if f.is_source):
         number = draft.input_numbers[leaf_key(facts.node)]
         draft.locations[facts.number] = Location(number, row_major(facts.node.shape))
     place_assigns(draft)
@@ -466,8 +468,7 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
     draft.slots.append(slot)
     step = CopyStep(source, len(draft.slots) - 1)
-    steps = draft.steps if is_leaf else draft.copies
-    steps.insert(0, step)
+    (draft.steps if is_leaf else draft.copies).insert(0, step)
     return step.target
 
 

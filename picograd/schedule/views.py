@@ -28,18 +28,26 @@ def dimension_map(node: Node) -> tuple[int, ...] | None:
 def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) -> Labels | None:
     """Labels of a view: those of the dimensions kept whole; None if a labelled one is lost.
 
-    A dimension that `pad` makes longer is not free, though it may have been one of one element.
+    A dimension that `pad` makes longer is not free if it was one of one element.
     """
     labels = source.labels
     if labels is None or mapping is None:
         return None
-    if -1 in mapping and not facts.node.row.is_showing:  # it has elements that its input has not
+    if -1 in mapping and not facts.node.row.is_showing and not is_padded(facts, mapping):
         return None
     is_wider = facts.node.row.is_repeating and facts.node.shape != source.node.shape
     if source.is_grand and is_wider:
         return None
     lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
+
+
+def is_padded(facts: Facts, mapping: tuple[int, ...]) -> bool:
+    """Tell whether a view only makes dimensions longer that had several elements before."""
+    before = facts.inputs[0].node.shape
+    if len(before) != len(mapping):
+        return False
+    return all(d >= 0 or size > 1 for d, size in zip(mapping, before))
 
 
 def view_order(node: Node, order: Order | None, mapping: tuple[int, ...] | None) -> Order | None:
@@ -204,6 +212,9 @@ def gather_labels(facts: Facts) -> None:
     """A gather keeps the labels of the dimensions it takes at their own position (an iota)."""
     source, home = facts.inputs[0], facts.home
     facts.labels = None
+    if home is not None and source.is_source:
+        facts.labels = read_labels(facts)
+        return
     if home is None or source.home is not home or source.labels is None or source.is_grand:
         return
     if any(index.depth >= facts.depth for index in facts.inputs[1:]):
@@ -220,6 +231,15 @@ def gather_labels(facts: Facts) -> None:
         labels[run] = label
     rest = [x for d, x in enumerate(source.labels) if d not in facts.node.arg]
     facts.labels = (*labels, *rest)
+
+
+def read_labels(facts: Facts) -> Labels | None:
+    """Labels of what is gathered from memory: those of the one index that has a place."""
+    found = [index.labels for index in facts.inputs[1:] if index.home is facts.home]
+    if len(found) != 1 or found[0] is None:
+        return None
+    rest = facts.node.rank - len(found[0])
+    return (*found[0], *(FREE,) * rest)
 
 
 def iota_dimension(facts: Facts) -> int | None:

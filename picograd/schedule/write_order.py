@@ -1,6 +1,6 @@
 """write_order: what groups read, and writes of parts after what reads the memory as it was."""
 
-from picograd.graph.row import Role
+from picograd.graph.row import SCALARS, VIEWS, Role
 from picograd.schedule.group import Facts, Group
 
 
@@ -22,10 +22,19 @@ def reads_of(group: Group) -> list[Facts]:
         seen.add(number)
         if facts.is_source or (maker is not None and maker.depth < depth):
             found.append(facts)
+        elif facts.node.op in SCALARS:
+            group.numbers.add(number)
         elif maker is not group:
             stack += facts.inputs
+            group.is_flat &= facts.node.op not in VIEWS or is_flat(facts)
     group.reads = depth, found
     return found
+
+
+def is_flat(view: Facts) -> bool:
+    """Tell whether a view reads elements in their order, or one for all."""
+    row = view.node.row
+    return row.is_same_bytes or view.inputs[0].size == 1
 
 
 def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:

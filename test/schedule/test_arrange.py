@@ -143,3 +143,25 @@ def test_sums_that_share_an_array_stay_together() -> None:
 
 def reads(kernel: Kernel) -> list[Slot]:
     return [slot for slot in kernel.slots if slot.role == "in"]
+
+
+def test_sums_of_arrays_that_share_nothing_are_parts_of_their_own_on_a_gpu() -> None:
+    """Norms of gradients of one shape; what is made of two of them keeps them together."""
+    arrays = [leaf(7, 9) for _ in range(50)]
+    norms = [(x * x).reduce("sum", (0, 1)).unary("sqrt") for x in arrays]
+    (kernel,) = check_plan(norms, 1, target=GPU).kernels
+    assert [len(part.computes) for part in kernel.parts] == [2] * 50
+    pair = norms[0] * norms[1]
+    (kernel,) = check_plan([pair, *norms[2:4]], 1, target=GPU).kernels
+    assert sorted(len(part.computes) for part in kernel.parts) == [2, 2, 3]
+    (kernel,) = check_plan([arrays[0].reduce(kind, (0, 1)) for kind in ("sum", "max")], 1).kernels
+    assert len(kernel.parts) == 1
+
+
+def test_long_launches_of_maps_keep_to_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they are passed: 50 arrays, and what is written of each."""
+    arrays = [leaf(4, 5 + number) for number in range(50)]
+    monkeypatch.setattr(module, "LONG_WORDS", 60)
+    for long, count in ((module.LONG_LAUNCH, 1), (100, 2)):
+        monkeypatch.setattr(module, "LONG_LAUNCH", long)
+        check_plan([build.assign(x, x * 2.0) for x in arrays], count, target=GPU)

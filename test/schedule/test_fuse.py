@@ -10,6 +10,7 @@ from picograd import Tensor
 from picograd.dtype import float16, float32, int64
 from picograd.graph import build
 from picograd.graph.composites import join
+from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
@@ -333,3 +334,26 @@ def test_single_values_are_finished_by_their_kernels_before_they_stand_beside_ot
     first = plan.kernels[0]
     assert len(first.parts) == 20
     assert all(part.computes[-1].body.op == "sqrt" for part in first.parts)
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=["cpu", "gpu"])
+def test_rows_are_normed_and_their_halves_turned_in_one_kernel(target: Target) -> None:
+    """A row's elements are read at other places of the row; its sum is at hand."""
+    x, cos, sin = leaf(6, 5, 8), leaf(5, 4), leaf(5, 4)
+    sums = (x * x).reduce("sum", (2,)).reshape((6, 5, 1)) + 1.0
+    rows = x / spread(sums, x.shape)
+    first, second = (rows.slice(((0, 6, 1), (0, 5, 1), (n, n + 4, 1))) for n in (0, 4))
+    by = [spread(each.reshape((1, 5, 4)), (6, 5, 4)) for each in (cos, sin)]
+    turned = [first * by[0] - second * by[1], second * by[0] + first * by[1]]
+    plan = check_plan(list(expand_composites([join(turned, 2)])), 1, target=target)
+    assert heroes(plan) == ["reduce.row"]
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=["cpu", "gpu"])
+def test_what_is_gathered_from_memory_is_at_the_places_of_its_indices(target: Target) -> None:
+    """The numbers of a row that are chosen, and a softmax of what they show: one kernel."""
+    x, places = leaf(6, 40), leaf(6, 3, dtype=int64, below=20)
+    found = places + 7
+    shown = build.gather(x, [found.iota(0), found], (0, 1))
+    plan = check_plan([found, build.softmax(shown, 1)], 1, target=target)
+    assert heroes(plan) == ["reduce.row"]

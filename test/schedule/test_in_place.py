@@ -109,10 +109,11 @@ def test_values_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sums_that_share_all_their_terms_are_no_join() -> None:
     """`a, b = b, a + b`: each term once more at every step."""
     first, second = (Expr("load", (), (slot, HERE), float32) for slot in (0, 1))
-    assert in_place.terms_of(Expr("add", (first, second), None, float32)) == [second, first]
+    terms = in_place.terms_of(Expr("add", (first, second), None, float32), {})
+    assert terms == [(second, {}), (first, {})]
     for _ in range(24):
         first, second = second, Expr("add", (first, second), None, float32)
-    assert in_place.terms_of(second) is None
+    assert in_place.terms_of(second, {}) is None
     a, b = Tensor([0]), Tensor([1])
     for _ in range(60):
         a, b = b, a + b

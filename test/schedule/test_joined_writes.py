@@ -7,7 +7,7 @@ from plan_support import TARGET, VALUES, check_plan, copies, leaf, run, schedule
 from picograd.graph import build
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
-from picograd.schedule.joined_writes import join_writes
+from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.target import cuda_target
 
 
@@ -86,3 +86,51 @@ def test_random_writes(seed: int) -> None:
     ends = [each for each in now if each not in arrays]
     check_plan([*roots, *ends])
     check_plan([*roots, *ends], target=cuda_target("sm_90a"))
+
+
+def scaled(count: int) -> tuple[list[Node], list[Node]]:
+    """Gradients that a number of their own scales, and averages that move towards them."""
+    gradients = [leaf(4, 5 + number) for number in range(count)]
+    total = sum(x.reduce("sum", (0, 1)) for x in gradients[1:]) + gradients[0].reduce("sum", (0, 1))
+    scaled = [build.assign(x, x * total.reshape((1, 1)).expand(x.shape)) for x in gradients]
+    means = [leaf(4, 5 + number) for number in range(count)]
+    moved = [build.assign(m, m + (x - m) * 0.1) for m, x in zip(means, scaled)]
+    return scaled, moved
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=["cpu", "gpu"])
+def test_what_writes_are_made_of_is_read_before_it_is_written(target: object) -> None:
+    """The scaled gradient and the average: one launch, behind that of the sums."""
+    scaled_, moved = scaled(6)
+    plan = schedule([*scaled_, *moved], target)  # type: ignore[arg-type]
+    (last,) = [kernel for kernel in plan.kernels if kernel.hero == "map"]
+    assert not copies(plan)
+    assert sum(len(part.computes) for part in last.parts) == 12
+    wanted = interpret([*scaled_, *moved], values=VALUES)
+    for found, value in zip(run(plan), wanted, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-5)
+
+
+def test_a_write_that_others_read_is_read_where_it_was_written() -> None:
+    def forms() -> list[list[Node]]:
+        a, b, w = leaf(6, 6), leaf(6, 6), leaf(6, 6)
+        first = build.assign(a, a * 2.0)
+        row = first.reduce("sum", (0,), keepdim=True).expand((6, 6))
+        long = w
+        for _ in range(8):
+            long = long * w
+        dear = build.assign(leaf(6, 6), long)
+        product = build.assign(leaf(6, 6), build.matmul(a, b))
+        return [
+            [first, build.assign(w, w - row)],
+            [first, build.assign(w, w - first.permute((1, 0)))],
+            [first, build.assign(leaf(36), first.reshape((36,)) * 2.0)],
+            [first, build.assign(w, w - first), first * b],
+            [build.assign(first, first + 1.0), build.assign(w, w - first)],
+            [dear, build.assign(w, w - dear)],
+            [product, build.assign(w, w - product)],
+        ]
+
+    for roots in forms():
+        assert read_values(roots, toposort(roots), TARGET) == roots
+        check_plan(roots)

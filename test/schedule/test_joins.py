@@ -5,6 +5,8 @@ import pytest
 from plan_support import VALUES, leaf, run
 
 from picograd.dtype import DType, bfloat16, float32
+from picograd.graph import composites
+from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
 from picograd.schedule.plan import Plan
@@ -103,3 +105,27 @@ def test_an_array_in_another_order_is_turned() -> None:
     kept = product(8, 64)
     turned = joined([kept.permute((1, 0)), product(64, 8)])
     assert "map" in heroes(reader(turned))
+
+
+def test_numbers_are_computed_where_a_join_by_position_has_them() -> None:
+    """A join of many is made in groups, which no kernel makes."""
+    count = 2 * composites.FEW + composites.TOGETHER
+    parts = [leaf(9, 3 + n).reduce("sum", (0, 1)).reshape((1,)) for n in range(count)]
+    whole = composites.join(parts, 0)
+    (root,) = expand_composites([(whole * whole).reduce("sum", (0,))])
+    plan = plan_of([root])
+    assert [kernel.hero for kernel in plan.kernels] == ["reduce.all"] * 2
+    assert len(plan.joined) == count
+
+
+def test_arrays_are_computed_where_a_join_by_position_has_them() -> None:
+    whole = composites.join([product(8), product(16), product(8)], 0)
+    (root,) = expand_composites([reader(whole.composite("contiguous"))])
+    assert "map" not in heroes(root)
+
+
+def test_a_choice_by_position_of_other_places_is_no_join() -> None:
+    first, second = product(8), product(8)
+    place = first.iota(0)
+    choice = place.binary("less", place.const_like(3)).where(first, second)
+    assert "map" in heroes(reader(choice.composite("contiguous")))

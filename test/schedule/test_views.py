@@ -55,6 +55,13 @@ def test_labels_follow_whole_dimensions() -> None:
     assert view_labels(turned, source, None) is None
 
 
+@pytest.mark.parametrize(("size", "wanted"), [(4, (0, FREE)), (1, None)])
+def test_what_is_padded_is_free_unless_it_was_one_element(size: int, wanted: object) -> None:
+    source = facts(leaf(3, size), labels=(0, FREE))
+    padded = facts(source.node.pad(((0, 0), (2, 1))), source)
+    assert view_labels(padded, source, (0, -1)) == wanted
+
+
 def test_a_grand_value_may_not_spread() -> None:
     small = leaf(1)
     source = facts(small, labels=(FREE,), is_grand=True)

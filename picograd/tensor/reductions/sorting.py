@@ -44,7 +44,9 @@ from picograd.tensor.shaping import movement
 SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 11), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
 SELECT_FROM = 65  # elements of a row: a CPU sorts shorter ones by counting
-SELECT_SHORT = 16, 1 << 15  # of shorter rows, and of all: so many are counted more slowly
+SELECT_SHORT = 8, 1 << 14  # of shorter rows, and of all: so many are counted more slowly
+# of rows, and of all: a GPU selects so many in a quarter to nine tenths of a sort's time
+SELECT_IN_BLOCKS = 1024, 1 << 15
 SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -203,7 +205,10 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
     is_many = size >= SELECT_SHORT[0] and node.size >= SELECT_SHORT[1]
-    is_fit = size >= SELECT_FROM or (is_many and not target.has_blocks)
+    if target.has_blocks:
+        is_many = type(size) is int and size <= SELECT_IN_BLOCKS[0]
+        least = SELECT_IN_BLOCKS[1] if is_many else least
+    is_fit = size >= SELECT_FROM or is_many
     is_fit &= size < 1 << 32
     if node.dtype.bits > 32:  # two reductions each, and none on a GPU
         limit = 0 if target.has_blocks else limit // 3
