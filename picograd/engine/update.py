@@ -9,6 +9,7 @@ inputs it writes:
 The plan is found by the formulas (engine/quick.py); the nodes are made where that does not know it.
 """
 
+import operator
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -132,3 +133,11 @@ def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
         flags.append(group.flags())
     kind = type(optimizer)
     return found, [*flags, kind.prepare, kind.decay, kind.update]
+
+
+def steps_as(optimizer: Any, told: tuple[list[Any], list[Any]], found: Any) -> bool:
+    """Tell whether an optimizer steps as it was told, skipping its step where `found` says so."""
+    (tensors, flags), (known, others) = told_of(optimizer), told
+    if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
+        return False
+    return all(map(operator.is_, tensors, known))

@@ -44,7 +44,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, have_own_memory, move_on, told_of
+from picograd.engine.update import Alone, have_own_memory, move_on, steps_as
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph import build
@@ -73,9 +73,10 @@ from picograd.tensor.core.pieces import (
     piece,
     shown_by,
 )
+from picograd.tensor.core.plain_values import is_same
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
-from picograd.tensor.core.ways import LISTS, Event, FreeStep, Log, Read, Way, is_same
+from picograd.tensor.core.ways import LISTS, Event, FreeStep, Log, Read, Way
 from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")
@@ -737,9 +738,7 @@ class Follower:
                 return self.go_on(take, [])
         if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked, read.asked):
-            return False
-        if not self.are_alive([number for number, _ in read.alive]):
+        if not (self.is_asked(asked, read.asked) and self.are_alive(read.living)):
             return False
         if not self.are_current() or (taken := self.taken(read)) is None:
             return False
@@ -843,13 +842,8 @@ class Follower:
 
     def is_same_step(self, optimizer: Any) -> bool:
         """Tell whether an optimizer steps as it did, if one does."""
-        if optimizer is None:
-            return True
-        (tensors, flags), (known, others) = told_of(optimizer), self.way.told
         found = None if self.way.found < 0 else self.made[self.way.found]()
-        if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
-            return False
-        return all(map(operator.is_, tensors, known))
+        return optimizer is None or steps_as(optimizer, self.way.told, found)
 
     def is_as_told(self) -> bool:
         """Tell whether the same tensors are alive, and all others are as they were."""

@@ -12,20 +12,15 @@ An event is a call of a function that records, with what it was given, told as
 was made or met there; following.py then follows it. See engine/followed.py.
 """
 
-import math
 import threading
 import weakref
 from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import field
-from types import EllipsisType, FunctionType
+from types import FunctionType
 from typing import Any
-
-import numpy as np
 
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
-from picograd.device_name import device
-from picograd.dtype import DType
 from picograd.engine import carried, foreign, pending
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
@@ -80,14 +75,13 @@ from picograd.tensor.core.pieces import (
     may_cut,
     piece,
 )
+from picograd.tensor.core.plain_values import PLAIN, is_plain
 from picograd.tensor.core.recording import VERSIONS, Recorded
 from picograd.tensor.core.repeated import is_kept, parts_of
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.core.varying import NUMBER, VARYING, Varying, as_factor
 from picograd.tensor.making import random
 
-PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
-PLAIN |= {np.int32, np.int64}  # which programs compute sizes with
 LISTS = (tuple, list, Size)
 READS = 16  # computations on a way
 FREE_LIMIT = 1024  # nodes of what lives on, and is not computed: they are made each time
@@ -1014,27 +1008,3 @@ def is_told(value: Any) -> bool:
     if type(value) is slice:
         return is_told((value.start, value.stop, value.step))
     return type(value) in PLAIN or type(value) in GIVEN
-
-
-def is_plain(values: tuple[Any, ...]) -> bool:
-    """Tell whether a tuple is of plain values, and tuples of such."""
-    return all(map(is_plain_value, values))
-
-
-def is_plain_value(value: Any) -> bool:
-    """Tell whether a value is plain, or a tuple of such."""
-    kind = type(value)
-    return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
-
-
-def is_same(value: Any, wanted: Any) -> bool:
-    """Tell whether plain values are the same, and of one type."""
-    kind = type(value)
-    if kind is not type(wanted):
-        return False
-    if kind is tuple:
-        return len(value) == len(wanted) and all(map(is_same, value, wanted))
-    if kind is float:
-        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
-        return value == wanted and is_signed
-    return kind in PLAIN and bool(value == wanted)

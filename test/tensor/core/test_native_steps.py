@@ -363,25 +363,30 @@ def test_handlers_of_signals_record_anywhere(
     at_once: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A timer whose handler computes, within steps and at their ends."""
+    kept: list[float] = []
+    seconds = 0.0
 
-    def losses(seconds: float) -> list[Any]:
+    def handle(*_: Any) -> None:
+        kept.append((Tensor([1.0]) * 2.0).item())
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # the next one, behind this
+
+    def losses() -> list[Any]:
         step = Step(6)
         for number in range(10):
             step(number, [])
-        found = []
-        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            found += [step(number, []) for number in range(60)]
+            return [step(number, []) for number in range(60)]
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-        return found
 
-    kept: list[float] = []
-    before = signal.signal(signal.SIGALRM, lambda *_: kept.append((Tensor([1.0]) * 2.0).item()))
+    before = signal.signal(signal.SIGALRM, handle)
     try:
-        mine = losses(0.0011)
+        seconds = 0.0011
+        mine = losses()
+        seconds = 0.0
     finally:
         signal.signal(signal.SIGALRM, before)
     assert kept and {*kept} == {2.0}
     no_ways(monkeypatch)
-    np.testing.assert_allclose(mine, losses(0.0), rtol=2e-5)
+    np.testing.assert_allclose(mine, losses(), rtol=2e-5)
