@@ -464,9 +464,8 @@ def place_outputs(draft: Draft) -> None:
 
 def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     """Add an output slot that is a copy of another slot; a leaf is copied before it is changed."""
-    strides = row_major(root.shape)
-    slot = PlanSlot("output", root.dtype, root.size, root.device, root.shape, strides)
-    draft.slots.append(slot)
+    place = root.dtype, root.size, root.device, root.shape, row_major(root.shape)
+    draft.slots.append(PlanSlot("output", *place))
     step = CopyStep(source, len(draft.slots) - 1)
     (draft.steps if is_leaf else draft.copies).insert(0, step)
     return step.target
