@@ -304,8 +304,8 @@ class Follower:
         if event.is_change:
             self.written_here += [met for met, _ in event.writes]
             self.changed += (*event.writes, *event.shows)
-        if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
-            return result if self.noted > at else MISS
+        if EVENTS.record is not record and self.noted <= at:
+            return MISS  # a handler stopped it before this event
         if changes is not None:
             self.change(event, changes)
         return result
@@ -654,10 +654,10 @@ class Follower:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
         if get_ident() == self.record.owner and not self.is_busy:
-            for number in self.way.detached:
-                if number < len(self.made) and (tensor := self.made[number]()) is not None:
-                    let_go(tensor)
             try:
+                for number in self.way.detached:
+                    if number < len(self.made) and (tensor := self.made[number]()) is not None:
+                        let_go(tensor)
                 if self.reads < len(self.way.reads):
                     if self.read(self.way.reads[self.reads], asked):
                         return True

@@ -3,10 +3,12 @@
 import gc
 import random
 import signal
+import sys
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -390,3 +392,44 @@ def test_handlers_of_signals_record_anywhere(
     assert kept and {*kept} == {2.0}
     no_ways(monkeypatch)
     np.testing.assert_allclose(mine, losses(), rtol=2e-5)
+
+
+def test_a_handler_at_any_call_of_a_follower(
+    at_once: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is computed where Python may run a handler, within an event and at the end of a step."""
+    within = "follow", "end", "finish"
+    calls, wanted_call = 0, 0
+
+    def seen(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        caller = frame.f_back
+        if caller is None or caller.f_code.co_filename != following.__file__:
+            return
+        if caller.f_code.co_name in within:
+            calls += 1
+            if calls == wanted_call:
+                sys.settrace(None)
+                assert (Tensor([1.0]) * 2.0).item() == 2.0
+
+    def losses() -> list[Any]:
+        nonlocal calls
+        monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
+        step, found = Step(6), []
+        for number in range(9):
+            if number == 6:
+                calls = 0
+                sys.settrace(seen)
+            found.append(step(number, []))
+            sys.settrace(None)
+        return found
+
+    losses()
+    wanted, before = losses(), sys.gettrace()
+    count = calls
+    try:
+        for wanted_call in range(1, count + 1):
+            np.testing.assert_allclose(losses(), wanted, rtol=2e-5, err_msg=str(wanted_call))
+    finally:
+        sys.settrace(before)
+    assert count > 10
