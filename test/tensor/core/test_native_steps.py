@@ -366,32 +366,33 @@ def test_handlers_of_signals_record_anywhere(
 ) -> None:
     """A timer whose handler computes, within steps and at their ends."""
     kept: list[float] = []
-    seconds = 0.0
+    again = 0.0
 
     def handle(*_: Any) -> None:
         kept.append((Tensor([1.0]) * 2.0).item())
-        signal.setitimer(signal.ITIMER_REAL, seconds)  # the next one, behind this
+        signal.setitimer(signal.ITIMER_REAL, again)  # the next one, behind this
 
-    def losses() -> list[Any]:
+    def losses(seconds: float) -> list[Any]:
+        nonlocal again
         step = Step(6)
         for number in range(10):
             step(number, [])
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        again = seconds
+        signal.setitimer(signal.ITIMER_REAL, again)
         try:
             return [step(number, []) for number in range(60)]
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            again = 0.0  # first: one that is on its way sets no other
+            signal.setitimer(signal.ITIMER_REAL, again)
 
     before = signal.signal(signal.SIGALRM, handle)
     try:
-        seconds = 0.0011
-        mine = losses()
-        seconds = 0.0
+        mine = losses(0.0011)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert kept and {*kept} == {2.0}
     no_ways(monkeypatch)
-    np.testing.assert_allclose(mine, losses(), rtol=2e-5)
+    np.testing.assert_allclose(mine, losses(0.0), rtol=2e-5)
 
 
 def test_a_handler_at_any_call_of_a_follower(
@@ -433,3 +434,33 @@ def test_a_handler_at_any_call_of_a_follower(
     finally:
         sys.settrace(before)
     assert count > 10
+
+
+@pytest.mark.parametrize("change", ["kept gradients", "a hook", "autocast", "a frozen leaf"])
+def test_what_backward_meets_is_looked_at(
+    change: str, at_once: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losses() -> list[float]:
+        picograd.manual_seed(7)
+        model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+        optimizer = nn.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        wanted, found = Tensor(np.ones((5, 3), np.float32)).realize(), []
+        for number in range(16):
+            x = np.random.default_rng(number).standard_normal((5, 4)).astype(np.float32)
+            is_other = number in (9, 10, 13)
+            if change == "a hook" and is_other:
+                model[0].weight.register_hook(lambda g: g * 2.0)
+            model[2].bias.requires_grad_(not (change == "a frozen leaf" and is_other))
+            with picograd.autocast("cpu", enabled=change == "autocast" and is_other):
+                loss = F.mse_loss(model(Tensor(x).realize()), wanted)
+            loss.backward()
+            optimizer.step()
+            if not (change == "kept gradients" and is_other):
+                optimizer.zero_grad()
+            found.append(float(loss.item()))
+        return found
+
+    mine = losses()
+    assert at_once.count(True) >= 4
+    no_ways(monkeypatch)
+    np.testing.assert_allclose(mine, losses(), rtol=2e-5)
