@@ -195,16 +195,6 @@ def stand_no_more(node):
         Py_DecRef(world.Standing)
         replace(standing.record, 0)
 
-def new_storage(buffer, source):
-    "takes the source"
-    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
-    if storage:
-        storage.buffer = own(buffer)
-        storage.version = own(world.zero)
-        storage.source = source
-        storage.answers = own(None)
-    return storage
-
 def become_leaf(node: Node, storage):
     "takes the storage"
     stand_no_more(node)
@@ -213,7 +203,7 @@ def become_leaf(node: Node, storage):
     replace(node.arg, storage)
 
 def be_leaf_of(node: Node, buffer, reference):
-    storage = new_storage(buffer, own(None))
+    storage = new_storage(buffer)
     need(storage)
     become_leaf(node, storage)
     replace(node.realized, own(None))
@@ -226,19 +216,6 @@ def note_kept(record: Record, at, node):
         PyDict_SetItem(record.kept, at, reference)
         Py_DecRef(reference)
 
-def keep_history(tensor: Tensor, node: Node, buffer, reference):
-    "gives a tensor a leaf, behind which is its node"
-    leaf: Node = new_leaf(buffer, node.shape)
-    need(leaf)
-    storage: Storage = leaf.arg
-    replace(leaf.dtype, own(node.dtype))
-    replace(leaf.device, own(node.device))
-    replace(leaf.leaf, own(reference))
-    replace(storage.source, PyWeakref_NewRef(node, 0))
-    replace(tensor._history, own(node))
-    replace(tensor._node, leaf)
-    return enter_live(leaf, reference)
-
 def give_value(record: Record, at, reference, buffer, enabled):
     "as in following.py"
     node: Node = PyDict_GetItemWithError(record.standing, at)
@@ -250,7 +227,7 @@ def give_value(record: Record, at, reference, buffer, enabled):
     if tensor._tracks == True:
         return enter_live(node, reference)
     own(node)
-    keep_history(tensor, node, buffer, reference)
+    settle_tensor(tensor, node, buffer, reference, enabled)
     Py_DecRef(node)
 
 def is_among_roots(part: part, at):

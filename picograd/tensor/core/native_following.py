@@ -102,19 +102,23 @@ def note_starts(record: Record, node: Node, told):
             count = count + 1
     return count == PyList_Size(told)
 
+def told_of_next(record: Record, table):
+    "what a dict has for the number of the node that is met next, borrowed, or 0"
+    if PyDict_Size(table) == 0:
+        return 0
+    key = PyLong_FromLongLong(PyList_Size(record.found))
+    need(key)
+    told = PyDict_GetItemWithError(table, key)
+    Py_DecRef(key)
+    return told
+
 def note_moved(follower: Follower, node):
     "notes where a node that is met next begins, if a user said so"
     way: Way = follower.way
-    record: Record = follower.record
-    if PyDict_Size(way.moving) == 0:
-        return 1
-    key = PyLong_FromLongLong(PyList_Size(record.found))
-    need(key)
-    told = PyDict_GetItemWithError(way.moving, key)
-    Py_DecRef(key)
+    told = told_of_next(follower.record, way.moving)
     if told == 0:
         return 1
-    return note_starts(record, node, told)
+    return note_starts(follower.record, node, told)
 """
 
 FITTING = """
@@ -132,12 +136,7 @@ def is_as_shared(follower: Follower, node):
     "whether a node that is met next is the one that it was, where it was met before"
     way: Way = follower.way
     record: Record = follower.record
-    if PyDict_Size(way.shared) == 0:
-        return 1
-    key = PyLong_FromLongLong(PyList_Size(record.found))
-    need(key)
-    entry = PyDict_GetItemWithError(way.shared, key)
-    Py_DecRef(key)
+    entry = told_of_next(record, way.shared)
     if entry == 0:
         return 1
     return PyList_GetItem(record.found, PyLong_AsLongLong(PyTuple_GetItem(entry, 0))) == node
@@ -280,8 +279,14 @@ def take_numbers(record: Record, numbers, args):
         need(failed == 0)
     return 1
 
-def standing_node(record: Record, step, at):
-    "as in engine/followed.py"
+def standing_node(follower: Follower, at):
+    "as in engine/followed.py: a new reference, or 0"
+    way: Way = follower.way
+    template: Template = way.template
+    record: Record = follower.record
+    place = PyLong_AsLongLong(at) - PyLong_AsLongLong(template.count)
+    step = PyList_GetItem(template.steps, place)
+    need(step)
     node: Node = PyType_GenericAlloc(world.Standing, 0)
     need(node)
     pair = PyTuple_New(2)
@@ -308,10 +313,9 @@ def node_of(follower: Follower, made: Made):
     template: Template = way.template
     record: Record = follower.record
     at = PyLong_AsLongLong(made.at)
-    count = PyLong_AsLongLong(template.count)
-    if at < count:
+    if at < PyLong_AsLongLong(template.count):
         return own(PyList_GetItem(record.found, at))
-    return standing_node(record, PyList_GetItem(template.steps, at - count), made.at)
+    return standing_node(follower, made.at)
 
 def shown_by(follower: Follower, shown: Shown):
     "the tensor that a view is of; 0 where Python has to look"
@@ -443,12 +447,8 @@ def give_gradients(follower, several, enabled):
 
 def write_next(follower: Follower, told):
     "gives a tensor that was met its next value: 1, or 0 where there is no memory"
-    way: Way = follower.way
-    template: Template = way.template
-    at = PyTuple_GetItem(told, 1)
     target: Tensor = met_first(follower, told)
-    place = PyLong_AsLongLong(at) - PyLong_AsLongLong(template.count)
-    node: Node = standing_node(follower.record, PyList_GetItem(template.steps, place), at)
+    node: Node = standing_node(follower, PyTuple_GetItem(told, 1))
     need(node)
     reference = PyWeakref_NewRef(target, 0)
     if reference == 0:

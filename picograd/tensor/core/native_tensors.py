@@ -29,18 +29,23 @@ TENSOR = (
 VIEW = "base", "function", "operands", "passes", "in_no_grad", "always", "known", "moves"
 
 MAKING = """
+def new_storage(buffer):
+    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
+    need(storage)
+    storage.buffer = own(buffer)
+    storage.version = own(world.zero)
+    storage.source = own(None)
+    storage.answers = own(None)
+    return storage
+
 def new_leaf(buffer: Buffer, shape):
     "the node of memory"
-    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
+    storage = new_storage(buffer)
     node: Node = PyType_GenericAlloc(world.Node, 0)
     if storage == 0 or node == 0:
         Py_DecRef(storage)
         Py_DecRef(node)
         return 0
-    storage.buffer = own(buffer)
-    storage.version = own(world.zero)
-    storage.source = own(None)
-    storage.answers = own(None)
     node.op = own(world.buffer)
     node.inputs = own(world.nothing)
     node.arg = storage

@@ -229,7 +229,7 @@ class Way:
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
     native: Any = None  # of the plan
     is_simple: bool = False  # machine code ends it: nothing but what lives gets values
-    uses: int = 0  # how often it was begun
+    uses: int = 0  # how often it came to its end
     ends: Any = None  # what machine code does at the end of others: see native_ends.py
 
     def describe(self) -> None:
