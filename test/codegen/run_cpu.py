@@ -54,6 +54,11 @@ class Loaded:
         last = self.tasks if last is None else last
         self.entry(self.buffers, None, scratch, first, last)
 
+    def run_backwards(self) -> None:
+        """Run tasks one by one, the last first: none needs what another wrote."""
+        for task in reversed(range(self.tasks)):
+            self.run(task, task + 1)
+
     def result(self) -> np.ndarray:
         """Check the guard zone and return the output."""
         self.run()

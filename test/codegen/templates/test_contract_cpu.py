@@ -25,8 +25,7 @@ def check(case: Case, target: Target = TARGET, shuffle: bool = False) -> Loaded:
     """Run a case and compare; `shuffle`: tasks one by one from the last, the runtime's freedom."""
     loaded = Loaded(case.kernel, case.inputs, target)
     if shuffle:
-        for task in reversed(range(loaded.tasks)):
-            loaded.run(task, task + 1)
+        loaded.run_backwards()
         raw = loaded.output[:-64].copy()
         assert np.array_equal(raw, loaded.result(), equal_nan=True)  # the order changes no bit
     raw = loaded.result()

@@ -52,8 +52,7 @@ def test_values(
     case = conv(shape, channels, 3, 1, padding, channels_last=is_last)
     assert has_patches(case, target)
     loaded = Loaded(case.kernel, case.inputs, target)
-    for task in reversed(range(loaded.tasks)):
-        loaded.run(task, task + 1)
+    loaded.run_backwards()
     got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
     assert np.abs(got - case.expected).max() < 4e-6 * np.abs(case.expected).max()
 

@@ -89,8 +89,7 @@ def test_values(
     case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
     assert any(dot.taps for part in built(case.kernel, target).parts for dot in dots(part.steps))
     loaded = Loaded(case.kernel, case.inputs, target)
-    for task in reversed(range(loaded.tasks)):
-        loaded.run(task, task + 1)
+    loaded.run_backwards()
     got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 

@@ -42,8 +42,7 @@ def test_values(
     case = depthwise(shape, groups, kernel, padding)
     assert is_beside(case, target)
     loaded = Loaded(case.kernel, case.inputs, target)
-    for task in reversed(range(loaded.tasks)):
-        loaded.run(task, task + 1)
+    loaded.run_backwards()
     got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
     assert np.abs(got - case.expected).max() < 2e-6 * np.abs(case.expected).max()
 
