@@ -72,6 +72,22 @@ def value_of_sink(q, k, v, c):
     return out + rest.expand(out.shape) * 2.0
 
 
+def masked_by_places(q, k, v, c):
+    """Places are counted along the join, which begins with the sink."""
+    s = product(q, k) * 0.3
+    every = join([logits(c, s), s], 3)
+    shown = every.iota(3).binary("less", every.iota(2) + 2)
+    return weigh(cut(softmax(shown.where(every, -math.inf), 3), 1, s.shape[3] + 1), v)
+
+
+def last_places(q, k, v, c):
+    """Some of the scores are read alone, behind the sink."""
+    s = scores(q, k)
+    w = softmax(join([logits(c, s), s], 3), 3)
+    rows = v.slice(tuple((8 * (axis == 2), size, 1) for axis, size in enumerate(v.shape)))
+    return weigh(cut(w, 9, s.shape[3] + 1), rows)
+
+
 def zero_last(q, k, v):
     """A logit of 0, by padding."""
     s = scores(q, k)
@@ -86,6 +102,14 @@ def test_sinks_stream(form):
     assert heroes(plan) == ["attention"]
     plan = check_plan(with_gradients(form, *shapes), 3, 1e-4)
     assert heroes(plan).count("attention") == 2
+
+
+@pytest.mark.parametrize("form, is_stream", [(masked_by_places, True), (last_places, False)])
+def test_places_of_pieces(form, is_stream):
+    np.random.seed(0)
+    plan = check_plan([form(*(leaf(*shape) for shape in (*SHAPES, SINK)))], tolerance=1e-5)
+    assert ("attention" in heroes(plan)) is is_stream
+    check_plan(with_gradients(form, *SHAPES, SINK), tolerance=1e-4)
 
 
 def test_a_logit_of_padding():
