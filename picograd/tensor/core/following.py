@@ -240,8 +240,8 @@ class Follower:
     """This class follows one way, from one step of an optimizer to the next."""
 
     __slots__ = (
-        "at", "begun", "changed", "computed", "count", "due", "is_busy", "known", "made", "met",
-        "noted", "reads", "record", "stream", "way", "written", "written_here",
+        "at", "begun", "changed", "computed", "count", "distinct", "due", "is_busy", "known",
+        "made", "met", "noted", "reads", "record", "stream", "way", "written", "written_here",
     )  # fmt: skip
 
     def __init__(self, known: Known, way: Way) -> None:
@@ -255,6 +255,7 @@ class Follower:
         self.begun = 0  # events whose writes and checks were made
         self.is_busy = False
         self.met: list[Any] = []
+        self.distinct: set[int] = set()  # those of them that are known to be
         self.made: list[weakref.ref[Any]] = []
         self.stream: Any = None  # of random numbers
         self.noted = -1  # events that were told to the tables when it stopped
@@ -341,6 +342,8 @@ class Follower:
             return False
         if event.is_change and not self.are_free(event):
             return False
+        if (event.is_change or event.walks) and not self.are_distinct():
+            return False
         if event.advance and self.stream not in (None, random.default().stream()):
             return False  # it was seeded in the middle
         if event.copies and not self.copy(event):
@@ -375,6 +378,12 @@ class Follower:
             if before[0] == NEW:  # nothing else has it
                 self.met[-1] = Alone(leaf._grad._node)
         return True
+
+    def are_distinct(self) -> bool:
+        """Tell whether no tensor came in the place of two: writes and gradients are of each."""
+        met, distinct = self.met, self.distinct
+        distinct.update([id(met[at]) for at in range(len(distinct), len(met))])
+        return len(distinct) == len(met)
 
     def are_moved(self, target: Any, event: Event) -> bool:
         """Tell whether an event renews all views that show a tensor."""

@@ -239,6 +239,18 @@ def fit_named(follower, several, options):
         need(fit(follower, PyTuple_GetItem(named, 1), value[0]))
     return 1
 
+def are_distinct(follower: Follower):
+    "as `Follower.are_distinct`"
+    met = follower.met
+    known = PySet_Size(follower.distinct)
+    for more in range(PyList_Size(met) - known):
+        key = PyLong_FromVoidPtr(PyList_GetItem(met, known + more))
+        need(key)
+        failed = PySet_Add(follower.distinct, key)
+        Py_DecRef(key)
+        need(failed == 0)
+    return PySet_Size(follower.distinct) == PyList_Size(met)
+
 def is_due(follower, event: Event, arguments, enabled):
     "whether a call is an event; what is met for the first time is noted"
     args = arguments[1]
@@ -255,7 +267,9 @@ def is_due(follower, event: Event, arguments, enabled):
         need(whole._tracks == True or type_of(whole._node) == world.Standing)
     need(fit_named(follower, event.options, arguments[2]))
     if event.is_change == True:
-        return may_change(follower, event)
+        need(may_change(follower, event))
+    if event.is_change == True or PyLong_AsLongLong(event.walks):
+        return are_distinct(follower)
     return 1
 """
 
@@ -547,6 +561,8 @@ def followed(arguments):
     PyErr_Clear()
     cut(follower.met, met)
     cut(record.found, found)
+    if PySet_Size(follower.distinct) > met:
+        replace(follower.distinct, PySet_New(0))
     return 0
 
 def take_by_python(record: Record, arguments):
@@ -603,6 +619,7 @@ def declare_following() -> None:
         ),
         Follower: (
             "way", "at", "due", "met", "made", "record", "is_busy", "written_here", "changed",
+            "distinct",
         ),
         Way: ("events", "shared", "made", "template", "moving"),
         Event: (

@@ -74,7 +74,23 @@ def writes(step: int, state: list[Any]) -> Any:
     return [(table + x).tolist(), x.sum().item()]
 
 
-LOOPS = [numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
+def tied(step: int, state: list[Any]) -> Any:
+    """One tensor in the place of two: a leaf that gets gradients, and memory that is written."""
+    if len(state) < 5:
+        leaves = [state[0].clone().detach().requires_grad_() for _ in range(2)]
+        state[3:] = [leaves, [state[1].clone().realize(), state[1].clone().realize()]]
+    (one, two), (read, written) = state[3:5]
+    if step in (9, 14, 19):
+        two, written = one, read
+    ((state[2] @ one).tanh() + state[2] @ two).square().mean().backward()
+    found = [leaf.grad.tolist() for leaf in (one, two)]
+    one.grad = two.grad = None
+    twice = read * 2.0
+    written.add_(twice, alpha=0.1)
+    return [found, (read + written).tolist()]
+
+
+LOOPS = [tied, numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
 
 
 @pytest.fixture(autouse=True)
