@@ -18,6 +18,7 @@ from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following, native_following, ways
+from picograd.tensor.core.autograd import WALKS
 from picograd.tensor.core.pieces import IS, MADE, MANY, MET, NAMED
 
 pytestmark = [
@@ -90,7 +91,24 @@ def tied(step: int, state: list[Any]) -> Any:
     return [found, (read + written).tolist()]
 
 
-LOOPS = [tied, numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
+def histories(step: int, state: list[Any]) -> Any:
+    """Writes into what was computed, and gradients of what it was computed from."""
+    y = (state[1] * 2.0).sum()
+    found: Any = [y.item()]
+    if step % 7 != 6:
+        y.add_(1.0)
+    found.append((y * 2.0).item())
+    try:
+        if step > 15:  # an error ends what is learnt
+            y.backward()
+        found.append(repr(state[1].grad))
+    except picograd.errors.GradientError as error:
+        found.append(str(error))
+    state[1].grad = None
+    return found
+
+
+LOOPS = [histories, tied, numbers, pieces, several, carried_on, reads, shapes, gradients, writes]
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +216,30 @@ def test_what_comes_otherwise_once(other: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(followed, "FIRST", 1 << 30)
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     assert mine == disturbed(other)
+
+
+def test_what_machine_code_leaves_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes are awaited by the next computation, and walks for gradients are counted."""
+    by_python: list[int] = []
+
+    def follow(*given: Any) -> Any:
+        by_python.append(step)
+        return by_python_alone(*given)
+
+    by_python_alone = following.Follower.follow
+    monkeypatch.setattr(following.Follower, "follow", follow)
+    state = start()
+    leaf = Tensor(state[0].numpy(), requires_grad=True).realize()
+    for step in range(STEPS):
+        walks = WALKS.count
+        (state[2] @ leaf).tanh().sum().backward()
+        assert WALKS.count == walks + 1
+        state[1].mul_(0.5)
+        record = EVENTS.record
+        assert record is None or record.is_awaited
+        state[1].sum().item()
+        leaf.grad = None
+    assert record is not None and step not in by_python
 
 
 def test_another_thread_ends_a_way() -> None:
