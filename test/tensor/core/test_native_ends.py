@@ -10,11 +10,13 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.buffer import Overwritten
 from picograd.engine import carried, followed
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CODED
 from picograd.errors import GradientError
+from picograd.graph.node import Node
 from picograd.nn import functional as F
 from picograd.runtime.memory import WATCHERS
 from picograd.runtime.python_layout import is_possible
@@ -214,6 +216,36 @@ def test_gradients_that_live_on_without_their_parameters_are_told(
         return np.concatenate([each.numpy().ravel() for each in step.model.parameters()])
 
     same(after(look, monkeypatch))
+
+
+def test_machine_code_looks_at_what_is_written(ends: list[str]) -> None:
+    """Targets of the optimizer, and statistics, which are no more what they were: Python looks."""
+    step, found = Step(), []
+    weight, mean = step.model[0].weight, step.norm.running_mean
+
+    def look(loss: Tensor) -> None:
+        assert EVENTS.record is not None
+        follower, leaf = EVENTS.record.follower, weight._node
+        ready, storage = follower.way.ends[0], leaf.arg
+        other = Node(leaf.op, (), storage, leaf.shape, leaf.dtype, leaf.device)
+        other.leaf = leaf.leaf
+        gone = Overwritten(storage, storage.version)
+        for owner, slot, value in (
+            (weight, "_node", other), (mean, "_node", other), (weight, "_views", []),
+            (weight, "_view", mean), (leaf, "leaf", None), (leaf, "realized", storage.buffer),
+            (leaf, "arg", gone), (leaf, "op", "full"),
+        ):  # fmt: skip
+            before = getattr(owner, slot)
+            assert ready(follower) is not None
+            setattr(owner, slot, value)
+            found.append((slot, ready(follower)))
+            setattr(owner, slot, before)
+
+    for number in range(WARM):
+        step(number)
+    step(WARM, look)
+    assert len(found) == 8 and all(memory is None for _, memory in found)
+    assert ends[-1] == "launch"
 
 
 def test_memory_that_is_watched_is_given_back(ends: list[str]) -> None:

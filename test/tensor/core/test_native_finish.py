@@ -15,6 +15,7 @@ from picograd.engine import followed
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
+from picograd.graph.node import Node
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following
 
@@ -48,6 +49,26 @@ def run(loop: Loop, count: int) -> list[Any]:
 def test_ways_end_by_machine_code(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     found = counted("finish", monkeypatch)
     run(loop, 60)
+    assert found.count(True) > 2
+
+
+def test_what_was_met_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor has another node than the one that was met: Python looks."""
+    finish, state, found = CODED.finish, start(), []
+
+    def looked(*given: Any) -> Any:
+        target = given[0].met[0]
+        leaf = target._node
+        target._node = Node(leaf.op, (), leaf.arg, leaf.shape, leaf.dtype, leaf.device)
+        assert finish(*given) is None
+        target._node = leaf
+        found.append(finish(*given))
+        return found[-1]
+
+    looked.__code__ = looked.__code__.replace(co_filename=following.__file__)
+    monkeypatch.setattr(CODED, "finish", looked)
+    for step in range(60):
+        carried_on(step, state)
     assert found.count(True) > 2
 
 
