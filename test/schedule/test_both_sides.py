@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attention_forms import causal, documents, grouped, plain, with_gradients
-from plan_support import TARGET, check_plan
+from attention_forms import (
+    causal,
+    documents,
+    grouped,
+    plain,
+    product,
+    weigh,
+    with_gradients,
+)
+from plan_support import TARGET, check_plan, leaf
 
 from picograd import Tensor, jit
 from picograd.autograd import grad
@@ -48,6 +56,18 @@ def test_not_where_workers_would_be_idle(monkeypatch):
         monkeypatch.setattr(score_boxes, "machine", lambda target, made=made: made)
         found[workers] = attention_kernels(roots)
     assert found == {1: 2, 2: 2, 4: 2, 5: 3, 6: 2, 16: 3}
+
+
+@pytest.mark.parametrize("waiting", ["", "rows", "columns"])
+def test_not_where_one_side_is_made_of_the_other(waiting):
+    """Sums over a side that read those over the other, which are whole at the very end only."""
+    q, k, v, other = (leaf(*shape) for shape in (*SHAPES[:2], (2, 3, 24, 8), SHAPES[0]))
+    weights = (product(q, k) * 0.2).unary("exp")
+    labels = (0, 1, 4, 2), (0, 1, 4, 3), (0, 1, 2, 3)
+    columns = None if waiting == "columns" else weights.contract(other, labels)
+    rows = weigh(weights, columns if waiting == "rows" else v)
+    columns = columns or weights.contract(rows, labels)
+    check_plan([rows, columns], 2 if waiting else 1)
 
 
 def test_not_on_gpus():
