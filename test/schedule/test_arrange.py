@@ -165,3 +165,14 @@ def test_long_launches_of_maps_keep_to_few(monkeypatch: pytest.MonkeyPatch) -> N
     for long, count in ((module.LONG_LAUNCH, 1), (100, 2)):
         monkeypatch.setattr(module, "LONG_LAUNCH", long)
         check_plan([build.assign(x, x * 2.0) for x in arrays], count, target=GPU)
+
+
+def test_a_family_is_not_parted_where_a_kernel_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two maps of each array take five words, and the first of them three."""
+    monkeypatch.setattr(module, "WORD_LIMIT", 13)
+    roots = []
+    for size in range(4, 7):
+        shared = leaf(size)
+        roots += [shared * leaf(size), spread(shared, (2, size)) + leaf(2, size)]
+    launches = arrange(fused(*roots), TARGET)
+    assert [sum(map(len, each.parts)) for each in launches] == [4, 2]
