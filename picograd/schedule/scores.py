@@ -21,7 +21,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule.group import Facts
+from picograd.schedule.group import CHAIN_LIMIT, Facts
 from picograd.schedule.heroes import label_sizes
 from picograd.schedule.index import (
     Axis,
@@ -134,6 +134,7 @@ class Finder:
     def __init__(self, least: int, sizes: Container[int] | None, has_wide: bool) -> None:
         self.least, self.has_wide = least, has_wide
         self.homes: dict[int, Region] = {}
+        self.lengths: dict[int, int] = {}  # of the longest chain of members to each
         self.sizes = sizes
 
     def visit(self, facts: Facts) -> None:
@@ -199,6 +200,10 @@ class Finder:
         region.at[facts.number] = at
         region.members.append(facts)
         self.homes[facts.number] = region
+        length = 1 + max([self.lengths.get(source.number, 0) for source in facts.inputs])
+        self.lengths[facts.number] = length
+        if length > CHAIN_LIMIT:
+            region.refuse(f"it has more than {CHAIN_LIMIT} nodes in a row")
 
     def spread(self, facts: Facts) -> None:
         """An elementwise node is where its inputs are: regions that meet in it become one."""

@@ -58,6 +58,18 @@ def test_what_else_reads_scores_keeps_them_in_memory(read, reason):
     assert reason in region.problem
 
 
+def test_long_chains_are_stored_as_elsewhere():
+    """What is lowered by recursion is bounded: bias after bias would be too deep."""
+    found = {}
+    for count in (60, 500):
+        s = scores()
+        for _ in range(count):
+            s = s + leaf(2, 20, 24)
+        (region,) = regions_of(s.unary("exp").reduce("sum", (2,)))
+        found[count] = region.problem
+    assert found == {60: "", 500: "it has more than 100 nodes in a row"}
+
+
 def test_small_and_deep_products_are_no_seeds():
     def is_one(a, b):
         return is_seed(scores(a, b))
