@@ -109,4 +109,4 @@ def compute_what_is_left() -> None:
     """
     left = [each._node for each in pending.live_tensors() if leaf_buffer(each._node) is None]
     with contextlib.suppress(PicogradError):  # of what is meant to fail
-        pending.compute([node for node in left if not pending.is_wide(node)])
+        pending.compute([node for node in left if not carried.is_wide(node)])

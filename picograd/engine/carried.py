@@ -137,19 +137,19 @@ def complete(nodes: Sequence[Node], seen: Set[Node], writes: Container[Node]) ->
     return [node for node in nodes if node in seen or is_complete(node)]
 
 
-def forget_lost(written: Sequence[Node], *tables: Any) -> bool:
-    """Let what was written wait no more where it is made of what is gone; False if nothing is.
+def forget_hints() -> None:
+    """Forget what is computed beside what is asked for: nothing needs it."""
+    SPOTS.clear()
+    GRADIENTS.clear()
+    STARTS.clear()
 
-    An error of a signal's handler may come between the run of a plan and the notes of it. Only
-    those who read such a tensor hear of it.
-    """
-    gone = [(each, next(filter(is_gone, walk_pending([each])), None)) for each in written]
-    lost = [(node, leaf.arg) for node, leaf in gone if leaf is not None]
-    for node, past in lost:
-        become_leaf(node, past)
-        for table in tables:
-            table.pop(node, None)
-    return bool(lost)
+
+def is_wide(node: Node) -> bool:
+    """Tell whether a node is a view of more elements than the memory or constant it shows."""
+    size = node.size
+    while node.op in FREE and node.realized is None:
+        node = node.inputs[0]
+    return (node.realized is not None or node.op in LEAVES_OF_THE_GRAPH) and size > node.size
 
 
 def is_near(node: Node, before: Node) -> bool:

@@ -37,6 +37,7 @@ from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
+from picograd.engine.refused import forget_lost, forget_refused
 from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
@@ -319,14 +320,6 @@ def is_shown(node: Node, stored: Container[int]) -> bool:
     return False
 
 
-def is_wide(node: Node) -> bool:
-    """Tell whether a node is a view of more elements than the memory or constant it shows."""
-    size = node.size
-    while node.op in FREE and node.realized is None:
-        node = node.inputs[0]
-    return (node.realized is not None or node.op in LEAVES_OF_THE_GRAPH) and size > node.size
-
-
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run, unless this interrupts who may run them."""
@@ -379,7 +372,7 @@ def compute_anew(nodes: Sequence[Node]) -> None:
         return
     graph = None
     if not (EVENTS.is_watched or WAITING or entries(WRITES) or entries(CHANGED)):
-        if len(nodes) == 1 and nodes[0].op in MEMORY:
+        if len(nodes) == 1 and nodes[0].op == "buffer":
             return
         if nodes and all(node.realized is None and node.inputs for node in nodes):
             if host_calls.compute(nodes, LIVE):
@@ -440,6 +433,10 @@ def compute_with_checks(
             compute_foreseen(together, updates)
         else:
             compute_all(together, graph)
+    except Exception as problem:
+        waiting = [] if depth else [*pending_writes(), *changed_values(), *waiting_nodes()]
+        forget_refused(problem, waiting, WAITING, LIVE, WRITES, CHANGED)
+        raise
     finally:
         DEPTH[0] = depth
     if checks:
@@ -562,7 +559,7 @@ def with_readers(
     try:
         readers = readers_of(written, pending, walk)
     except GradientError:
-        if not carried.forget_lost([*writes, *changed], WRITES, CHANGED):
+        if not forget_lost([*writes, *changed], WRITES, CHANGED):
             raise  # what is asked for
         return with_readers(nodes, updates)
     walk.add(readers)

@@ -31,7 +31,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from picograd.buffer import REPLAYS, Buffer
 from picograd.config import config
-from picograd.engine import pending
+from picograd.engine import carried, pending
 from picograd.engine.debug import user_line
 from picograd.engine.executable import scalar_values
 from picograd.engine.followed import leave
@@ -585,7 +585,7 @@ def realize_live() -> None:
     pending.realize_all()
     nodes = [tensor._node for tensor in pending.live_tensors()]
     wanted = [node for node in nodes if leaf_buffer(node) is None]
-    pending.compute([node for node in wanted if not pending.is_wide(node)])
+    pending.compute([node for node in wanted if not carried.is_wide(node)])
 
 
 def is_possible(capture: Capture) -> bool:
