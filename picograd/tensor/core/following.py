@@ -38,11 +38,10 @@ from picograd.engine.followed import (
     standing_node,
     stop,
 )
-from picograd.engine.foreign import seen_through
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
+from picograd.engine.realize import check_later_all, node_from_numpy
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory, move_on, steps_as
 from picograd.engine.watch import PROFILES
@@ -58,7 +57,7 @@ from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, give_value
 from picograd.tensor.core.demands import kept_answer, known_bounds, passed
-from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.known_values import values_below
 from picograd.tensor.core.native_ends import declare_ends, ends_of
 from picograd.tensor.core.pieces import (
     IS,
@@ -246,14 +245,13 @@ class Follower:
 
     def __init__(self, known: Known, way: Way) -> None:
         self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
-        self.reads = 0  # computations on the way that were made
+        self.reads, self.is_busy = 0, False  # computations on the way that were made
         self.due = way.reads[0].at if way.reads else self.count
         self.computed: dict[int, Any] = {}  # by these
         self.written: dict[int, Node] = {}  # by these: what was met, and its leaf since
         self.changed: list[tuple[int, int]] = []  # what was met, and its nodes since
         self.written_here: list[int] = []  # what of it was written
         self.begun = 0  # events whose writes and checks were made
-        self.is_busy = False
         self.met: list[Any] = []
         self.distinct: set[int] = set()  # those of them that are known to be
         self.made: list[weakref.ref[Any]] = []
@@ -381,9 +379,8 @@ class Follower:
 
     def are_distinct(self) -> bool:
         """Tell whether no tensor came in the place of two: writes and gradients are of each."""
-        met, distinct = self.met, self.distinct
-        distinct.update([id(met[at]) for at in range(len(distinct), len(met))])
-        return len(distinct) == len(met)
+        self.distinct.update(map(id, self.met[len(self.distinct) :]))
+        return len(self.distinct) == len(self.met)
 
     def are_moved(self, target: Any, event: Event) -> bool:
         """Tell whether an event renews all views that show a tensor."""
@@ -492,21 +489,15 @@ class Follower:
             return bool(passed(look.look, known_bounds(node)))
 
         def ask() -> bool | None:
-            return passed(look.look, self.values(look.met, look.views))
+            return passed(look.look, values_below(node, look.views))
 
         return bool(ask() if look.views else kept_answer(node, look.question, ask))
-
-    def values(self, met: int, views: list[Node]) -> Any:
-        """Give what views of what was met show in memory; None where it is not there."""
-        source, more = below_views(self.record.found[met])
-        buffer = leaf_buffer(source)
-        whole = None if buffer is None else buffer_view(buffer, source.shape)
-        return None if whole is None else seen_through(whole, [*views, *more])
 
     def copy(self, event: Event) -> bool:
         """Copy what others may write, as the event does."""
         for each in event.copies:
-            values, node = self.values(each.met, each.views), self.record.found[each.met]
+            node = self.record.found[each.met]
+            values = values_below(node, each.views)
             if values is None or len(self.met) != each.number:
                 return False
             copy = node_from_numpy(values, node.dtype, node.device)

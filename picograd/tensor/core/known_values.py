@@ -15,7 +15,14 @@ from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, flat_view, is_watched, number_in
+from picograd.engine.realize import (
+    NUMPY_AXES,
+    buffer_to_numpy,
+    buffer_view,
+    flat_view,
+    is_watched,
+    number_in,
+)
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import RESULT, Node
@@ -149,6 +156,14 @@ def below_views(node: Node) -> tuple[Node, list[Node]]:
         views.append(node)
         node = node.inputs[0]
     return node, views
+
+
+def values_below(node: Node, views: Sequence[Node]) -> Any:
+    """Give what views of a node show in memory; None where it is not there."""
+    source, more = below_views(node)
+    buffer = leaf_buffer(source)
+    whole = None if buffer is None else buffer_view(buffer, source.shape)
+    return None if whole is None else seen_through(whole, [*views, *more])
 
 
 def check_between(op: str, what: str, node: Node, low: float, high: float) -> None:
