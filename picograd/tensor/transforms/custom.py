@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
+from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node, substituted
+from picograd.graph.node import Node, substituted, toposort
 from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
@@ -495,9 +496,22 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
         ends = [same_value(each) for each in inputs]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
-        return node_gradient([(substituted([root], others)[0], flowing)], ends)
+        return node_gradient([(hooked_again(root, others), flowing)], ends)
 
     return wrap(custom(root, inputs, vjp), result.requires_grad)
+
+
+def hooked_again(root: Node, values: dict[int, Node]) -> Node:
+    """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too."""
+    inside = toposort([root], lambda node: id(node) in values)
+    own = [node for node in inside if node in HOOKS and id(node) not in values]
+    copied, *copies = substituted([root, *own], values)
+    tables: tuple[Any, ...] = HOOKS, AFTER
+    for node, copy_of in zip(own, copies):
+        for table in tables:
+            if node in table:
+                table[copy_of] = table[node]
+    return copied
 
 
 # products with derivatives, in the form of torch.autograd.functional

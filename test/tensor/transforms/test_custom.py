@@ -125,6 +125,29 @@ def test_checkpoint_gives_the_same_gradients() -> None:
     assert np.allclose(w.grad.numpy(), tw.grad.numpy())
 
 
+def test_hooks_inside_a_checkpoint_see_gradients() -> None:
+    seen: list[Any] = []
+
+    def block(t: Any) -> Any:
+        inner = t * 3.0
+        inner.retain_grad()
+        inner.register_hook(lambda gradient: seen.append(gradient.tolist()) or gradient * 2.0)
+        seen.append(inner)
+        outer = inner.tanh()
+        outer.grad_fn.register_hook(lambda parts, _: tuple(each * 10.0 for each in parts))
+        return outer
+
+    x, plain = leaf(), leaf()
+    for _ in range(2):
+        picograd.checkpoint(block, x).sum().backward()
+        block(plain).sum().backward()
+    assert np.allclose(x.grad.numpy(), plain.grad.numpy())
+    values, gradients = seen[0::2], seen[1::2]
+    assert len(values) == len(gradients) == 4
+    assert all(np.allclose(each, gradients[0]) for each in gradients)
+    assert all(np.allclose(each.grad.numpy(), values[1].grad.numpy()) for each in values)
+
+
 def test_products_with_derivatives() -> None:
     def ours(t: Any) -> Any:
         return (t * t).sum(1).sin()
