@@ -337,7 +337,7 @@ COMPOSITES = table(
     composite("analytic", -1, lambda node: node.inputs[-1], analytic_vjp, ANY,
         lambda arg, *shapes: shapes[-1], batch_arg=same, is_pointwise=True),
     composite("relu", 1, lambda node: node.inputs[0].binary("maximum", 0), relu_vjp, NUMBER,
-        batch_arg=same, is_pointwise=True),
+        batch_arg=same, is_pointwise=True, is_bent=True),
     composite("gelu", 1, expand_gelu, gelu_vjp, batch_arg=same, is_pointwise=True),
     composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis, is_shiftless=True),
     composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp, batch_arg=next_axis),
@@ -361,7 +361,8 @@ COMPOSITES = table(
         for extreme in ("max", "min")
     ),
     composite("max_pool", 1, expand_max_pool, max_pool_vjp, ORDERED,
-        lambda windows, x: window_shape(x, windows)[: len(x)], batch_arg=next_windows),
+        lambda windows, x: window_shape(x, windows)[: len(x)], batch_arg=next_windows,
+        is_bent=True),
 )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
                ("wide"), an integer as code ("code"), or as a value that has to fit ("value")
     of_complex `of_complex(*inputs)`: the value for complex inputs, in real arithmetic
     slopes     `slopes(value, *inputs)`: the derivatives of that, where its arithmetic has corners
+    bent       `is_bent`: its slope is constant but for corners, and second derivatives are zeros
     pointwise  `is_pointwise`: a composite that works on each element by itself
     cost       what one element takes, in simple scalar operations: estimates of fusion count it
     domain     where tests sample inputs, and where the derivative is continuous enough to check
@@ -230,6 +231,7 @@ class Op:
     on_bools: str = ""
     operand: str = ""
     is_pointwise: bool = False
+    is_bent: bool = False
     hero: str = ""
     is_stored: bool = False
     is_same_bytes: bool = False

@@ -4,15 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attention_forms import (
-    causal,
-    documents,
-    grouped,
-    plain,
-    product,
-    weigh,
-    with_gradients,
-)
+from attention_forms import causal, documents, grouped, plain, product, weigh, with_gradients
 from plan_support import TARGET, check_plan, leaf
 
 from picograd import Tensor, jit

@@ -317,6 +317,40 @@ def is_tracked(root: Node) -> bool:
     return False
 
 
+def as_recorded(gradient: Node, create_graph: bool) -> tuple[Node, bool]:
+    """Give the node that a gradient is recorded as, and whether it has gradients itself.
+
+    Those with respect to what only decides on which side of a corner a value is are zeros.
+    """
+    if not create_graph:
+        return build.detach(gradient), False
+    known = {id(leaf_of(each)) for each in leaf_nodes([gradient])}
+    leaves = [(each, leaf_of(each)) for each in leaf_nodes(corners(gradient))]
+    asking = [(each, leaf) for each, leaf in leaves if leaf is not None and asks(leaf)]
+    others = [each for each, leaf in asking if id(leaf) not in known]
+    if others:
+        return custom(gradient, [gradient, *others], zeros_beside), True
+    tracks = is_tracked(gradient)
+    return gradient if tracks else build.detach(gradient), tracks
+
+
+def zeros_beside(flowing: Node, output: Node, first: Node, *others: Node) -> list[Node]:
+    """Pass a gradient on to the first input; those of others are zeros."""
+    return [flowing, *[each.const_like(0) for each in others]]
+
+
+def corners(root: Node) -> list[Node]:
+    """List what a node is made of, as a value or a side, that has corners and no curves."""
+    found: list[Node] = []
+    stack = [root]
+    for node in reached(stack):
+        if node.row.is_bent:
+            found.append(node)
+        if node.leaf is None and not is_barrier(node):
+            stack += node.inputs
+    return found
+
+
 def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
     """List the leaf nodes `backward` serves: those that asked, or else all that did not refuse."""
     leaves = leaf_nodes([root])

@@ -1093,8 +1093,7 @@ def grad(
 
 def as_gradient(node: Node, create_graph: bool | None) -> Any:
     """Make the tensor of a gradient; that of what is linear has none, and is a value."""
-    tracks = bool(create_graph) and autograd.is_tracked(node)
-    return wrap(node if tracks else build.detach(node), tracks)
+    return wrap(*autograd.as_recorded(node, bool(create_graph)))
 
 
 def started(tensor: "Recorded") -> Node:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import picograd
 from picograd import Tensor, nn
@@ -534,3 +535,27 @@ def test_blocks_that_decorate_have_one_of_their_own_for_each_call() -> None:
 
     assert plain() == 1 and list(steps()) == [2]
     assert entered == ["a'", "end", "b'", "end", "b'", "end"]
+
+
+def test_second_derivatives_of_what_is_linear_in_pieces_are_zeros() -> None:
+    """What decides on a side alone has zeros, as in PyTorch; what takes no part has None."""
+    found = []
+    for library in (picograd, torch):
+        x = library.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
+        weight = library.tensor([[0.5, 1.5, -1.0], [1.0, 0.3, 0.2]], requires_grad=True)
+        bias, beside = (library.tensor([0.1, each], requires_grad=True) for each in (0.2, 0.3))
+        hidden = library.nn.functional.relu(x @ weight.T + bias)
+        cut = library.nn.functional.relu(beside * 2.0).detach()
+        pooled = library.nn.functional.max_pool1d((hidden * cut)[None], 2)
+        y = pooled.sum() + beside.sum()
+        leaves = [x, weight, bias, beside]
+        first = library.autograd.grad(y, leaves, create_graph=True)
+        size = first[0].square().sum()
+        second = library.autograd.grad(size, leaves, allow_unused=True, retain_graph=True)
+        assert [each.requires_grad for each in first] == [True, True, True, False]
+        found.append([None if each is None else each.tolist() for each in second])
+        size.backward()
+        found[-1] += [None if each.grad is None else each.grad.tolist() for each in leaves]
+    assert found[0][0] == [[0.0, 0.0, 0.0]] and found[0][2] == [0.0, 0.0] and found[0][3] is None
+    for mine, theirs in zip(*found, strict=True):
+        assert mine == theirs or np.allclose(mine, theirs)
