@@ -372,7 +372,7 @@ def compute_anew(nodes: Sequence[Node]) -> None:
         return
     graph = None
     if not (EVENTS.is_watched or WAITING or entries(WRITES) or entries(CHANGED)):
-        if len(nodes) == 1 and nodes[0].op == "buffer":
+        if len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return
         if nodes and all(node.realized is None and node.inputs for node in nodes):
             if host_calls.compute(nodes, LIVE):
