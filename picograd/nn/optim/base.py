@@ -109,7 +109,7 @@ class Optimizer(Hooked):
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self._birth = birth()
         self.defaults: dict[str, Any] = dict(defaults)
-        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(Entries)
         self.param_groups: list[ParameterGroup] = []
         self.found_inf: Tensor | None = None  # set by GradScaler: a true value skips the step
         for group in read_groups(params):
@@ -336,7 +336,7 @@ class Optimizer(Hooked):
     def make_state(self, group: ParameterGroup, parameter: Tensor, shared: Slots) -> None:
         """Give a parameter the state it lacks."""
         if RUNNING.traces and not is_born_here(self._birth):
-            before = dict(self.state.get(parameter, {}))
+            before = Entries(self.state.get(parameter, {}))
             note_undo(partial(put_back, self.state, parameter, before))
         state = self.state[parameter]
         state.update(shared)
@@ -504,6 +504,24 @@ def stamped(
     if formula.is_plain:
         return Update(formula.over(nodes), targets, tensors, kind, sources)
     return list(zip(tensors, formula.stamp(nodes)))
+
+
+class Entries(dict[str, Any]):
+    """This class holds the state of a parameter; a tensor that is put there tells traces of it.
+
+    They know by themselves when the tensor that they read is gone, but not where others have it.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def update(self, *given: Any, **named: Any) -> None:
+        """Put values in the place of others."""
+        values = dict(*given, **named)
+        for name, value in values.items():
+            if isinstance(value, Tensor) and self.get(name) is not value:
+                note_change()
+        super().update(values)
 
 
 def put_back(

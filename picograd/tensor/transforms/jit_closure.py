@@ -235,9 +235,7 @@ class Closure:
                 return False
             if tensor._is_frozen is not each.is_frozen:
                 return False
-            if tensor._views is not None:  # None where no view is left: as machine code wants it
-                tensor._views = [each for each in tensor._views if each() is not None] or None
-            if tensor._views is not None or tensor._view is not None:
+            if is_shown(tensor) or tensor._view is not None:
                 self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
@@ -259,10 +257,17 @@ class Closure:
                 return False
             if node.dtype is not dtype or asks != [gradient._tracks, gradient._is_frozen, True]:
                 return False
-            self.are_shown |= gradient._views is not None
+            self.are_shown |= is_shown(gradient)
             if position >= 0:
                 inputs[position] = leaf_buffer(node)
         return None not in inputs
+
+
+def is_shown(tensor: Tensor) -> bool:
+    """Tell whether a view shows a tensor; names none that is gone, as machine code wants it."""
+    if tensor._views is not None:
+        tensor._views = [each for each in tensor._views if each() is not None] or None
+    return tensor._views is not None
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
