@@ -43,6 +43,7 @@ from picograd.nn.init import constant
 from picograd.nn.optim.group import (
     FORMULAS,
     Batch,
+    Entries,
     Expanded,
     Loaded,
     Numbers,
@@ -504,24 +505,6 @@ def stamped(
     if formula.is_plain:
         return Update(formula.over(nodes), targets, tensors, kind, sources)
     return list(zip(tensors, formula.stamp(nodes)))
-
-
-class Entries(dict[str, Any]):
-    """This class holds the state of a parameter; a tensor that is put there tells traces of it.
-
-    They know by themselves when the tensor that they read is gone, but not where others have it.
-    """
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.update({name: value})
-
-    def update(self, *given: Any, **named: Any) -> None:
-        """Put values in the place of others."""
-        values = dict(*given, **named)
-        for name, value in values.items():
-            if isinstance(value, Tensor) and self.get(name) is not value:
-                note_change()
-        super().update(values)
 
 
 def put_back(
