@@ -8,6 +8,13 @@ import pytest
 import picograd
 from picograd import Tensor, jit, nn
 from picograd.errors import TraceError
+from picograd.tensor.transforms import jit_replay
+
+
+@pytest.fixture(autouse=True)
+def replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay what gradients went through, too: elsewhere it is recorded from then on."""
+    monkeypatch.setattr(jit_replay, "note_asked", lambda owner: None)
 
 
 def make_step() -> tuple[Any, nn.Linear]:
