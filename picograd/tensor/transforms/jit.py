@@ -80,7 +80,6 @@ from picograd.tensor.transforms.jit_replay import (
     replace,
     replay,
     spread_writes,
-    written_tensors,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.transforms.jit_state import (
@@ -395,9 +394,6 @@ class Jitted(Generic[P, R]):
             tracer.before.undo(noted)
             raise
         del noted, known
-        written = written_tensors(capture, arguments)
-        if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
-            capture.graph.owner = weakref.ref(self)  # it does not train
         capture.set_guard(guard)
         key = self.settled(key, capture, numbers)
         outputs = first_outputs(tracer, capture, results, values, given)
@@ -411,6 +407,9 @@ class Jitted(Generic[P, R]):
         """Say what replays compute of numbers; gives the key with the values of those it reads."""
         captured = [each.find() for each in capture.captured]
         self.note_captured(captured, ())
+        written = [find() for find in capture.written if not isinstance(find, int)]
+        if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
+            capture.graph.owner = weakref.ref(self)  # it does not train
         self.note_stored(key, capture)
         others = self.captures.get(key, ())
         lines = settle(capture, numbers, others)
