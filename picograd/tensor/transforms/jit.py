@@ -163,12 +163,14 @@ class Jitted(Generic[P, R]):
             leave()
             closure = self.closure
             found: Any = MISSED
-            if closure is not None and not closure.bound and not kwargs:
-                if closure.native is not None:
-                    made: R | None = closure.native(*args)
-                    if made is not None:
-                        return made
-                found = closure.run(args)
+            if closure is not None:
+                given = closure.tensors_of(args, kwargs, ())
+                if given is not None:
+                    if closure.native is not None:
+                        made: R | None = closure.native(*given)
+                        if made is not None:
+                            return made
+                    found = closure.run(given)
             result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result
 
@@ -532,8 +534,10 @@ class BoundJitted(Generic[P, R]):
             leave()
             closure, bound = jitted.closure, (id(self.__self__),)
             found: Any = MISSED
-            if closure is not None and closure.bound == bound and not kwargs:
-                found = closure.run(args)
+            if closure is not None:
+                given = closure.tensors_of(args, kwargs, bound)
+                if given is not None:
+                    found = closure.run(given)
             if found is MISSED:
                 found = jitted.call(args, kwargs, (self.__self__,))
         return found

@@ -328,3 +328,49 @@ def test_memory_and_references_stay_flat():
     after = [sys.getrefcount(each) for each in objects]
     assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 20
     assert picograd.memory_stats()["in_use"] == stats["in_use"]
+
+
+def test_tensors_in_containers_and_by_name():
+    model = nn.Linear(3, 3)
+    model.requires_grad_(False)
+
+    def f(layer, batch, scale=None, is_double=False):
+        found = layer(batch["x"]) + sum(batch["rest"])
+        found = found if scale is None else found * scale
+        return {"y": found * 2 if is_double else found}
+
+    step, batch = picograd.jit(f), {"x": leaf(1), "rest": [leaf(2), leaf(3)]}
+    for _ in range(3 * NATIVE_AFTER):
+        step(model, batch, scale=leaf(4), is_double=True)
+    assert step.closure.ready is not None and not step.closure.is_flat
+    calls = [
+        ((model, batch), {"scale": leaf(5), "is_double": True}),
+        ((model, batch), {"scale": leaf(5), "is_double": False}),
+        ((model, batch), {"is_double": True, "scale": leaf(6)}),
+        ((copy.deepcopy(model), batch), {"scale": leaf(5), "is_double": True}),
+        ((model, {**batch, "rest": [leaf(7)]}), {"scale": leaf(5), "is_double": True}),
+        ((model, {"rest": batch["rest"], "x": leaf(9)}), {"scale": leaf(5), "is_double": True}),
+        ((model, batch), {"scale": 2.5, "is_double": True}),
+        ((model, {**batch, "x": batch["rest"][0]}), {"scale": leaf(5), "is_double": True}),
+    ]
+    for args, kwargs in (*calls, *calls):
+        found = step(*args, **kwargs)["y"].numpy()
+        np.testing.assert_allclose(found, f(*args, **kwargs)["y"].numpy(), rtol=1e-6)
+
+
+def test_methods_with_names():
+    class Scaled(nn.Linear):
+        @picograd.jit
+        def scaled(self, x, scale=None):
+            return self(x) if scale is None else self(x) * scale
+
+    layers = [Scaled(3, 3).requires_grad_(False) for _ in range(2)]
+    for number in range(3 * NATIVE_AFTER):
+        layers[0].scaled(leaf(number), scale=leaf(1))
+    assert Scaled.scaled.closure.ready is not None
+    for layer in (layers[0], layers[1], layers[0]):
+        x, scale = leaf(2), leaf(3)
+        wanted = layer(x).numpy()
+        np.testing.assert_allclose(layer.scaled(x, scale=scale).numpy(), wanted * scale.numpy())
+        np.testing.assert_allclose(Scaled.scaled(layer, x).numpy(), wanted)
+        np.testing.assert_allclose(layer.scaled(x).numpy(), wanted)
