@@ -43,6 +43,7 @@ from picograd.nn.init import constant
 from picograd.nn.optim.group import (
     FORMULAS,
     Batch,
+    Entries,
     Expanded,
     Loaded,
     Numbers,
@@ -109,7 +110,7 @@ class Optimizer(Hooked):
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self._birth = birth()
         self.defaults: dict[str, Any] = dict(defaults)
-        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(Entries)
         self.param_groups: list[ParameterGroup] = []
         self.found_inf: Tensor | None = None  # set by GradScaler: a true value skips the step
         for group in read_groups(params):
@@ -336,7 +337,7 @@ class Optimizer(Hooked):
     def make_state(self, group: ParameterGroup, parameter: Tensor, shared: Slots) -> None:
         """Give a parameter the state it lacks."""
         if RUNNING.traces and not is_born_here(self._birth):
-            before = dict(self.state.get(parameter, {}))
+            before = Entries(self.state.get(parameter, {}))
             note_undo(partial(put_back, self.state, parameter, before))
         state = self.state[parameter]
         state.update(shared)

@@ -263,6 +263,24 @@ class ParameterGroup(MutableMapping[str, Any]):
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
 
 
+class Entries(dict[str, Any]):
+    """This class holds the state of a parameter; a tensor that is put there tells traces of it.
+
+    They know by themselves when the tensor that they read is gone, but not where others have it.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def update(self, *given: Any, **named: Any) -> None:
+        """Put values in the place of others."""
+        values = dict(*given, **named)
+        for name, value in values.items():
+            if isinstance(value, Tensor) and self.get(name) is not value:
+                note_change()
+        super().update(values)
+
+
 def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options of a constructor from its `locals()`: all but `self` and `params`."""
     others = ("self", "params", "__class__")

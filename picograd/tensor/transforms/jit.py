@@ -18,8 +18,10 @@ new buffers into the plan and run it. A trace depends on
 and is made again when one of these changes, unless a trace for the new state is there. Every call
 returns fresh tensors. What else it does in Python (print, append to a list) happens when it is
 traced. What it stores in Python's state is a new tensor at every call. Random numbers continue
-their generator. Reading a value while tracing raises TraceError; after an error in the function
-all tensors are what they were. docs/design/0010-what-a-trace-depends-on.md says why.
+their generator. A function through whose outputs gradients went, and that does not train itself,
+runs as if it were not jitted where gradients are recorded. Reading a value while tracing raises
+TraceError; after an error in the function all tensors are what they were.
+docs/design/0010-what-a-trace-depends-on.md says why.
 """
 
 import functools
@@ -132,6 +134,7 @@ class Jitted(Generic[P, R]):
         self.count: int = 0  # traces made
         self.copies: Copies | None = None  # of Python's state, while a trace is made
         self.closure: Closure | None = None  # the short way of the last call
+        self.is_asked = False  # for gradients that go through its outputs
 
     @property
     def traces(self) -> int:
@@ -154,16 +157,20 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for arguments like these, or trace."""
+        if self.is_asked and MODE.enabled:
+            return self.function(*args, **kwargs)
         with pending.LOCK:
             leave()
             closure = self.closure
             found: Any = MISSED
-            if closure is not None and not closure.bound and not kwargs:
-                if closure.native is not None:
-                    made: R | None = closure.native(*args)
-                    if made is not None:
-                        return made
-                found = closure.run(args)
+            if closure is not None:
+                given = closure.tensors_of(args, kwargs, ())
+                if given is not None:
+                    if closure.native is not None:
+                        made: R | None = closure.native(*given)
+                        if made is not None:
+                            return made
+                    found = closure.run(given)
             result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result
 
@@ -402,6 +409,9 @@ class Jitted(Generic[P, R]):
         """Say what replays compute of numbers; gives the key with the values of those it reads."""
         captured = [each.find() for each in capture.captured]
         self.note_captured(captured, ())
+        written = [find() for find in capture.written if not isinstance(find, int)]
+        if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
+            capture.graph.owner = weakref.ref(self)  # it does not train
         self.note_stored(key, capture)
         others = self.captures.get(key, ())
         lines = settle(capture, numbers, others)
@@ -517,14 +527,19 @@ class BoundJitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for the instance and arguments like these, or trace."""
+        jitted = self.__func__
+        if jitted.is_asked and MODE.enabled:
+            return jitted.function(self.__self__, *args, **kwargs)  # type: ignore[no-any-return]
         with pending.LOCK:
             leave()
-            closure, bound = self.__func__.closure, (id(self.__self__),)
+            closure, bound = jitted.closure, (id(self.__self__),)
             found: Any = MISSED
-            if closure is not None and closure.bound == bound and not kwargs:
-                found = closure.run(args)
+            if closure is not None:
+                given = closure.tensors_of(args, kwargs, bound)
+                if given is not None:
+                    found = closure.run(given)
             if found is MISSED:
-                found = self.__func__.call(args, kwargs, (self.__self__,))
+                found = jitted.call(args, kwargs, (self.__self__,))
         return found
 
     def __getattr__(self, name: str) -> Any:

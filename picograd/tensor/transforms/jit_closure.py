@@ -24,7 +24,7 @@ from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.tensor import Tensor
-from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
+from picograd.tensor.transforms.jit_arguments import Flattener, Place, structure_of_tensors
 from picograd.tensor.transforms.jit_native import declare_replay, native_of
 from picograd.tensor.transforms.jit_replay import (
     check_results,
@@ -128,7 +128,8 @@ class Closure:
     def __init__(
         self, capture: Capture, key: Any, known: dict[int, Any], changes: Changes | None
     ) -> None:
-        _, described, self.same, self.bound, modes, _ = key
+        (structure, _), described, self.same, self.bound, modes, _ = key
+        self.structure, self.is_flat = structure, structure == structure_of_tensors(len(described))
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
         self.missing = [target for _, target, was in capture.read if was is None]
@@ -205,6 +206,18 @@ class Closure:
         self.runs += 1
         return inputs
 
+    def tensors_of(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: tuple[int, ...]
+    ) -> tuple[Any, ...] | None:
+        """List the tensors of a call, in containers or by name; None if others are told beside."""
+        if self.is_flat:
+            return args if self.bound == bound and not kwargs else None
+        flattener = Flattener()
+        if flattener.flatten_call(args, kwargs) != self.structure or flattener.numbers:
+            return None
+        objects = tuple(map(id, flattener.objects))
+        return tuple(flattener.tensors) if self.bound == bound + objects else None
+
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
         buffers, known = [], self.known
@@ -235,9 +248,7 @@ class Closure:
                 return False
             if tensor._is_frozen is not each.is_frozen:
                 return False
-            if tensor._views is not None:  # None where no view is left: as machine code wants it
-                tensor._views = [each for each in tensor._views if each() is not None] or None
-            if tensor._views is not None or tensor._view is not None:
+            if is_shown(tensor) or tensor._view is not None:
                 self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
@@ -259,10 +270,17 @@ class Closure:
                 return False
             if node.dtype is not dtype or asks != [gradient._tracks, gradient._is_frozen, True]:
                 return False
-            self.are_shown |= gradient._views is not None
+            self.are_shown |= is_shown(gradient)
             if position >= 0:
                 inputs[position] = leaf_buffer(node)
         return None not in inputs
+
+
+def is_shown(tensor: Tensor) -> bool:
+    """Tell whether a view shows a tensor; names none that is gone, as machine code wants it."""
+    if tensor._views is not None:
+        tensor._views = [each for each in tensor._views if each() is not None] or None
+    return tensor._views is not None
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
@@ -282,7 +300,7 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
     structure, described, _, _, modes, numbers = key
-    if structure != (structure_of_tensors(len(described)), ()) or modes[1] or numbers:
+    if structure[1] or modes[1] or numbers:
         return None
     if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None

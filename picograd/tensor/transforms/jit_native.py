@@ -22,8 +22,8 @@ from picograd.tensor.transforms.jit_trace import Captured
 
 REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "shape", "is_made", "result",
-    "wanted", "captured", "captures", "missing", "losses", "own", "states", "state", "sources",
-    "order", "inputs", "known", "scalars",
+    "wanted", "captured", "captures", "missing", "losses", "added", "gradients", "own", "states",
+    "state", "sources", "order", "inputs", "known", "scalars",
 )  # fmt: skip
 # what an argument must be, and the first that is the same tensor, and the same memory
 WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
@@ -31,6 +31,8 @@ WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
+# what a gradient that is read must be, and the weak reference to its owner
+ADDED = "find", "shape", "dtype", "device", "tracks", "is_frozen"
 MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
 MOST_GIVEN = 32  # arguments, which are compared in pairs
 FIXED = Given, GivenInt  # numbers of a user's, which a trace has for good
@@ -129,15 +131,34 @@ def memory_captured(replay: replay, memory):
         owner: Tensor = referred(missing[number])
         need(owner != None and owner._grad == None)
     return 1
+
+def memory_added(replay: replay, memory):
+    "the buffers of gradients that a trace reads; 0 if they are not what they were"
+    for number in range(replay.gradients):
+        each: added = replay.added + number * ADDED
+        owner: Tensor = referred(each.find)
+        need(owner != None and type_of(owner._grad) == world.Tensor)
+        gradient: Tensor = owner._grad
+        need(gradient._node and gradient._view == None and gradient._views == None)
+        need(gradient._tracks == each.tracks and gradient._is_frozen == each.is_frozen)
+        node: Node = gradient._node
+        need(node.op == world.buffer and node.dtype == each.dtype)
+        need(type_of(node.arg) == world.Storage and is_alike(node.shape, each.shape))
+        need(is_alike(node.device, each.device))
+        storage: Storage = node.arg
+        memory[number] = storage.buffer
+    return 1
 """
 
 REPLAYING = """
 def memory_here(replay: replay, arguments, count, memory):
-    "all that a trace reads: arguments, captured tensors, what it made itself; 0 for other calls"
+    "all that a trace reads: of arguments, others, gradients, and itself; 0 for other calls"
     need(count == replay.count and is_fitting(replay))
     captured = memory + 8 * count
     need(memory_of(replay, arguments, memory) and memory_captured(replay, captured))
-    made = captured + 8 * replay.captures
+    added = captured + 8 * replay.captures
+    need(memory_added(replay, added))
+    made = added + 8 * replay.gradients
     need(PyList_Size(replay.own) == replay.inputs)
     for number in range(replay.inputs):
         made[number] = PyList_GetItem(replay.own, number)
@@ -191,8 +212,12 @@ def declare_replay() -> None:
     """Let these functions be compiled with the others."""
     world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict}
     slots = {Changes: ("token",), Captured: CAPTURED}
-    tables = places("replay", REPLAY) | places("wanted", WANTED) | places("stated", STATED)
-    numbers = {"MOST": MOST, "WANTED": 8 * len(WANTED), "STATED": 8 * len(STATED)}
+    listed = {"wanted": WANTED, "stated": STATED, "added": ADDED}
+    tables = places("replay", REPLAY)
+    numbers = {"MOST": MOST}
+    for name, words in listed.items():
+        tables |= places(name, words)
+        numbers[name.upper()] = 8 * len(words)
     functions = "picograd_replay", "picograd_ready"
     native_calls.declare(TEXT, functions, world, slots, tables, numbers)
 
@@ -217,9 +242,11 @@ def sources_of(closure: Any) -> list[int] | None:
     capture, count = closure.capture, len(closure.wanted)
     found = dict(capture.arguments)
     found |= {each.position: count + n for n, each in enumerate(capture.captured)}
-    first, own = count + len(capture.captured), len(capture.inputs)
+    count += len(capture.captured)
+    found |= {position: count + n for n, (position, *_) in enumerate(closure.added)}
+    first, own = count + len(closure.added), len(capture.inputs)
     listed = [found.get(number, first + number) for number in range(own)]
-    return listed if first + own <= MOST and count <= MOST_GIVEN else None
+    return listed if first + own <= MOST and len(closure.wanted) <= MOST_GIVEN else None
 
 
 def is_native(closure: Any) -> bool:
@@ -228,14 +255,17 @@ def is_native(closure: Any) -> bool:
     named = [holder for holder, *_ in guard.entries]
     named += [holder for holder, key, _ in guard.links if key is not None]
     finds = [each.find for each in capture.captured] + closure.missing
+    finds += [find for _, find, _ in closure.added]
     are_weak = all(type(find) is weakref.ref for find in finds)
-    return are_weak and all(type(holder) in (dict, MappingProxyType) for holder in named)
+    are_leaves = all(described[-1] for *_, described in closure.added)
+    named_well = all(type(holder) in (dict, MappingProxyType) for holder in named)
+    return are_weak and are_leaves and named_well
 
 
 def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
     """Make `replay` and `ready` of a closure; None for what it is too much for."""
     sources = sources_of(closure)
-    if sources is None or closure.added or not is_native(closure):
+    if sources is None or not is_native(closure):
         return None, None
     capture, table = closure.capture, Table()
     is_single = closure.is_single and closure.changes is None
@@ -266,7 +296,8 @@ def replay_words(
         "captured": table.part([*map(table.name, capture.captured)]),
         "captures": len(capture.captured),
         "missing": table.part([*map(table.name, closure.missing)]),
-        "losses": len(closure.missing), "inputs": len(capture.inputs),
+        "losses": len(closure.missing), "gradients": len(closure.added),
+        "added": table.part(added_words(closure, table)), "inputs": len(capture.inputs),
         "own": table.name(capture.inputs), "states": len(states) // len(STATED),
         "state": table.part(states), "known": table.name(closure.known),
         "order": table.part(sources),
@@ -281,4 +312,12 @@ def wanted_words(closure: Any, table: Table) -> list[int]:
     for at, (size, dtype, device, is_frozen) in enumerate(closure.wanted):
         words += [*map(table.name, (size, dtype_named(dtype), device, is_frozen))]
         words += [same[at], same[count + at]]
+    return words
+
+
+def added_words(closure: Any, table: Table) -> list[int]:
+    """Say what gradients that are read must be, as `ADDED` lists it."""
+    words = []
+    for _, find, (shape, dtype, device, tracks, is_frozen, _) in closure.added:
+        words += [*map(table.name, (find, shape, dtype, device, tracks, is_frozen))]
     return words

@@ -76,6 +76,7 @@ class KeptGraph:
     written: list[tuple[Node, Any]] = field(default_factory=list)  # leaves, as the call leaves them
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
     is_fixed: bool = False  # gradients go through positions that are those of the trace
+    owner: Any = None  # the function, weakly: it is told when gradients go through an output
 
     def given(
         self, arguments: Sequence[Any], written: Sequence[Any], before: Iterable[tuple[Any, Node]]
@@ -97,6 +98,16 @@ class KeptGraph:
             else:
                 given.append((made, node, node))
         return given + [(made, found(target, arguments), None) for made, target in self.written]
+
+
+def note_asked(owner: Any) -> None:
+    """Note that gradients go through what a jitted function gave: what it does is recorded now.
+
+    A gradient through a replay computes once more all that the replay did.
+    """
+    function = None if owner is None else owner()
+    if function is not None:
+        function.is_asked = True
 
 
 def stand_in(node: Node) -> Node:
@@ -203,6 +214,7 @@ class Recording:
             ends = with_hooks(ends, moved(ends, lambda start: self.starts.get(id(start), start)))
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+            note_asked(self.kept.owner)
             values = {id(made): given for made, given in self.leaves}
             for made, value in self.values:
                 scalar = RuntimeScalar(value)

@@ -665,7 +665,7 @@ class Guard:
             each.skip(self.followed)
         states = [(each, getattr(each, "state", None)) for each in owners]
         dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
-        self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
+        self.sized = [(Reference(owner).find, sizes_of(owner)) for owner, _ in dicts]
         if any(not hasattr(Tensor, name) for name in reach.asked):
             trace.asked.add("attributes")  # what an argument lacks now it may have later
         self.slots: list[Slot] = [slot for slot in reach.slots.values() if self.is_steady(slot)]
@@ -845,9 +845,9 @@ class Guard:
         for find, name, expected in self.definitions:
             if getattr(find(), name, expected) is not expected:
                 return f"{name} of {name_of(find())} was replaced"
-        for find, size in self.sized:
-            if has_other_size(find(), size):
-                return "the state of an optimizer was cleared"
+        for find, sizes in self.sized:
+            if sizes_of(find()) != sizes:
+                return "the state of an optimizer was cleared, or it has other parameters"
         return None
 
 
@@ -872,9 +872,10 @@ def is_moved(was: Any, now: Any) -> bool:
     return moves(was, now) and all(type(each) is Tensor for each in tensors_of(now))
 
 
-def has_other_size(owner: Any, size: int) -> bool:
-    """Tell whether the state of an optimizer was cleared, or grew."""
-    return owner is None or len(owner.state) != size
+def sizes_of(owner: Any) -> list[int]:
+    """Count what an optimizer has state of, and its parameters by group; nothing if it is gone."""
+    groups = getattr(owner, "param_groups", ())
+    return [] if owner is None else [len(owner.state), *[len(each["params"]) for each in groups]]
 
 
 def is_alike(now: Any, was: Any) -> bool:

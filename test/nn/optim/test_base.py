@@ -106,6 +106,45 @@ def test_jitted_training_equals_pytorchs(case, device):
     compare_states(mine, reference)
 
 
+def no_gradient(optimizer, weights):
+    weights[1].grad = None
+
+
+def fresh_step(optimizer, weights):
+    step = optimizer.state[weights[0]]["step"]  # that others have, too
+    optimizer.state[weights[0]]["step"] = step * 0
+
+
+def fresh_state(optimizer, weights):
+    optimizer.state[weights[2]].update(exp_avg=optimizer.state[weights[2]]["exp_avg"] * 0)
+
+
+def fewer(optimizer, weights):
+    optimizer.param_groups[0]["params"].pop()
+
+
+CHANGES = no_gradient, fresh_step, fresh_state, fewer
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("late", [1, 2, 30])
+def test_jitted_steps_see_what_changed_between_them(change, late, device):
+    """Counts of steps that parameters share are one tensor, until one of them steps alone."""
+    ours, theirs = start(device, [(3,), (2, 2), (4,)])
+    mine, reference = nn.optim.Adam(ours, lr=0.1), torch.optim.Adam(theirs, lr=0.1)
+    step, held = picograd.jit(lambda: mine.step()), []
+    for number in range(34):
+        set_gradients(ours, theirs, device)
+        if number == late:
+            held = [dict(mine.state[each]) for each in ours]  # keeps what is replaced
+            change(mine, ours)
+            change(reference, theirs)
+        step()
+        reference.step()
+    assert len(held) == 3
+    compare(ours, theirs)
+
+
 def test_gradients_accumulate_and_reset(device):
     weight = nn.Parameter(Tensor([1.0, 2.0], device=device))
     optimizer = nn.optim.SGD([weight], lr=1.0)

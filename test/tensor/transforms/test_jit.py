@@ -3,6 +3,7 @@
 Ancestors' list: M26.
 """
 
+import copy
 import gc
 
 import numpy as np
@@ -223,3 +224,42 @@ def test_a_trace_stores_no_view_larger_than_its_memory() -> None:
     assert total.count == 1 and alive
     shown = weight.expand(2, 3)
     assert total().item() == 96 and total.count == 2
+
+
+def test_a_model_whose_gradients_are_asked_for_outside_is_recorded() -> None:
+    """Under `no_grad` it is replayed, as before; values are those of the model itself."""
+    picograd.manual_seed(3)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())
+    other = copy.deepcopy(model)
+    run, x = picograd.jit(model), picograd.randn(5, 3)
+    optimizers = [nn.optim.SGD(each.parameters(), lr=0.1) for each in (model, other)]
+    losses: list[list[float]] = [[], []]
+    for _ in range(6):
+        for each, optimizer, found in zip((run, other), optimizers, losses, strict=True):
+            optimizer.zero_grad()
+            loss = (each(x) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    assert run.is_asked and run.count == 1
+    with picograd.no_grad():
+        wanted = model(x).numpy()
+        for _ in range(3):
+            np.testing.assert_allclose(run(x).numpy(), wanted, atol=1e-5)
+    assert run.count == 2
+
+
+def test_a_method_whose_gradients_are_asked_for_outside_is_recorded() -> None:
+    class Scaled(nn.Linear):
+        @picograd.jit
+        def scaled(self, x: Tensor, scale: float = 1.0) -> Tensor:
+            return self(x) * scale
+
+    model, x = Scaled(2, 2), picograd.ones(3, 2)
+    for number in range(4):
+        model.zero_grad()
+        model.scaled(x, scale=float(number)).sum().backward()
+        assert model.weight.grad is not None
+        assert model.weight.grad.tolist() == [[3.0 * number] * 2] * 2
+    assert Scaled.scaled.is_asked

@@ -226,6 +226,95 @@ def test_training_steps_read_what_they_read(rule, monkeypatch):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
+def is_ready(step, *args):
+    """Tell whether machine code knows the memory that a call reads."""
+    ready = step.closure is not None and step.closure.ready
+    return bool(ready and ready(*args) is not None)
+
+
+def updated(step):
+    """Update a copy of weights by gradients, in turn as they are and replaced, changed, shown."""
+    weights = [nn.Parameter(leaf(number)) for number in range(3)]
+    optimizer = nn.optim.AdamW(weights, lr=0.1)
+    run, seen = step(optimizer, weights), []
+    for number in range(4 * NATIVE_AFTER + 12):
+        change, weight = max(number - 4 * NATIVE_AFTER, 0), weights[number % 3]
+        if number == 0:
+            for each in weights:
+                each.grad = leaf(50)
+        elif number % 7 == 1:
+            weight.grad = leaf(number)
+        elif number % 7 == 2:
+            weight.grad *= 0.5  # not computed yet
+        shown = weight.grad[0] if change == 3 else None
+        if change == 4:
+            weight.grad = leaf(5).T
+        if change == 5:
+            weight.grad = None
+        if change == 6:
+            weight.grad, weights[0].grad = leaf(6), weights[1].grad
+        if change == 8:
+            weights[1].grad.requires_grad_()
+        if change == 9:
+            weights[1].grad.requires_grad_(False)
+        run()
+        if shown is not None:
+            seen.append(shown.numpy().copy())
+        del shown
+    return [*[each.detach().numpy() for each in weights], *seen]
+
+
+def update_of(optimizer, weights):
+    def update():
+        nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+
+    return update
+
+
+def test_gradients_that_are_read():
+    """By machine code, if they are what they were."""
+    found = []
+
+    def jitted(optimizer, weights):
+        step = picograd.jit(update_of(optimizer, weights))
+
+        def run():
+            found.append(is_ready(step))
+            step()
+
+        return run
+
+    values, wanted = updated(jitted), updated(update_of)
+    for value, expected in zip(values, wanted, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
+    assert sum(found) > 10 and not all(found[-10:])
+
+
+def test_gradients_that_are_added_to():
+    weight = nn.Parameter(leaf(1))
+    weight.grad = leaf(2)
+    step = warmed(lambda x: (x @ weight).sum().backward(), leaf(3))
+    weight.grad = leaf(4)
+    x, before = leaf(5), weight.grad.numpy().copy()
+    for times in range(1, 4):
+        assert is_ready(step, x)
+        step(x)
+        wanted = before + times * x.numpy().sum(0)[:, None]
+        np.testing.assert_allclose(weight.grad.numpy(), wanted, rtol=1e-5, atol=1e-5)
+    shown = weight.grad[0]
+    assert not is_ready(step, x)
+    step(x)
+    np.testing.assert_allclose(shown.numpy(), weight.grad.numpy()[0])
+    del shown
+    for gradient in leaf(6).T, leaf(6, requires_grad=True), picograd.zeros(3, 3):
+        weight.grad = gradient
+        assert not is_ready(step, x)
+        wanted = gradient.detach().numpy() + x.numpy().sum(0)[:, None]
+        step(x)
+        np.testing.assert_allclose(weight.grad.detach().numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_memory_and_references_stay_flat():
     a, b = leaf(0), leaf(1)
     step = warmed(lambda a, b: a + b, a, b)
@@ -239,3 +328,49 @@ def test_memory_and_references_stay_flat():
     after = [sys.getrefcount(each) for each in objects]
     assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 20
     assert picograd.memory_stats()["in_use"] == stats["in_use"]
+
+
+def test_tensors_in_containers_and_by_name():
+    model = nn.Linear(3, 3)
+    model.requires_grad_(False)
+
+    def f(layer, batch, scale=None, is_double=False):
+        found = layer(batch["x"]) + sum(batch["rest"])
+        found = found if scale is None else found * scale
+        return {"y": found * 2 if is_double else found}
+
+    step, batch = picograd.jit(f), {"x": leaf(1), "rest": [leaf(2), leaf(3)]}
+    for _ in range(3 * NATIVE_AFTER):
+        step(model, batch, scale=leaf(4), is_double=True)
+    assert step.closure.ready is not None and not step.closure.is_flat
+    calls = [
+        ((model, batch), {"scale": leaf(5), "is_double": True}),
+        ((model, batch), {"scale": leaf(5), "is_double": False}),
+        ((model, batch), {"is_double": True, "scale": leaf(6)}),
+        ((copy.deepcopy(model), batch), {"scale": leaf(5), "is_double": True}),
+        ((model, {**batch, "rest": [leaf(7)]}), {"scale": leaf(5), "is_double": True}),
+        ((model, {"rest": batch["rest"], "x": leaf(9)}), {"scale": leaf(5), "is_double": True}),
+        ((model, batch), {"scale": 2.5, "is_double": True}),
+        ((model, {**batch, "x": batch["rest"][0]}), {"scale": leaf(5), "is_double": True}),
+    ]
+    for args, kwargs in (*calls, *calls):
+        found = step(*args, **kwargs)["y"].numpy()
+        np.testing.assert_allclose(found, f(*args, **kwargs)["y"].numpy(), rtol=1e-6)
+
+
+def test_methods_with_names():
+    class Scaled(nn.Linear):
+        @picograd.jit
+        def scaled(self, x, scale=None):
+            return self(x) if scale is None else self(x) * scale
+
+    layers = [Scaled(3, 3).requires_grad_(False) for _ in range(2)]
+    for number in range(3 * NATIVE_AFTER):
+        layers[0].scaled(leaf(number), scale=leaf(1))
+    assert Scaled.scaled.closure.ready is not None
+    for layer in (layers[0], layers[1], layers[0]):
+        x, scale = leaf(2), leaf(3)
+        wanted = layer(x).numpy()
+        np.testing.assert_allclose(layer.scaled(x, scale=scale).numpy(), wanted * scale.numpy())
+        np.testing.assert_allclose(Scaled.scaled(layer, x).numpy(), wanted)
+        np.testing.assert_allclose(layer.scaled(x).numpy(), wanted)

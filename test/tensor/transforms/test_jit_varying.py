@@ -12,6 +12,13 @@ from picograd.config import config
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.sizes import PATIENCE, SHORT_PATIENCE
 from picograd.nn import functional as F
+from picograd.tensor.transforms import jit_replay
+
+
+@pytest.fixture(autouse=True)
+def replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay what gradients went through, too: elsewhere it is recorded from then on."""
+    monkeypatch.setattr(jit_replay, "note_asked", lambda owner: None)
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
