@@ -42,13 +42,19 @@ class Inner:
         return once(found) if remove_duplicate else found
 
 
+# attributes of PyTorch's compiled modules, why there are none here, and what to do
+OF_COMPILED = {
+    "save": "a compiled program is no file here. Fix: picograd.save(model.state_dict(), path).",
+    "_orig_mod": "compile gives the model itself. Fix: use it without ._orig_mod.",
+}
+
+
 def hidden(module: Any, name: str) -> Any:
     """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
     held = vars(module)
-    if name == "save" and not hasattr(type(module), name):  # of PyTorch's compiled modules
-        text = f"{type(module).__name__!r} object has no attribute 'save'"
-        text += ": a compiled program is no file here"
-        raise AttributeError(f"{text}. Fix: picograd.save(model.state_dict(), path).")
+    if name in OF_COMPILED and name not in held and not hasattr(type(module), name):
+        text = f"{type(module).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(f"{text}: {OF_COMPILED[name]}")
     return held[name] if name in held else object.__getattribute__(module, name)
 
 
@@ -61,7 +67,7 @@ class LoadResult(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
+        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
 def check_names(result: LoadResult) -> None:
