@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from picograd.errors import StateError
-from picograd.fx_graph import Graph, Node, Standin, found_in, map_arg
+from picograd.fx_graph import Graph, Match, Node, Standin, find_matches, found_in, map_arg
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
 
@@ -460,3 +460,40 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
+    """Replace what a function computes, wherever a graph has it, by what another one does.
+
+    Functions or graph modules of the same arguments. A match ends anywhere; where two share a node
+    the first is replaced. Raises StateError for another number of arguments.
+
+    >>> from picograd import Tensor, fx
+    >>> traced = fx.symbolic_trace(lambda x: x.exp().log() * 2)
+    >>> len(fx.replace_pattern(traced, lambda x: x.exp().log(), lambda x: x)), traced.code
+    (1, 'def forward(self, x):\n    mul = x * 2\n    return mul\n')
+    """
+    traced = [
+        each if isinstance(each, GraphModule) else symbolic_trace(each)
+        for each in (pattern, replacement)
+    ]
+    inputs = [each.graph.find_nodes(op="placeholder") for each in traced]
+    if len(inputs[0]) != len(inputs[1]):
+        problem = f"{len(inputs[0])} arguments of the pattern, {len(inputs[1])} of the replacement"
+        raise StateError("fx.replace_pattern", problem, "let both take the same arguments")
+    for node in traced[1].graph.nodes:
+        if node.op in ("call_module", "get_attr"):
+            _copy_attr(traced[1], gm, node.target)
+    matches = find_matches(gm.graph, traced[0].graph)
+    moved: dict[Node, Node] = {}  # the end of a match -> what is there now
+    for match in matches:
+        given = [match.nodes_map[each] for each in inputs[0]]
+        known: dict[Node, Any] = {new: moved.get(old, old) for new, old in zip(inputs[1], given)}
+        with gm.graph.inserting_before(match.anchor):
+            made = gm.graph.graph_copy(traced[1].graph, known)
+        match.anchor.replace_all_uses_with(made)
+        moved[match.anchor] = made
+        inside = {old for new, old in match.nodes_map.items() if new.op != "placeholder"}
+        for node in [each for each in reversed(gm.graph.nodes) if each in inside]:
+            gm.graph.erase_node(node)
+    return matches
