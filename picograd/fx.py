@@ -473,27 +473,36 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
     >>> len(fx.replace_pattern(traced, lambda x: x.exp().log(), lambda x: x)), traced.code
     (1, 'def forward(self, x):\n    mul = x * 2\n    return mul\n')
     """
-    traced = [
-        each if isinstance(each, GraphModule) else symbolic_trace(each)
-        for each in (pattern, replacement)
-    ]
-    inputs = [each.graph.find_nodes(op="placeholder") for each in traced]
-    if len(inputs[0]) != len(inputs[1]):
-        problem = f"{len(inputs[0])} arguments of the pattern, {len(inputs[1])} of the replacement"
+    old, new = map(traced_once, (pattern, replacement))
+    inputs = old.graph.find_nodes(op="placeholder")
+    places = new.graph.find_nodes(op="placeholder")
+    if len(inputs) != len(places):
+        problem = f"{len(inputs)} arguments of the pattern, {len(places)} of the replacement"
         raise StateError("fx.replace_pattern", problem, "let both take the same arguments")
-    for node in traced[1].graph.nodes:
+    for node in new.graph.nodes:
         if node.op in ("call_module", "get_attr"):
-            _copy_attr(traced[1], gm, node.target)
-    matches = find_matches(gm.graph, traced[0].graph)
+            _copy_attr(new, gm, node.target)
+    graph = gm.graph
+    matches = find_matches(graph, old.graph)
     moved: dict[Node, Node] = {}  # the end of a match -> what is there now
     for match in matches:
-        given = [match.nodes_map[each] for each in inputs[0]]
-        known: dict[Node, Any] = {new: moved.get(old, old) for new, old in zip(inputs[1], given)}
-        with gm.graph.inserting_before(match.anchor):
-            made = gm.graph.graph_copy(traced[1].graph, known)
-        match.anchor.replace_all_uses_with(made)
-        moved[match.anchor] = made
-        inside = {old for new, old in match.nodes_map.items() if new.op != "placeholder"}
-        for node in [each for each in reversed(gm.graph.nodes) if each in inside]:
-            gm.graph.erase_node(node)
+        anchor, found = match
+        given = [found.pop(each) for each in inputs]
+        known: dict[Node, Any] = {}
+        for place, node in zip(places, given):
+            known[place] = moved.get(node, node)
+        with graph.inserting_before(anchor):
+            made = graph.graph_copy(new.graph, known)
+        anchor.replace_all_uses_with(made)
+        moved[anchor] = made
+        inside = set(found.values())
+        for node in reversed(list(graph.nodes)):
+            if node in inside:
+                graph.erase_node(node)
+        found.update(zip(inputs, given))
     return matches
+
+
+def traced_once(program: Any) -> GraphModule:
+    """Trace a function; a graph module is one already."""
+    return program if isinstance(program, GraphModule) else symbolic_trace(program)

@@ -310,8 +310,8 @@ def is_alike(pattern: Any, value: Any, known: dict[Node, Node]) -> bool:
         is_long = len(pattern) == len(value)
         return is_long and all(is_alike(*pair, known) for pair in zip(pattern, value))
     if isinstance(pattern, slice) and isinstance(value, slice):
-        ends = [[each.start, each.stop, each.step] for each in (pattern, value)]
-        return is_alike(*ends, known)
+        ends, found = [[each.start, each.stop, each.step] for each in (pattern, value)]
+        return is_alike(ends, found, known)
     return type(pattern) is type(value) and bool(pattern == value)
 
 
