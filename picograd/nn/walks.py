@@ -27,6 +27,11 @@ class Inner:
     _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
 
+    @property
+    def _non_persistent_buffers_set(self) -> set[str]:
+        """Name the buffers that states leave out, as programs that copy modules ask."""
+        return {name for name, is_kept in self._persistence.items() if not is_kept}
+
     def _named_members(
         self: Any, get_members_fn: Callable[[Any], Any], prefix: str = "",
         recurse: bool = True, remove_duplicate: bool = True,
@@ -181,6 +186,24 @@ def named_tensors(
     above = (*above, root)
     for name, child in named_lines(root, above) if recurse else ():
         yield from named_tensors(child, f"{prefix}{name}.", True, above)
+
+
+def renew_buffers(root: Any, change: Callable[[Tensor], Tensor]) -> None:
+    """Put what a function makes of buffers in their place, where it is something else.
+
+    What else holds such a tensor, as an attribute that keeps it in float32, holds the old one.
+    """
+    made: dict[int, tuple[Tensor, Tensor]] = {}
+    for module in root.modules():
+        for name in module._persistence:
+            old = vars(module).get(name)
+            if not isinstance(old, Tensor) or isinstance(old, (Parameter, Uninitialized)):
+                continue
+            if id(old) not in made:
+                made[id(old)] = old, change(old)
+            new = made[id(old)][1]
+            if new is not old:
+                setattr(module, name, new)
 
 
 def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:
