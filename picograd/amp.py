@@ -27,6 +27,26 @@ def get_autocast_gpu_dtype() -> DType:
     return get_autocast_dtype("cuda")
 
 
+def get_autocast_cpu_dtype() -> DType:
+    """Give the 16-bit dtype of regions on CPUs.
+
+    >>> import picograd
+    >>> picograd.get_autocast_cpu_dtype()
+    picograd.bfloat16
+    """
+    return get_autocast_dtype("cpu")
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Tell whether a region of mixed precision is open on CPUs.
+
+    >>> import picograd
+    >>> picograd.is_autocast_cpu_enabled()
+    False
+    """
+    return is_autocast_enabled("cpu")
+
+
 def clear_autocast_cache() -> None:
     """Accept PyTorch's wish: a weight that is cast is one node, and computed once."""
 

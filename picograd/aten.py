@@ -3,6 +3,7 @@
 Also functions of layers with the arguments of PyTorch's operators: `picograd.embedding(weight, x)`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from picograd.errors import (
 from picograd.nn import functional
 from picograd.nn.recurrent import advanced
 from picograd.tensor import public
+from picograd.tensor.core.annotations import DTypeLike
 from picograd.tensor.core.guard import guard_functions, guarded
 from picograd.tensor.core.subclasses import publish
 from picograd.tensor.tensor import Tensor
@@ -40,6 +42,17 @@ def slice_of(
 def same(x: Tensor) -> Tensor:
     """Give a tensor."""
     return x
+
+
+def _safe_softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Normalise exponentials along an axis; where all are those of -inf, the shares are 0.
+
+    >>> picograd._safe_softmax(Tensor([[1.0, 1.0], [-math.inf, -math.inf]]), 1).tolist()
+    [[0.5, 0.5], [0.0, 0.0]]
+    """
+    is_nothing = (input == -math.inf).all(dim, keepdim=True)
+    shares = input.masked_fill(is_nothing, 0.0).softmax(dim, dtype=dtype)
+    return shares.masked_fill(is_nothing, 0.0)
 
 
 METHODS = (

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from picograd.errors import StateError
-from picograd.fx_graph import Graph, Node, Standin, found_in, map_arg
+from picograd.fx_graph import Graph, Match, Node, Standin, find_matches, found_in, map_arg
 from picograd.nn.module import Module
 from picograd.tensor.tensor import Tensor
 
@@ -460,3 +460,51 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
+    """Replace what a function computes, wherever a graph has it, by what another one does.
+
+    Functions or graph modules of the same arguments. A match ends anywhere; where two share a node
+    the first is replaced. Raises StateError for another number of arguments.
+
+    >>> from picograd import Tensor, fx
+    >>> traced = fx.symbolic_trace(lambda x: x.exp().log() * 2)
+    >>> len(fx.replace_pattern(traced, lambda x: x.exp().log(), lambda x: x))
+    1
+    >>> [node.name for node in traced.graph.nodes]
+    ['x', 'mul', 'output']
+    """
+    old, new = map(traced_once, (pattern, replacement))
+    inputs = old.graph.find_nodes(op="placeholder")
+    places = new.graph.find_nodes(op="placeholder")
+    if len(inputs) != len(places):
+        problem = f"{len(inputs)} arguments of the pattern, {len(places)} of the replacement"
+        raise StateError("fx.replace_pattern", problem, "let both take the same arguments")
+    for node in new.graph.nodes:
+        if node.op in ("call_module", "get_attr"):
+            _copy_attr(new, gm, node.target)
+    graph = gm.graph
+    matches = find_matches(graph, old.graph)
+    moved: dict[Node, Node] = {}  # the end of a match -> what is there now
+    for match in matches:
+        anchor, found = match
+        given = [found.pop(each) for each in inputs]
+        known: dict[Node, Any] = {}
+        for place, node in zip(places, given):
+            known[place] = moved.get(node, node)
+        with graph.inserting_before(anchor):
+            made = graph.graph_copy(new.graph, known)
+        anchor.replace_all_uses_with(made)
+        moved[anchor] = made
+        inside = set(found.values())
+        for node in reversed(list(graph.nodes)):
+            if node in inside:
+                graph.erase_node(node)
+        found.update(zip(inputs, given))
+    return matches
+
+
+def traced_once(program: Any) -> GraphModule:
+    """Trace a function; a graph module is one already."""
+    return program if isinstance(program, GraphModule) else symbolic_trace(program)

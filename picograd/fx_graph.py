@@ -255,6 +255,66 @@ class Graph:
         return "graph():\n    " + "\n    ".join(lines)
 
 
+class Match(NamedTuple):
+    """This class says where a pattern was found: its last node, and the node of each of its own."""
+
+    anchor: Node
+    nodes_map: dict[Node, Node]
+
+
+def find_matches(graph: Graph, pattern: Graph) -> list[Match]:
+    """Find a pattern in a graph, in its order; matches share no node that they would replace.
+
+    Arguments of the pattern stand for any node. Nothing outside may read what is inside a match.
+    """
+    (output,) = pattern.find_nodes(op="output")
+    wanted = output.args[0]
+    if not isinstance(wanted, Node) or wanted.op == "placeholder":
+        problem = f"the pattern gives {wanted}, not the result of an operation"
+        raise StateError("fx.replace_pattern", problem, "let it compute one value")
+    readers: dict[Node, list[Node]] = {}
+    for reader in graph.nodes:
+        for each in reader.all_input_nodes:
+            readers.setdefault(each, []).append(reader)
+    taken: set[Node] = set()
+    matches = []
+    for node in graph.nodes:
+        known: dict[Node, Node] = {}
+        if not is_alike(wanted, node, known):
+            continue
+        inside = {known[each] for each in known if each.op != "placeholder"}
+        read = [each for one in inside - {node} for each in readers[one]]
+        if taken.isdisjoint(inside) and inside.issuperset(read):
+            taken |= inside
+            matches.append(Match(node, known))
+    return matches
+
+
+def is_alike(pattern: Any, value: Any, known: dict[Node, Node]) -> bool:
+    """Tell whether an argument is as a pattern says, and note which node stands for which."""
+    if isinstance(pattern, Node):
+        if not isinstance(value, Node):
+            return False
+        if pattern in known:
+            return known[pattern] is value
+        known[pattern] = value
+        if pattern.op == "placeholder":
+            return True
+        is_one = pattern.op == value.op and pattern.target == value.target
+        mine, others = (pattern.args, pattern.kwargs), (value.args, value.kwargs)
+        return is_one and is_alike(mine, others, known)
+    if isinstance(pattern, dict) and isinstance(value, dict):
+        keys = pattern.keys() == value.keys()
+        return keys and all(is_alike(pattern[key], value[key], known) for key in pattern)
+    if isinstance(pattern, (list, tuple)) and isinstance(value, (list, tuple)):
+        is_long = len(pattern) == len(value)
+        return is_long and all(is_alike(*pair, known) for pair in zip(pattern, value))
+    if isinstance(pattern, slice) and isinstance(value, slice):
+        ends, found = [[each.start, each.stop, each.step] for each in (pattern, value)]
+        return is_alike(ends, found, known)
+    return type(pattern) is type(value) and bool(pattern == value)
+
+
 # how source spells functions of `operator`; others are called by their names
 SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.hub`, as far as it is about weights: files from an address, kept in a folder.
+"""PyTorch's `torch.hub`: weights from an address, kept in a folder, and models of a local folder.
 
 Files lie in `$PICOGRAD_DATA/hub/checkpoints`, or `~/.cache/picograd/hub/checkpoints`.
 """
@@ -7,9 +7,13 @@ import hashlib
 import importlib
 import os
 import re
+import sys
 import tempfile
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Any
 from urllib.parse import urlparse
 
 from picograd.config import config
@@ -100,10 +104,49 @@ def download_url_to_file(
         Path(part).unlink(missing_ok=True)
 
 
-def load(*given: Any, **options: Any) -> NoReturn:
-    """Raise: programs are not downloaded and run."""
-    fix = "build the model, and load its weights with load_state_dict_from_url"
-    raise StateError("hub.load", "programs of others are not downloaded", fix)
+def load(
+    repo_or_dir: str | os.PathLike[str],
+    model: str,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = None,
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a function of the `hubconf.py` in a folder, with `source="local"`.
+
+    Raises StateError for another source: programs are not downloaded and run. Raises DataError if
+    the file, the function or a package of its `dependencies` is not there.
+    """
+    if source != "local":
+        fix = "build the model, and load its weights with load_state_dict_from_url"
+        raise StateError("hub.load", "programs of others are not downloaded", fix)
+    path = Path(repo_or_dir).expanduser() / "hubconf.py"
+    if not path.is_file():
+        raise DataError("hub.load", f"{path} is not there", "name the folder that has it")
+    named = vars(run_program(path))
+    missing = [each for each in named.get("dependencies", ()) if find_spec(each) is None]
+    if missing:
+        raise DataError("hub.load", f"{path} needs {', '.join(missing)}", "install these packages")
+    if not callable(named.get(model)):
+        known = ", ".join(name for name in named if callable(named[name]) and name[0] != "_")
+        raise DataError("hub.load", f"{path} has no function {model!r}", f"use one of {known}")
+    return named[model](*args, **kwargs)
+
+
+def run_program(path: Path) -> ModuleType:
+    """Import a file, which may import what lies beside it, under no name that others find."""
+    loader = SourceFileLoader(path.stem, str(path))
+    program = ModuleType(path.stem)
+    program.__file__ = str(path)
+    sys.path.insert(0, str(path.parent))
+    try:
+        loader.exec_module(program)
+    finally:
+        sys.path.remove(str(path.parent))
+    return program
 
 
 def __getattr__(name: str) -> Any:

@@ -19,12 +19,12 @@ ELSEWHERE = {
         "qint8", "quint2x4", "quint4x2", "quint8",
     ),
     "amp": (
-        "GradScaler", "clear_autocast_cache", "get_autocast_gpu_dtype",
-        "is_autocast_cache_enabled",
+        "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
     ),
     "aten": (
-        "_assert_async", "alias_copy", "as_strided_copy", "as_strided_scatter", "batch_norm",
-        "binary_cross_entropy_with_logits", "constant_pad_nd", "convolution",
+        "_assert_async", "_safe_softmax", "alias_copy", "as_strided_copy", "as_strided_scatter",
+        "batch_norm", "binary_cross_entropy_with_logits", "constant_pad_nd", "convolution",
         "cosine_embedding_loss", "ctc_loss", "detach_copy", "diagonal_copy", "embedding",
         "empty_permuted", "empty_strided", "expand_copy", "fill", "grid_sampler",
         "grid_sampler_2d", "grid_sampler_3d", "gru_cell",

@@ -6,6 +6,7 @@
 
 import operator
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeVar
@@ -78,7 +79,15 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
 
 
 class ScriptModule:
-    """This class stands for compiled modules and functions: there are none."""
+    """This class stands for compiled modules and functions, and no object is one.
+
+    A class of a program that derives from it derives from `nn.Module` instead.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        module = import_module("picograd.nn.module").Module
+        cls.__bases__ = tuple(module if base is ScriptModule else base for base in cls.__bases__)
+        super(cls, cls).__init_subclass__(**options)
 
 
 ScriptFunction = ScriptModule
@@ -186,6 +195,11 @@ def collect_all(futures: Iterable[Any]) -> Any:
     wait(listed)
     joined.set_result(listed)
     return joined
+
+
+def list_backends(*excluded: Any) -> list[str]:
+    """Name what `compile` may be told to use: PyTorch's default, which changes nothing."""
+    return ["inductor"]
 
 
 triton = SimpleNamespace()  # settings of torch._inductor that programs choose

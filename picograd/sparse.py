@@ -5,6 +5,7 @@ adjacency matrices run and get the same numbers. Memory and time are those of th
 values of 0 are no entries.
 """
 
+import math
 from typing import Any
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
@@ -13,7 +14,8 @@ from picograd.tensor.public import arange
 from picograd.tensor.tensor import Tensor
 from picograd.typed import kind_named
 
-__all__ = ["addmm", "mm", "sparse_coo_tensor", "sparse_csr_tensor", "spdiags", "spmm", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sparse_csr_tensor"]
+__all__ += ["spdiags", "spmm", "sum"]
 
 
 def sparse_coo_tensor(
@@ -150,6 +152,28 @@ def sum(input: Tensor, dim: Any = None, dtype: DTypeLike | None = None) -> Tenso
     [3.0]
     """
     return input.sum(dim, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Normalise the exponentials of the entries along an axis; what is no entry stays 0.
+
+    >>> picograd.sparse.softmax(Tensor([[1.0, 0.0, 1.0]]), 1).tolist()
+    [[0.5, 0.0, 0.5]]
+    """
+    is_empty = input == 0
+    shares = input.masked_fill(is_empty, -math.inf).softmax(dim, dtype=dtype)
+    return shares.masked_fill(is_empty, 0.0)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Take the logarithm of `softmax` where there are entries; elsewhere it is 0.
+
+    >>> picograd.sparse.log_softmax(Tensor([[0.0, 3.0]]), 1).tolist()
+    [[0.0, 0.0]]
+    """
+    is_empty = input == 0
+    logs = input.masked_fill(is_empty, -math.inf).log_softmax(dim, dtype=dtype)
+    return logs.masked_fill(is_empty, 0.0)
 
 
 class Kind:

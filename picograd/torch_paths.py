@@ -122,7 +122,7 @@ FILES = {
     ),
     "fx": (
         "_symbolic_trace", "experimental", "graph", "graph_module", "node", "passes",
-        "passes.shape_prop", "proxy",
+        "passes.shape_prop", "proxy", "subgraph_rewriter",
     ),
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",

@@ -37,3 +37,11 @@ def test_functions_of_the_users_own_compute_in_their_region(cast):
         y = Product.apply(x.bfloat16() if cast else x)
     y.sum().backward()
     assert y.dtype == wide and seen == [wide] and x.grad.tolist() == [[2.0, 2.0]] * 2
+
+
+def test_names_of_regions_on_cpus() -> None:
+    assert picograd.get_autocast_cpu_dtype() is picograd.bfloat16
+    assert not picograd.is_autocast_cpu_enabled()
+    with picograd.autocast("cpu", dtype=picograd.float16):
+        assert picograd.is_autocast_cpu_enabled()
+        assert picograd.get_autocast_cpu_dtype() is picograd.float16

@@ -141,3 +141,15 @@ def test_strides_are_those_asked_for() -> None:
     assert made.stride() == (7, 1) and made.requires_grad and made.storage().size() == 24
     assert picograd.empty_strided((2, 0), (1, 2)).shape == (2, 0)
     assert picograd.empty_permuted((2, 3), (1, 0)).shape == (2, 3)
+
+
+def test_shares_of_nothing_are_zero() -> None:
+    data = [[1.0, 2.0, -np.inf], [-np.inf] * 3]
+    ours, theirs = (library.tensor(data, requires_grad=True) for library in (picograd, torch))
+    for axis in (0, 1):
+        found, wanted = picograd._safe_softmax(ours, axis), torch._safe_softmax(theirs, axis)
+        np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), 1e-6)
+        (found[0] * found[0]).sum().backward()
+        (wanted[0] * wanted[0]).sum().backward()
+    np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), 1e-5, 1e-7)
+    assert picograd._safe_softmax(ours.half(), -1, dtype=picograd.float32).dtype is picograd.float32

@@ -61,6 +61,9 @@ def test_shapes_alone() -> None:
     found.sum().backward()
     assert model[0].weight.grad.shape == (4, 3)
     assert repr(found.detach()) == "Tensor(..., size=(2, 4), device='meta')"
+    with picograd.no_grad():
+        assert model[0].weight.copy_(picograd.ones(4, 3, device="cpu")).is_meta
+    assert found.clone().copy_(found).is_meta
     with pytest.raises(NoDataError, match="to_empty"):
         model.to("cpu")
     weight = model.to_empty(device="cpu")[0].weight

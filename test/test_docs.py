@@ -22,7 +22,7 @@ from picograd.schedule import schedule
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
 NAMED_FILE = re.compile(r"\b[\w-]+\.(?:py|md)\b(?!\.)")
-SOMEBODYS = {"script.py"}  # files that a reader has
+SOMEBODYS = {"hubconf.py", "script.py"}  # files that a reader has
 PATH = re.compile(r"`((?:picograd|docs|examples|bench|test)/[\w./]+\.(?:py|md))`")
 
 

@@ -152,3 +152,69 @@ def test_a_traced_function_gives_what_it_gives(function: Any) -> None:
     found = fx.symbolic_trace(function)(*given)
     assert found.dtype is function(*given).dtype
     assert found.tolist() == function(*given).tolist()
+
+
+def pattern(a: Any, b: Any) -> Any:
+    return picograd.cat([a, b], dim=0)
+
+
+def replacement(a: Any, b: Any) -> Any:
+    return picograd.stack([b, a])
+
+
+def test_a_pattern_is_replaced_wherever_it_is() -> None:
+    def function(x: Any, y: Any) -> Any:
+        one = picograd.cat([x, y], dim=0)
+        two = picograd.cat([y, one], dim=0)
+        return picograd.cat([x, y], dim=1).sum() + two.sum() + picograd.cat([x, y]).sum()
+
+    traced = fx.symbolic_trace(function)
+    matches = fx.replace_pattern(traced, pattern, replacement)
+    traced.graph.lint()
+    assert [match.anchor.name for match in matches] == ["cat", "cat_1"]
+    names = [node.name for node in traced.graph.nodes]
+    assert names[2:4] == ["stack", "stack_1"] and names.count("cat_2") == 1  # by another axis
+    assert traced.graph.nodes[3].args[0] == [traced.graph.nodes[2], traced.graph.nodes[1]]
+
+
+def test_what_is_read_from_outside_or_shared_is_kept() -> None:
+    def reads(x: Any) -> Any:
+        middle = x.exp()
+        return middle.log() + middle
+
+    def chained(x: Any) -> Any:
+        return x.exp().exp().exp()
+
+    def twice(x: Any) -> Any:
+        return x.exp().exp()
+
+    traced = fx.symbolic_trace(reads)
+    assert fx.replace_pattern(traced, lambda x: x.exp().log(), lambda x: x) == []
+    traced = fx.symbolic_trace(chained)
+    (match,) = fx.replace_pattern(traced, twice, lambda x: x)
+    assert match.anchor.name == "exp_1"
+    assert [node.name for node in traced.graph.nodes] == ["x", "exp_2", "output"]
+    assert fx.replace_pattern(traced, lambda x: x[:, 1], lambda x: x) == []
+
+
+def test_a_replacement_brings_its_members() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.scale(x)
+
+    scaled = Scaled()
+    traced = fx.symbolic_trace(lambda x: picograd.relu(x)[:, 0:1])
+    new = fx.symbolic_trace(scaled)
+    assert len(fx.replace_pattern(traced, lambda x: picograd.relu(x), new)) == 1
+    x = Tensor([[1.0, 2.0]])
+    assert traced(x).tolist() == scaled(x)[:, 0:1].tolist()
+    sliced = fx.replace_pattern(traced, lambda x: x[:, 0:1], lambda x: x)
+    assert len(sliced) == 1 and traced(x).tolist() == scaled(x).tolist()
+    with pytest.raises(StateError, match="1 arguments of the pattern, 2 of the replacement"):
+        fx.replace_pattern(traced, lambda x: x.exp(), replacement)
+    with pytest.raises(StateError, match="not the result of an operation"):
+        fx.replace_pattern(traced, lambda x: x, lambda x: x)

@@ -1,6 +1,7 @@
 """Weights from an address: a file of this machine stands for one."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,33 @@ def test_what_is_not_there_says_where_to_put_it(folder: Path) -> None:
 def test_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "FOLDER", {})
     assert hub.get_dir().endswith("hub")
+
+
+PROGRAM = """
+dependencies = ["json"]
+from beside import width
+from picograd import nn
+
+def net(outputs, bias=True):
+    return nn.Linear(width, outputs, bias=bias)
+
+number = 3
+"""
+
+
+def test_models_of_a_local_folder(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("width = 4")
+    (tmp_path / "hubconf.py").write_text(PROGRAM)
+    before = list(sys.path)
+    found = hub.load(str(tmp_path), "net", 2, bias=False, source="local", trust_repo=True)
+    assert found.weight.shape == (2, 4) and found.bias is None
+    assert sys.path == before and "hubconf" not in sys.modules
+    for name in ("number", "nothing"):
+        with pytest.raises(DataError, match=f"has no function '{name}'. Fix: use one of net"):
+            hub.load(tmp_path, name, source="local")
+    with pytest.raises(DataError, match="is not there"):
+        hub.load(tmp_path / "other", "net", source="local")
+    (tmp_path / "hubconf.py").write_text("dependencies = ['json', 'nothing_at_all']")
+    with pytest.raises(DataError, match="needs nothing_at_all"):
+        hub.load(tmp_path, "net", source="local")
+    sys.modules.pop("beside")

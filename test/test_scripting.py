@@ -1,5 +1,7 @@
 """`compile` and `jit.script` of programs for PyTorch give back what they are given."""
 
+import importlib
+
 import pytest
 
 import picograd
@@ -36,3 +38,25 @@ def test_checks_and_numbers_of_compilers() -> None:
         picograd._check_tensor_all(Tensor([True, False]), lambda: "all of them")
     assert picograd.cond(Tensor(1.0) > 2, lambda: 1, lambda: 2) == 2 == picograd.sym_max(1, 2)
     assert picograd.sym_ite(True, 1, 2) == picograd.sym_int(1.5) == 1
+
+
+def test_modules_derived_from_scripts_are_modules() -> None:
+    class Gate(picograd.jit.ScriptModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = picograd.nn.Linear(2, 3)
+
+        @picograd.jit.script_method
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x)
+
+    class Closed(Gate):
+        """This class has nothing of its own."""
+
+    assert issubclass(Closed, picograd.nn.Module)
+    gate = Closed()
+    assert gate(picograd.ones(1, 2)).shape == (1, 3) and len(list(gate.parameters())) == 2
+    assert not isinstance(picograd.nn.Linear(2, 2), picograd.jit.ScriptModule)
+    with pytest.raises(AttributeError, match="without ._orig_mod"):
+        picograd.compile(gate)._orig_mod
+    assert "inductor" in importlib.import_module("picograd._dynamo").list_backends()

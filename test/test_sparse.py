@@ -59,3 +59,18 @@ def test_errors() -> None:
     with pytest.raises(DTypeError, match="reduce='amax'"):
         picograd.sparse.mm(picograd.eye(2), picograd.eye(2), "amax")
     assert picograd.sparse.LongTensor(2, 3).dtype is picograd.int64
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_shares_of_entries_alone(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    data = [[1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [0.5, -2.0, 0.0]]
+    ours, theirs = (library.tensor(data, requires_grad=True) for library in (picograd, torch))
+    for axis in (0, 1):
+        found = getattr(picograd.sparse, name)(ours.to_sparse(), axis)
+        wanted = getattr(torch.sparse, name)(theirs.to_sparse(), axis).to_dense()
+        np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), 1e-6, 1e-6)
+        (found * found).sum().backward()
+        (wanted * wanted).sum().backward()
+    np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), 1e-5, 1e-6)

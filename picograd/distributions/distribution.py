@@ -52,7 +52,8 @@ class Distribution:
     arg_constraints: Any = MappingProxyType({})
     has_rsample: ClassVar[bool] = False
     has_enumerate_support: ClassVar[bool] = False
-    _validate_args: bool | None = None
+    # False: nothing is checked; True: all. "known" is true, too, for programs that ask
+    _validate_args: bool | str = "known"
 
     def __init__(
         self, batch_shape: Sizes = (), event_shape: Sizes = (), validate_args: bool | None = None
@@ -69,15 +70,16 @@ class Distribution:
         """Raise ValueRangeError for a value outside a constraint, where that is known or asked."""
         if self._validate_args is False or not isinstance(value, Tensor) or is_tracing():
             return
+        is_asked = self._validate_args is True
         home = getattr(type(constraint).check, "__globals__", {}).get("__name__")
         takes_arrays = constraint.takes_arrays and home == Constraint.__module__  # not a user's own
-        if is_dependent(constraint) or not (takes_arrays or self._validate_args):
+        if is_dependent(constraint) or not (takes_arrays or is_asked):
             return
         bounds = [bound for bound in vars(constraint).values() if isinstance(bound, Tensor)]
         is_known = all(known_values(read(bound)) is not None for bound in bounds)
-        if not (self._validate_args or is_known):
+        if not (is_asked or is_known):
             return
-        known: Any = value.detach() if self._validate_args else known_values(read(value))
+        known: Any = value.detach() if is_asked else known_values(read(value))
         if takes_arrays and isinstance(known, Tensor):
             known = known.numpy()
         if known is not None and not np.all(np.asarray(constraint.check(known))):

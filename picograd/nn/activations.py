@@ -9,7 +9,7 @@ from typing import Any
 from picograd.errors import DTypeError
 from picograd.nn import functional
 from picograd.nn.family import Family
-from picograd.nn.init import constant, constant_
+from picograd.nn.init import constant_, constant_values
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -148,7 +148,9 @@ class PReLU(Module):
     ) -> None:
         self.num_parameters = num_parameters
         self.init = init
-        self.weight: Parameter = Parameter(constant((num_parameters,), self.init, device, dtype))
+        self.weight: Parameter = Parameter(
+            constant_values((num_parameters,), self.init, device, dtype)
+        )
 
     def reset_parameters(self) -> None:
         """Set the slopes to what they began with."""

@@ -98,4 +98,4 @@ class MultiheadAttention(Module):
 
 
 def _zeros(place: tuple[Any, Any], *shape: int) -> Parameter:
-    return Parameter(init.constant(shape, 0.0, *place))
+    return Parameter(init.constant_values(shape, 0.0, *place))

@@ -41,14 +41,20 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Make tensors of the arrays in nested containers, and leave the rest as it is.
+    """Make tensors of the arrays in nested containers, and lists of plain tuples.
 
     >>> import numpy as np
     >>> from picograd.nn.collate import default_convert
     >>> default_convert({"x": np.ones(2), "name": "a"})["x"].tolist()
     [1.0, 1.0]
     """
-    return to_tensors(data)
+    return with_lists(to_tensors(data))
+
+
+def with_lists(value: Any) -> Any:
+    """Make lists of the tuples in nested containers, but for those with names."""
+    is_plain = isinstance(value, tuple) and not is_named_tuple(value)
+    return with_parts(list(value) if is_plain else value, with_lists)
 
 
 def stack(batch: Sequence[Any]) -> Any:

@@ -59,11 +59,11 @@ class ConvSettings(Family):
         shape = (outer, inner // self.groups, *self.kernel_size)
         bound = init.fan_in_bound(product(shape[1:]))
         place = (options["device"], options["dtype"])
-        self.weight: Parameter = Parameter(init.uniform(shape, bound, *place))
+        self.weight: Parameter = Parameter(init.uniform_values(shape, bound, *place))
         has_bias = options["bias"]
         self.bias: Parameter | None = None
         if has_bias:
-            self.bias = Parameter(init.uniform((channels[1],), bound, *place))
+            self.bias = Parameter(init.uniform_values((channels[1],), bound, *place))
         init.begin(self, ConvSettings)
 
     def reset_parameters(self) -> None:

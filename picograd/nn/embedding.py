@@ -32,7 +32,7 @@ class Table(Module):
         place = (options["device"], options["dtype"])
         given = options["_weight"]
         if given is None:
-            given = init.normal(sizes, 0.0, 1.0, *place)
+            given = init.normal_values(sizes, 0.0, 1.0, *place)
             if self.padding_idx is not None:
                 given = given * self._is_real(Tensor.arange(sizes[0], device=given.device), given)
         elif tuple(given.shape) != sizes:

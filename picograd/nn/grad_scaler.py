@@ -12,7 +12,7 @@ from picograd.dtype import float16, float32, int32
 from picograd.engine.backends import default_device, is_usable
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, GradientError, StateError, ValueRangeError
-from picograd.nn.init import constant
+from picograd.nn.init import constant_values
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.parameter import overwrite, realize
 from picograd.target import is_gpu
@@ -65,8 +65,8 @@ class GradScaler:
         self.backoff_factor = backoff_factor
         self.growth_interval: int = growth_interval
         self.enabled: bool = enabled
-        self.factor: Tensor = constant((), float(init_scale), place, float32)
-        self.good_steps: Tensor = constant((), 0, place, int32)
+        self.factor: Tensor = constant_values((), float(init_scale), place, float32)
+        self.good_steps: Tensor = constant_values((), 0, place, int32)
         self.found: dict[int, Tensor] = {}  # by optimizer: whether a gradient is not finite
         self.stepped: set[int] = set()
 

@@ -55,14 +55,14 @@ def check_sizes(op: str, least: int = 0, **sizes: Any) -> None:
                 raise ValueRangeError(op, text, f"pass {least} or more")
 
 
-def uniform(
+def uniform_values(
     shape: Shape, bound: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Draw from [-bound, bound)."""
     return Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype)
 
 
-def normal(
+def normal_values(
     shape: Shape,
     mean: float,
     std: float,
@@ -73,7 +73,7 @@ def normal(
     return Tensor.normal(*shape, mean=mean, std=std, device=device, dtype=dtype)
 
 
-def constant(
+def constant_values(
     shape: Shape, value: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Fill with one value, without a kernel: the tensor has a buffer."""
@@ -166,7 +166,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> nn.init.constant_(Tensor([1.0, 2.0]), 7.0).tolist()
     [7.0, 7.0]
     """
-    return _fill(tensor, constant(tuple(tensor.shape), val, tensor.device, tensor.dtype))
+    return _fill(tensor, constant_values(tuple(tensor.shape), val, tensor.device, tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -372,3 +372,4 @@ _no_grad_zero_, _no_grad_trunc_normal_ = zeros_, trunc_normal_
 xavier_uniform, xavier_normal = xavier_uniform_, xavier_normal_
 kaiming_uniform, kaiming_normal = kaiming_uniform_, kaiming_normal_
 orthogonal, sparse, dirac, eye = orthogonal_, sparse_, dirac_, eye_
+uniform, normal, constant = uniform_, normal_, constant_

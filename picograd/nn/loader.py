@@ -39,6 +39,7 @@ from picograd.nn.collate import (
     holds_tensor,
     stack,
     to_tensors,
+    with_lists,
 )
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import OWN, Generator
@@ -415,7 +416,8 @@ class DataLoader(dataset_types.OfSamples):
         if not self.is_joined:
             batch = self.collate_fn(batch)
             return batch if self.device is None else to_tensors(batch, self.device)
-        return to_tensors(batch, self.device)
+        batch = to_tensors(batch, self.device)
+        return with_lists(batch) if self.collate_fn is default_convert else batch
 
 
 def find_gather(dataset: Any) -> Callable[[Any], Any] | None:

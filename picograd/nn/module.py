@@ -9,7 +9,6 @@ it: a part may know its parent.
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from inspect import isroutine
-from operator import attrgetter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import bfloat16, float16, float32, float64, to_dtype
@@ -39,6 +38,7 @@ from picograd.nn.walks import (
     once,
     overrides,
     prepared,
+    renew_buffers,
     save,
     shown,
     walk,
@@ -547,16 +547,20 @@ class Module(Inner):
     ) -> Self:
         """Move parameters and buffers to a device, dtype, or those of a tensor.
 
-        Only floats change dtype; `memory_format` changes nothing. The tensors keep their identity,
-        so that an optimizer made before still updates them.
+        Only floats change dtype; `memory_format` changes nothing. Parameters keep their identity,
+        so that an optimizer made before still updates them; buffers are other tensors.
         """
         device, dtype, *_ = _parse_to(*args, device=device, dtype=dtype)
         if dtype is not None and not to_dtype(dtype).is_differentiable:
             problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
+
+        def moved(x: Tensor) -> Tensor:
+            return x.to(device=device, dtype=dtype if x.dtype.is_differentiable else None)
+
         if overrides(self, "_apply") or asks_parts(self, "_apply"):
-            is_float = attrgetter("dtype.is_differentiable")
-            return self._apply(lambda x: x.to(device=device, dtype=dtype if is_float(x) else None))
+            return self._apply(moved)
+        renew_buffers(self, moved)
         named = once((n, x) for n, x, *_ in named_tensors(self, ""))
         rebind_all([x for _, x in named], device, dtype)
         return self
@@ -568,7 +572,10 @@ class Module(Inner):
         """
         for child in self.children() if recurse else ():
             child._apply(fn)
-        for _, value, *_ in named_tensors(self, "", recurse=False):
+        for name, value, _, is_parameter in list(named_tensors(self, "", recurse=False)):
+            if not is_parameter:
+                setattr(self, name, fn(value))
+                continue
             value.data = fn(value.detach())
             if value.grad is not None:
                 value.grad = fn(value.grad)

@@ -34,9 +34,11 @@ class Affine(Family):
         dtype: DTypeLike | None,
     ) -> None:
         """Make the weight of ones and the bias of zeros, or None."""
-        self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if has_weight else None
+        self.weight = (
+            Parameter(init.constant_values(shape, 1.0, device, dtype)) if has_weight else None
+        )
         has_bias = has_weight and has_bias
-        self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if has_bias else None
+        self.bias = Parameter(init.constant_values(shape, 0.0, device, dtype)) if has_bias else None
 
     def reset_parameters(self) -> None:
         """Set the weight to ones and the bias to zeros."""
@@ -71,8 +73,8 @@ class BatchNorm(Affine):
         self._begin(shape, affine, bias, device, dtype)
         buffers: list[Tensor | None] = [None, None, None]  # which programs ask for, too
         if track_running_stats:
-            stats = [init.constant(shape, value, device, dtype) for value in (0.0, 1.0)]
-            buffers = [*stats, init.constant((), 0, device, int64)]
+            stats = [init.constant_values(shape, value, device, dtype) for value in (0.0, 1.0)]
+            buffers = [*stats, init.constant_values((), 0, device, int64)]
         for name, each in zip(("running_mean", "running_var", "num_batches_tracked"), buffers):
             self.register_buffer(name, each)
 
@@ -367,7 +369,7 @@ class RMSNorm(Module):
         self.elementwise_affine = elementwise_affine
         self.weight: Parameter | None = None
         if elementwise_affine:
-            self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
+            self.weight = Parameter(init.constant_values(shape, 1.0, device, dtype))
 
     def reset_parameters(self) -> None:
         """Set the weight to ones."""

@@ -27,6 +27,11 @@ class Inner:
     _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
 
+    @property
+    def _non_persistent_buffers_set(self) -> set[str]:
+        """Name the buffers that states leave out, as programs that copy modules ask."""
+        return {name for name, is_kept in self._persistence.items() if not is_kept}
+
     def _named_members(
         self: Any, get_members_fn: Callable[[Any], Any], prefix: str = "",
         recurse: bool = True, remove_duplicate: bool = True,
@@ -42,13 +47,19 @@ class Inner:
         return once(found) if remove_duplicate else found
 
 
+# attributes of PyTorch's compiled modules, why there are none here, and what to do
+OF_COMPILED = {
+    "save": "a compiled program is no file here. Fix: picograd.save(model.state_dict(), path).",
+    "_orig_mod": "compile gives the model itself. Fix: use it without ._orig_mod.",
+}
+
+
 def hidden(module: Any, name: str) -> Any:
     """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
     held = vars(module)
-    if name == "save" and not hasattr(type(module), name):  # of PyTorch's compiled modules
-        text = f"{type(module).__name__!r} object has no attribute 'save'"
-        text += ": a compiled program is no file here"
-        raise AttributeError(f"{text}. Fix: picograd.save(model.state_dict(), path).")
+    if name in OF_COMPILED and name not in held and not hasattr(type(module), name):
+        text = f"{type(module).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(f"{text}: {OF_COMPILED[name]}")
     return held[name] if name in held else object.__getattribute__(module, name)
 
 
@@ -61,7 +72,7 @@ class LoadResult(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
+        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
 def check_names(result: LoadResult) -> None:
@@ -175,6 +186,24 @@ def named_tensors(
     above = (*above, root)
     for name, child in named_lines(root, above) if recurse else ():
         yield from named_tensors(child, f"{prefix}{name}.", True, above)
+
+
+def renew_buffers(root: Any, change: Callable[[Tensor], Tensor]) -> None:
+    """Put what a function makes of buffers in their place, where it is something else.
+
+    What else holds such a tensor, as an attribute that keeps it in float32, holds the old one.
+    """
+    made: dict[int, tuple[Tensor, Tensor]] = {}
+    for module in root.modules():
+        for name in module._persistence:
+            old = vars(module).get(name)
+            if not isinstance(old, Tensor) or isinstance(old, (Parameter, Uninitialized)):
+                continue
+            if id(old) not in made:
+                made[id(old)] = old, change(old)
+            new = made[id(old)][1]
+            if new is not old:
+                setattr(module, name, new)
 
 
 def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:

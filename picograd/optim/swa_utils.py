@@ -196,6 +196,8 @@ class SWALR(LRScheduler):
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueRangeError("SWALR", f"anneal_epochs={anneal_epochs}", "use 0 or more")
         self.swa_lrs = per_group("SWALR", "swa_lr", optimizer, swa_lr)
+        for group, rate in zip(optimizer.param_groups, self.swa_lrs):
+            group["swa_lr"] = rate  # where programs, and the states of PyTorch, have it
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 

@@ -22,3 +22,18 @@ def test_values_are_not_looked_at_where_classes_say_so() -> None:
     assert abs(Silent(0.0, 1.0).cdf(0.0).item() - 0.5) < 1e-6
     with pytest.raises(picograd.errors.ShapeError, match="pass a Tensor"):
         picograd.distributions.Normal(0.0, 1.0).cdf(0.0)
+
+
+def test_a_program_that_asks_whether_to_check_does() -> None:
+    class Above(distributions.Distribution):
+        support = distributions.constraints.positive
+
+        def log_prob(self, value: Tensor) -> Tensor:
+            if self._validate_args:
+                self._validate_sample(value)
+            return -value
+
+    assert Above().log_prob(Tensor(2.0)).item() == -2.0
+    with pytest.raises(ValueError, match="value of shape"):
+        Above().log_prob(Tensor(-2.0))
+    assert Above(validate_args=False).log_prob(Tensor(-2.0)).item() == 2.0

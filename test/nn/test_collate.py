@@ -117,3 +117,12 @@ def test_samples_of_a_class_of_the_program_have_their_function(monkeypatch) -> N
     monkeypatch.setitem(default_collate_fn_map, Point, join)
     joined = default_collate([{"p": Point(1, 2)}, {"p": Point(3, 4)}])
     assert joined["p"].tolist() == [2, 6]
+
+
+def test_without_batches_tuples_are_lists():
+    pair = namedtuple("pair", "x y")
+    assert default_convert((1, (2, "a"), pair(3, 4))) == [1, [2, "a"], pair(3, 4)]
+    assert type(default_convert({"a": (1,)})["a"]) is list
+    data = nn.TensorDataset(Tensor([1.0, 2.0]), Tensor([3.0, 4.0]))
+    found = list(nn.DataLoader(data, batch_size=None))
+    assert type(found[0]) is list and [each.item() for each in found[1]] == [2.0, 4.0]

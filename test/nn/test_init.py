@@ -83,3 +83,10 @@ def test_wrong_identities_are_named():
         nn.init.dirac_(picograd.zeros(2, 2))
     with pytest.raises(ValueError, match="multiple of 2 groups"):
         nn.init.dirac_(picograd.zeros(3, 2, 2), 2)
+
+
+def test_names_of_older_programs() -> None:
+    weight = nn.Parameter(Tensor.zeros(3, 4))
+    assert nn.init.constant(weight, 2.0) is weight and weight.tolist()[0] == [2.0] * 4
+    assert nn.init.uniform(weight, 5.0, 6.0) is weight and weight.min().item() >= 5.0
+    assert nn.init.normal(weight, mean=50.0, std=0.1) is weight and weight.min().item() > 40.0

@@ -229,3 +229,26 @@ def test_a_module_that_loads_all_by_itself_says_what_is_missing():
     del state["0.inside.bias"]
     with pytest.raises(StateError, match="missing 0.inside.bias"):
         loaded.load_state_dict(state)
+
+
+def test_what_else_holds_a_buffer_keeps_it() -> None:
+    class Rotary(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("frequencies", Tensor([1.0, 0.1]), persistent=False)
+            self.original = self.frequencies
+            self.inner = nn.BatchNorm1d(2)
+            self.inner.register_buffer("shared", self.frequencies)
+
+    model = Rotary()
+    weight, count = model.inner.weight, model.inner.num_batches_tracked
+    assert model.cpu().frequencies is model.original
+    model.half()
+    assert model.original.dtype is picograd.float32 and model.frequencies.dtype is picograd.float16
+    assert model.frequencies is model.inner.shared and model.inner.weight is weight
+    assert model.inner.num_batches_tracked is count  # only floats change
+    model._apply(lambda x: x * 2)
+    assert model.original.tolist() == [1.0, picograd.tensor(0.1).item()]
+    assert model.inner.shared.tolist()[0] == 2.0 and model.inner.weight is weight
+    assert model._non_persistent_buffers_set == {"frequencies"}
+    assert list(model.state_dict())[-1] == "inner.shared"

@@ -39,7 +39,7 @@ from picograd.errors import DTypeError, MemberError, ValueRangeError
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
-from picograd.nn.init import constant
+from picograd.nn.init import constant_values
 from picograd.nn.optim.group import (
     FORMULAS,
     Batch,
@@ -457,7 +457,7 @@ class Optimizer(Hooked):
         start = {**self.shared(group.options), **self.slots(group.options)}
         state = self.state.get(parameter, {})
         return [
-            (state[name], constant(state[name].shape, value, parameter.device))
+            (state[name], constant_values(state[name].shape, value, parameter.device))
             for name, value in start.items()
             if name in state
         ]
@@ -519,7 +519,9 @@ def put_back(
 def scalars_beside(optimizer: Optimizer, member: Tensor, values: Mapping[str, float]) -> Slots:
     """Put numbers of an optimizer's state on a parameter's device."""
     dtype = math_dtype(member)
-    made = {name: constant((), value, member.device, dtype) for name, value in values.items()}
+    made = {
+        name: constant_values((), value, member.device, dtype) for name, value in values.items()
+    }
     for tensor in made.values():
         optimizer.note_state(tensor)
     return made

@@ -30,7 +30,7 @@ from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.formula import Formula
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
-from picograd.nn.init import constant
+from picograd.nn.init import constant_values
 from picograd.nn.parameter import as_tensor, overwrite
 from picograd.tensor.core.recording import apply, check_leaf_write, check_write, root_of, write
 from picograd.tensor.tensor import Tensor
@@ -316,7 +316,7 @@ def filled(shape: tuple[int, ...], value: Any, device: str, dtype: DType) -> Ten
     """Fill a tensor with a number; one that is traced is a number of the plan."""
     if type(value) in (TracedNumber, complex):
         return Tensor.full(shape, value, dtype=dtype, device=device)
-    return constant(shape, value, device, dtype)
+    return constant_values(shape, value, device, dtype)
 
 
 def math_dtype(parameter: Tensor) -> DType:

@@ -295,7 +295,7 @@ def local_response_norm(
 ) -> Tensor:
     """Compute x / (k + alpha * mean(x^2 of `size` neighbouring channels)) ** beta.
 
-    Krizhevsky et al. (2012), for (B, C, *S).
+    Krizhevsky et al. (2012), for (B, C, *S). Means of integers are rounded down, as in PyTorch.
 
     >>> nn.functional.local_response_norm(Tensor([[[1.0], [2.0]]]), 2).shape
     (1, 2, 1)
@@ -307,7 +307,11 @@ def local_response_norm(
     margins[1] = (low, high)  # beyond the channels there are zeros
     seen = low + 1 + high
     windows = (input * input).pad(margins).unfold(1, seen, 1)
-    return input / (windows.mean(-1) * (alpha * seen / size) + k) ** beta
+    if input.dtype.is_differentiable:
+        shares = windows.mean(-1) * (alpha * seen / size)
+    else:
+        shares = windows.sum(-1) // size * alpha
+    return input / (shares + k) ** beta
 
 
 @in_functional

@@ -337,7 +337,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
 
 @composed(method=False)
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Repeat tensors to their common shape: views of them.
+    """Repeat tensors to their common shape: views of them, and themselves where they have it.
 
     >>> x, y = picograd.broadcast_tensors(Tensor([1.0, 2.0]), Tensor([[3.0], [4.0]]))
     >>> x.tolist(), y.tolist()
@@ -345,7 +345,7 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
     """
     listed = need_tensors("broadcast_tensors", tensors)
     shape = shapes.broadcast_shapes(*(each.shape for each in listed), op="broadcast_tensors")
-    return tuple(each.expand(shape) for each in listed)
+    return tuple(each if each.shape == shape else each.expand(shape) for each in listed)
 
 
 @composed(method=False)

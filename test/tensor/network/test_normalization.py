@@ -50,6 +50,14 @@ def test_norms_without_running_statistics(device):
         compare(ours, lambda *x, call=call: call(theirs, *x), data, device)
 
 
+def test_neighbours_of_integers_are_averaged_in_integers():
+    data = np.arange(24).reshape(2, 4, 3)
+    for size in (1, 2, 3, 7):
+        found = functional.local_response_norm(Tensor(data), size, alpha=0.1)
+        wanted = torch.nn.functional.local_response_norm(torch.tensor(data), size, alpha=0.1)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-6, strict=True)
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueRangeError, match="batch_norm: evaluation needs running_mean"):
         functional.batch_norm(Tensor.ones(2, 3), None, None)

@@ -75,3 +75,11 @@ def test_functions_of_several_tensors(device: str) -> None:
     compare(cases, device)
     assert picograd.tril_indices(3, 3, -1).tolist() == torch.tril_indices(3, 3, -1).tolist()
     assert picograd.triu_indices(3, 4).tolist() == torch.triu_indices(3, 4).tolist()
+
+
+def test_what_has_the_common_shape_is_itself() -> None:
+    x, y = (picograd.tensor(each, requires_grad=True) for each in ([1.0, 2.0], [3.0]))
+    same, wide = picograd.broadcast_tensors(x, y)
+    assert same is x and wide.shape == (2,)
+    density = picograd.distributions.Normal(x, x)
+    assert density.loc is x  # where programs look for its gradient
