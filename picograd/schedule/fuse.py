@@ -294,8 +294,10 @@ class Fuser:
 
     def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
         """Make a node a member: from now on its readers load it, or refer to it."""
-        self.together.pop(facts.sink, None)  # its readers, if they have this sink too, begin anew
-        self.entered.pop(facts.sink, None)
+        if facts.length:  # its readers, if they have this sink too, count what floats beside it
+            left = self.together.get(facts.sink, 0) - facts.cost
+            self.together[facts.sink] = max(left, 0)
+            self.entered.pop(facts.sink, None)
         group.members.append(facts)
         group.has_window |= facts.has_window
         group.operations += facts.cost
