@@ -13,6 +13,7 @@ from typing import Any
 from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.config import config
+from picograd.dtype import uint64
 from picograd.engine.backends import get_device
 from picograd.engine.watch import PROFILES
 from picograd.runtime import cuda_calls, python_calls
@@ -235,7 +236,7 @@ def plan_table(plan: Any) -> Table | None:
         return None
     device, tape = plan.stretch.device, plan.stretch.tape
     dtypes, table = tape.scalar_dtypes, Table()
-    if len(dtypes) > 63 or any(dtype.kind == "uint" for dtype in dtypes):
+    if len(dtypes) > 63 or uint64 in dtypes:  # its numbers may be larger than a signed word
         return None
     entry = device.entry(tape) if device.is_settled(tape) else None
     if entry is None:

@@ -12,29 +12,36 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from picograd.graph.row import Role
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, reached
 from picograd.schedule.group import Facts
-from picograd.schedule.score_sinks import Stream, columns_of, is_product, row_sums, waits_of
+from picograd.schedule.score_sinks import Stream, columns_of, is_product, row_sums
 
 MOST_BYTES = 1 << 24  # of the sums of a side, in the memory of a worker
 ITEMSIZE = 4  # of a sum
 
 
-def join_sides(values: Sequence[Facts], streams: Sequence[Stream], workers: int) -> list[Stream]:
+def join_sides(streams: Sequence[Stream], workers: int) -> list[Stream]:
     """Let streams over the two sides of a region share a kernel, where that takes less time."""
-    every = list(streams)
-    for pair in combinations(filter(is_ready, streams), 2):
-        first, second = sorted(pair, key=has_no_sums)
-        if first not in every or second not in every:
-            continue
-        if not are_sides(first, second) or not has_room(first, second):
-            continue
-        if are_waiting(values, first, second) or are_waiting(values, second, first):
-            continue
-        if is_faster(first, second, workers):
-            first.sinks += second.sinks
-            every.remove(second)
-    return every
+    gone: set[int] = set()  # by identity: what others have taken
+    by_region: dict[int, list[Stream]] = {}
+    for stream in filter(is_ready, streams):
+        by_region.setdefault(id(stream.region), []).append(stream)
+    for own in by_region.values():
+        for pair in combinations(own, 2):
+            first, second = sorted(pair, key=has_no_sums)
+            if first.side == second.side or gone & {id(first), id(second)}:
+                continue
+            if can_join(first, second, workers):
+                first.sinks += second.sinks
+                gone.add(id(second))
+    return [stream for stream in streams if id(stream) not in gone]
+
+
+def can_join(first: Stream, second: Stream, workers: int) -> bool:
+    """Tell whether streams over the sides of one region may share a kernel, and gain by it."""
+    if not has_room(first, second) or not is_faster(first, second, workers):
+        return False
+    return not is_waiting(first, second) and not is_waiting(second, first)
 
 
 def is_ready(stream: Stream) -> bool:
@@ -47,16 +54,20 @@ def has_no_sums(stream: Stream) -> bool:
     return not any(row_sums(stream))
 
 
-def are_sides(first: Stream, second: Stream) -> bool:
-    """Tell whether two streams are over the sides of one region."""
-    return first.region is second.region and first.side != second.side
+def is_waiting(stream: Stream, other: Stream) -> bool:
+    """Tell whether a sink of a stream is made of one of another.
 
-
-def are_waiting(values: Sequence[Facts], first: Stream, second: Stream) -> bool:
-    """Tell whether a sink of one stream is made of one of another."""
-    bits = {sink.facts.number: 1 for sink in first.sinks}
-    waits = waits_of(values, bits)
-    return any(waits[sink.facts.number] for sink in second.sinks)
+    Nodes are numbered after their inputs: what is older than all of the other's is not asked.
+    """
+    numbers = {sink.facts.number for sink in other.sinks}
+    oldest = min(numbers)
+    stack = [sink.facts for sink in stream.sinks]
+    for facts in reached(stack):
+        if facts.number in numbers:
+            return True
+        if not facts.is_source:
+            stack += [source for source in facts.inputs if source.number >= oldest]
+    return False
 
 
 def has_room(first: Stream, second: Stream) -> bool:

@@ -10,7 +10,7 @@ Every decision that keeps nodes apart adds a reason to `reasons`.
 
 from dataclasses import replace
 
-from picograd.graph.row import OPS, VIEWS, Op, Role
+from picograd.graph.row import OPS, Op, Role
 from picograd.helpers import product
 from picograd.schedule import joining, views
 from picograd.schedule.channels_last import computed_order
@@ -31,7 +31,6 @@ from picograd.schedule.group import (
     Group,
     Labels,
     Reasons,
-    Sink,
     identity_labels,
     is_long,
     place,
@@ -58,8 +57,7 @@ class Fuser:
         self.at_hand = replace(self.machine, launch=0.0)  # where no kernel more is needed
         self.groups: list[Group] = []
         self.reasons = Reasons()
-        self.together: dict[Sink, int] = {}  # operations of what one kernel computes
-        self.entered: dict[Sink, set[int]] = {}  # values that it reads
+        self.counts = joining.Counts()
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
         self.maps = joining.Maps()
@@ -197,7 +195,7 @@ class Fuser:
         """Combine the facts of all inputs."""
         row, size, inputs = facts.node.row, facts.size, views.read_of(facts)
         cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
-        together = self.count_together(facts, cost)
+        together = self.counts.add(facts, cost)
         loads, order = facts.loads, facts.order
         for source in inputs:
             cost += source.cost
@@ -218,24 +216,6 @@ class Fuser:
             facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is facts.home)
         facts.cost, facts.length = min(cost, together), length + 1
         facts.loads, facts.order, facts.mixings, facts.is_moved = loads, order, mixings, is_moved
-
-    def count_together(self, facts: Facts, cost: int) -> int:
-        """Count the operations of the nodes so far that one kernel computes with this one.
-
-        Each once, and the cost of each value that they read: never less than what the node takes,
-        where the sum over its inputs counts a value that several of them read as often. What is
-        read through several views is computed at other places for each.
-        """
-        total = self.together.get(facts.sink, 0) + cost
-        entered = self.entered.setdefault(facts.sink, set())
-        for source in facts.inputs:
-            is_view = source.node.op in VIEWS and source.is_moved
-            is_apart = is_view or source.is_loaded or source.sink != facts.sink
-            if is_apart and source.number not in entered:
-                entered.add(source.number)
-                total += source.cost
-        self.together[facts.sink] = total
-        return total
 
     def limit_window(self, facts: Facts, count: int) -> None:
         """Account for a window reduced where it is read; store what would be computed too often."""
@@ -294,8 +274,7 @@ class Fuser:
 
     def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
         """Make a node a member: from now on its readers load it, or refer to it."""
-        self.together.pop(facts.sink, None)  # its readers, if they have this sink too, begin anew
-        self.entered.pop(facts.sink, None)
+        self.counts.leave(facts)
         group.members.append(facts)
         group.has_window |= facts.has_window
         group.operations += facts.cost

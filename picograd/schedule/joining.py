@@ -6,7 +6,7 @@ from math import prod
 from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.conv_forms import is_weight_gradient
 from picograd.graph.node import Node
-from picograd.graph.row import Role
+from picograd.graph.row import VIEWS, Role
 from picograd.schedule.cost import FEW_CHANNELS, FEW_PRODUCTS, OperandWork, machine, operand_work
 from picograd.schedule.group import (
     FREE,
@@ -16,6 +16,7 @@ from picograd.schedule.group import (
     Facts,
     Group,
     Labels,
+    Sink,
     operations_of,
     place,
     place_in,
@@ -92,6 +93,43 @@ def has_room(home: Group, facts: Facts) -> bool:
     if home.operations + facts.cost > GROUP_LIMIT:  # what several members share is computed once
         home.operations = operations_of(*home.members, facts) - facts.cost
     return home.operations + facts.cost <= GROUP_LIMIT
+
+
+class Counts:
+    """Operations of floating values that one kernel computes together: those of one sink."""
+
+    def __init__(self) -> None:
+        self.together: dict[Sink, int] = {}
+        self.entered: dict[Sink, set[int]] = {}  # values that the kernel reads
+
+    def add(self, facts: Facts, cost: int) -> int:
+        """Count the operations of the nodes so far that one kernel computes with this one.
+
+        Each once, and the cost of each value that they read: never less than what the node takes,
+        where the sum over its inputs counts a value that several of them read as often. What is
+        read through several views is computed at other places for each.
+        """
+        total = self.together.get(facts.sink, 0) + cost
+        entered = self.entered.setdefault(facts.sink, set())
+        for source in facts.inputs:
+            is_view = source.node.op in VIEWS and source.is_moved
+            is_apart = is_view or source.is_loaded or source.sink != facts.sink
+            if is_apart and source.number not in entered:
+                entered.add(source.number)
+                total += source.cost
+        self.together[facts.sink] = total
+        return total
+
+    def leave(self, facts: Facts) -> None:
+        """Take off what a value that is stored was made of; what floats beside it is left.
+
+        A sum of many products stores some of them between its additions, which count on.
+        """
+        if not facts.length:
+            return
+        left = self.together.get(facts.sink, 0) - facts.cost
+        self.together[facts.sink] = max(left, 0)
+        self.entered.pop(facts.sink, None)
 
 
 class Maps:

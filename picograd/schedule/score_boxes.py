@@ -102,7 +102,7 @@ def streams_of(
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
     found = find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
     if found and target.packs_operands:
-        found = join_sides(values, found, machine(target).workers)
+        found = join_sides(found, machine(target).workers)
     return found
 
 

@@ -36,6 +36,7 @@ from picograd.schedule.index import (
 from picograd.schedule.views import dimension_map
 
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
+FEW_MOVED = 256  # members of a region that join a smaller one: of many the smaller one moves
 LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors, on a CPU
 CONTRACTIONS = ops_of(Role.CONTRACT)
 Sides = tuple[frozenset[Axis], frozenset[Axis]]
@@ -65,6 +66,12 @@ class Region:
     problem: str = ""
     wide: dict[int, list[int]] = field(default_factory=dict)  # dimensions that a sink sums later
     shared: dict[int, Facts] = field(default_factory=dict)  # members that others read
+    taken: set[int] = field(default_factory=set)  # sides that a sink reduces
+
+    def end(self, sink: Sink) -> None:
+        """Note what reduces a side."""
+        self.sinks.append(sink)
+        self.taken.add(sink.side)
 
     def refuse(self, problem: str) -> None:
         """Keep the region in memory; the first reason counts."""
@@ -78,8 +85,7 @@ class Region:
         """
         for number in (1, 0):
             own = self.sides[number] & axes
-            is_taken = any(sink.side == number for sink in self.sinks)
-            if not own or (own != self.sides[number] and is_taken):
+            if not own or (own != self.sides[number] and number in self.taken):
                 continue
             if own == self.sides[number]:
                 return number
@@ -180,7 +186,7 @@ class Finder:
         nearest = next((axis for axis in map(lone_axis, reversed(places)) if axis), None)
         sides = [number for number, side in enumerate(region.sides) if nearest in side]
         if sides:
-            region.sinks.append(Sink(facts, sides[0], 0))
+            region.end(Sink(facts, sides[0], 0))
         else:
             region.refuse(f"{facts.node.op} {facts.node.shape} stores it by other axes")
 
@@ -207,11 +213,15 @@ class Finder:
 
     def spread(self, facts: Facts) -> None:
         """An elementwise node is where its inputs are: regions that meet in it become one."""
-        inside = [x for x in facts.inputs if x.number in self.homes]
-        region = self.homes[inside[0].number]
-        for other in inside[1:]:
-            self.unite(region, inside[0], self.homes[other.number], other)
-        self.add(facts, region, region.at[inside[0].number])
+        first, *others = [x for x in facts.inputs if x.number in self.homes]
+        for other in others:
+            mine, theirs = self.homes[first.number], self.homes[other.number]
+            if len(theirs.members) > FEW_MOVED + 4 * len(mine.members):
+                self.unite(theirs, other, mine, first)
+            else:
+                self.unite(mine, first, theirs, other)
+        region = self.homes[first.number]
+        self.add(facts, region, region.at[first.number])
 
     def unite(self, region: Region, facts: Facts, other: Region, at: Facts) -> None:
         """Make two regions one, in which two nodes are at the same places."""
@@ -237,7 +247,7 @@ class Finder:
         for sink in other.sinks:
             side = sides[sink.side]
             sink.side = region.sides.index(side) if side in region.sides else 0
-            region.sinks.append(sink)
+            region.end(sink)
         region.wide |= other.wide
         region.shared |= other.shared
 
@@ -300,7 +310,7 @@ class Finder:
             return
         if later:
             region.wide[facts.number] = later
-        region.sinks.append(Sink(facts, side, operand))
+        region.end(Sink(facts, side, operand))
 
 
 def matched(region: Region, here: Indices, other: Region, there: Indices) -> dict[Axis, Index]:

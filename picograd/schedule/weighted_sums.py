@@ -18,6 +18,7 @@ Alone each subtracts a maximum in its own way, and nothing streams over exponent
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Any
 
 from picograd.dtype import DType
@@ -32,6 +33,7 @@ from picograd.graph.composites import (
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, Role, ops_of
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
 from picograd.schedule.values import facts_of
 from picograd.target import Target
@@ -46,21 +48,50 @@ def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
 
     `order` lists nodes inputs first, and not below realized ones.
     """
-    products: dict[int, list[Node]] = {}  # by each of their operands
+    products = Products()
     sums: list[Node] = []
     for node in order:
         if node.op in REDUCTIONS:
             sums.append(node)
         elif node.op in CONTRACTIONS and node.realized is None:
-            for operand in set(map(id, node.inputs)):
-                products.setdefault(operand, []).append(node)
+            products.add(node)
     shorter = {}
-    for node in sums if products else ():
+    for node in sums if products.of else ():
         if is_sum(node):
             found = shortened(node, products)
             if found is not None:
                 shorter[id(node)] = found
     return shorter
+
+
+@dataclass(slots=True)
+class Products:
+    """The products of a graph by each of their operands, and by a factor of the other one."""
+
+    of: dict[int, list[Node]] = field(default_factory=dict)
+    known: dict[int, dict[Any, list[tuple[Node, Factors]]]] = field(default_factory=dict)
+
+    def add(self, node: Node) -> None:
+        """Note a product."""
+        for operand in set(map(id, node.inputs)):
+            self.of.setdefault(operand, []).append(node)
+
+    def weighted_by(self, value: Node, factors: Factors) -> Iterator[tuple[Node, Factors]]:
+        """Yield products of a value with weights that are made of some factors, and no others.
+
+        Only those are asked whose first factor is among them: a matrix that each step of a loop
+        multiplies has as many products as steps.
+        """
+        if id(value) not in self.known:
+            found: dict[Any, list[tuple[Node, Factors]]] = {}
+            self.known[id(value)] = found
+            for node in self.of.get(id(value), ()):
+                weights = factors_of(other_operand(node, value))
+                found.setdefault(next(iter(weights)), []).append((node, weights))
+        for factor in factors:
+            for node, weights in self.known[id(value)].get(factor, ()):
+                if not weights - factors:
+                    yield node, weights
 
 
 def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -225,20 +256,16 @@ def is_sum(node: Node) -> bool:
     return node.realized is None and node.op in REDUCTIONS and node.arg[0] == "sum"
 
 
-def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:
+def shortened(node: Node, products: Products) -> Node | None:
     """Write a sum of weights times their gradient as one of rows; None if it is none."""
     factors = factors_of(node.inputs[0])
     for gradient, value in gradients_in(factors):
         others = Counter(factors)
         others[product_key(gradient)] -= 1
-        for output in products.get(id(value), ()):
+        for output, weights in products.weighted_by(value, others):
             found = short_sum(node, gradient, value, output)
-            if found is None:
-                continue
-            weights = factors_of(other_operand(output, value))
-            if weights - others:
-                continue
-            found = multiplied(found, others - weights, node)
+            if found is not None:
+                found = multiplied(found, others - weights, node)
             if found is not None:
                 return found
     return None

@@ -124,3 +124,16 @@ def test_machine_code_begins_after_some_computations_of_whatever_plans() -> None
     first = coded.compute
     coded.count_computation()
     assert coded.compute is first
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_unsigned_numbers_are_words(dtype):
+    """Numbers of fewer than 64 bits fit a signed word, those that wrap around too."""
+    PLANS.clear()
+    x = Tensor(np.array([0, 5, 200], dtype))
+    most = int(np.iinfo(dtype).max)
+    for number in (3, most, most - 7) * NATIVE_AFTER:
+        found = (x + number).numpy()
+        np.testing.assert_array_equal(found, x.numpy() + np.array(number, dtype))
+    assert any(plan.native.address for plan in PLANS.plans.values())

@@ -1,6 +1,7 @@
 """Gradients of rows and of columns in one kernel: where it is done, and what it computes."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from plan_support import TARGET, check_plan, leaf
 
 from picograd import Tensor, jit
 from picograd.autograd import grad
+from picograd.graph.node import toposort
 from picograd.nn.functional import scaled_dot_product_attention
 from picograd.schedule import both_sides, score_boxes, score_ranges
 from picograd.schedule.cost import machine
 from picograd.schedule.schedule import schedule
+from picograd.schedule.values import facts_of
 from picograd.target import cuda_target
 
 SHAPES = (2, 3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 12)
@@ -104,3 +107,30 @@ def gradients_of(q, k, v, g, is_causal):
     dw = g @ v.swapaxes(-1, -2)
     ds = weights * (dw - (dw * weights).sum(-1, keepdims=True)) * scale
     return weights @ v, ds @ k, ds.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ g
+
+
+def test_only_streams_of_one_region_are_compared(monkeypatch):
+    asked = []
+    monkeypatch.setattr(both_sides, "row_sums", lambda stream: asked.append(stream) or ())
+
+    def count(layers):
+        asked.clear()
+        roots = [root for _ in range(layers) for root in with_gradients(plain, *SHAPES)]
+        assert attention_kernels(roots)
+        return len(asked)
+
+    assert count(6) == 6 * count(1) > 0
+
+
+def test_a_stream_waits_for_what_its_sinks_are_made_of():
+    x = leaf(4, 4)
+    first, second = x.unary("exp"), x.unary("sin")
+    third = first.unary("neg").unary("exp")
+    facts = facts_of(toposort([second, third]), [second, third])
+
+    def stream(node):
+        return SimpleNamespace(sinks=[SimpleNamespace(facts=facts[id(node)])])
+
+    assert both_sides.is_waiting(stream(third), stream(first))
+    assert not both_sides.is_waiting(stream(first), stream(third))
+    assert not both_sides.is_waiting(stream(second), stream(first))

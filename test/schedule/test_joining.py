@@ -8,6 +8,7 @@ from picograd.dtype import bfloat16, float64, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
+from picograd.schedule.group import GROUP_LIMIT
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -143,3 +144,14 @@ def test_indices_that_a_scatter_sorts_in_another_order_are_turned_apart_from_the
     plan = schedule(roots, cuda_target("sm_90a"))
     turned = [kernel.hero for kernel in plan.kernels if "256x65536" in kernel.name]
     assert turned[:2] == ["map", "map"], "indices and values are turned by maps"
+
+
+def test_a_sum_of_many_products_is_cut_into_kernels_of_few_arrays() -> None:
+    labels = (2, 0), (2, 1), (0, 1)
+    total = leaf(4, 16).contract(leaf(4, 8), labels)
+    for _ in range(700):
+        total = total + leaf(4, 16).contract(leaf(4, 8), labels)
+    plan = schedule([total], TARGET)
+    added = [kernel for kernel in plan.kernels if "add" in kernel.name]
+    reads = [len(kernel.slots) for kernel in added]
+    assert len(reads) > 1 and max(reads) <= GROUP_LIMIT + 2

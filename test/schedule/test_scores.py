@@ -7,7 +7,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.node import toposort
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.schedule import facts_of
-from picograd.schedule.scores import find_regions, is_seed, lone_axis
+from picograd.schedule.scores import Finder, find_regions, is_seed, lone_axis
 
 SIZES = (2, 20, 8), (2, 24, 8)
 
@@ -83,3 +83,27 @@ def test_lone_axis():
     axis = Axis("a", 5)
     assert lone_axis(axis_index(axis)) is axis
     assert lone_axis(axis_index(axis) * 2) is None and lone_axis(axis_index(axis) + 1) is None
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_members_move_seldom_however_many_regions_meet(monkeypatch, is_first):
+    moved = []
+    unite = Finder.unite
+
+    def counted(self, region, facts, other, at):
+        moved.append(len(other.members) if region is not other else 0)
+        unite(self, region, facts, other, at)
+
+    monkeypatch.setattr(Finder, "unite", counted)
+
+    def count(layers):
+        moved.clear()
+        sum_of = scores()
+        for _ in range(layers):
+            more = scores().unary("exp")
+            sum_of = sum_of + more if is_first else more + sum_of
+        (region,) = regions_of(sum_of.reduce("sum", (2,)))
+        assert not region.problem and len(region.members) == 3 * layers + 1
+        return sum(moved)
+
+    assert count(2000) < 2.5 * count(1000)

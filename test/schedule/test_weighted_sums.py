@@ -13,6 +13,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
+from picograd.schedule import weighted_sums
 from picograd.schedule.weighted_sums import replaced, shorter_sums, unshifted
 
 SHAPES = (1, 2, 40, 8), (1, 2, 45, 8), (1, 2, 45, 12)
@@ -163,3 +164,24 @@ def test_other_numbers_that_a_softmax_subtracts():
         (found,) = run(schedule([softmax], CPU))
         (wanted,) = interpret([softmax], values=VALUES)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_a_matrix_that_each_step_multiplies_is_looked_at_in_linear_time(monkeypatch):
+    asked = []
+    short_sum = weighted_sums.short_sum
+
+    def counted(*arguments):
+        asked.append(arguments)
+        return short_sum(*arguments)
+
+    monkeypatch.setattr(weighted_sums, "short_sum", counted)
+    weight, state = leaf(16, 16), leaf(4, 16)
+    labels = (0, 1), (2, 1), (0, 2)
+    states = [state]
+    for _ in range(40):
+        states.append(states[-1].contract(weight, labels).unary("tanh"))
+    roots = expanded([*gradient([(states[-1], leaf(4, 16))], [weight, state])])
+    sums = [(leaf(4, 16).contract(weight, ((0, 1), (1, 2), (0, 2))) * x) for x in states]
+    roots += [each.reduce("sum", (1,)) for each in sums]
+    shorter = shortened(roots)
+    assert len(shorter) == len(roots) and len(asked) <= 2 * len(states)

@@ -19,6 +19,7 @@ from picograd.codegen.render.llvm_types import (
     mangled,
     masked,
     memory_type,
+    saturating,
     type_name,
     vector_type,
 )
@@ -461,9 +462,9 @@ class Renderer:
         if source is bfloat16:
             return self.widen_bfloat16(number, value, result, instr.lanes)
         if source.is_float and not target.is_float:
-            op = "fptosi" if target.kind == "int" else "fptoui"
-            suffix = f"{mangled(target, instr.lanes)}.{mangled(source, instr.lanes)}"
-            return self.call(number, f"llvm.{op}.sat.{suffix}", result, [value])
+            lines = saturating(number, value, source, target, instr.lanes)
+            self.lines += [f"  {line}" for line in lines]
+            return f"%v{number}"
         if source.is_float:
             op = "fpext" if target.bits > source.bits else "fptrunc"
         elif target.is_float:

@@ -49,6 +49,54 @@ def round_float32(number: float) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
+MANTISSA = {16: 11, 32: 24, 64: 53}  # binary digits of a float of so many bits
+
+
+def integer_bounds(source: DType, target: DType) -> tuple[float, float]:
+    """Find the least and the greatest of a dtype's floats that an integer of another one holds."""
+    is_signed = target.kind == "int"
+    bits = target.bits - is_signed
+    gap = 2.0 ** max(bits - MANTISSA[source.bits], 0)
+    most = 65504.0 if source.bits == 16 else float("inf")
+    return max(-(2.0**bits) * is_signed, -most), min(2.0**bits - gap, most)
+
+
+def saturating(number: int, value: str, source: DType, target: DType, lanes: int) -> list[str]:
+    """Write lines that convert a float to an integer: too large saturates, NaN gives 0.
+
+    LLVM's own function for that is no vector in a loop. What a conversion gives for a number that
+    has no integer is chosen by no selection here.
+    """
+    vector = type_name(source, lanes)
+    result = type_name(target, lanes)
+    truth = vector_type("i1", lanes)
+    low, high = integer_bounds(source, target)
+    is_signed = target.kind == "int"
+    most = (1 << target.bits - is_signed) - 1
+    least = -most - 1 if is_signed else 0
+    op = "fptosi" if is_signed else "fptoui"
+    found = f"%whole{number}"
+    lines = [f"{found} = {op} {value} to {result}"]
+    for test, bound, whole in (("ogt", high, most), ("olt", low, least), ("uno", low, 0)):
+        limit = f"{bound:.1f}" if source.bits == 16 else literal(bound, source)
+        limit = repeated(vector, limit, lanes)
+        instead = repeated(result, str(whole), lanes)
+        name = f"%v{number}" if test == "uno" else f"%{test}{number}"
+        lines.append(f"%is_{test}{number} = fcmp {test} {value}, {limit}")
+        chosen = f"{result} {instead}, {result} {found}"
+        lines.append(f"{name} = select {truth} %is_{test}{number}, {chosen}")
+        found = name
+    return lines
+
+
+def repeated(vector: str, number: str, lanes: int) -> str:
+    """Spell a number in all lanes of a vector."""
+    if lanes == 1:
+        return number
+    one = vector.partition(" x ")[2][:-1]
+    return f"splat ({one} {number})"
+
+
 def mangle(name: str) -> str:
     """Spell a type inside an intrinsic's name."""
     return {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(name, name)
