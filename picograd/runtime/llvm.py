@@ -26,10 +26,10 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from picograd.code import (
     FIRST_WORK,
     MANY_KERNELS,
-    MANY_WORK,
     SMALL_WORK,
     SOURCE_OF_WORK,
     WARM_WORK,
+    WORK_OF_SOURCE,
     Code,
 )
 from picograd.runtime.compiler import Host
@@ -65,7 +65,7 @@ def host_of(cpu: str, features: str) -> Host:
 
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
-    limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK, MANY_KERNELS, MANY_WORK
+    limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK, MANY_KERNELS, WORK_OF_SOURCE
     levels = f"O{LEVEL}, O0 to {limits}, addresses {'kept' if HAS_ADDRESSES else 'rewritten'}"
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 

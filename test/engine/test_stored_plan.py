@@ -14,6 +14,8 @@ from picograd.engine import cache, compile, realize, stored_plan
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import graph_key
 from picograd.errors import InternalError
+from picograd.runtime import pieces
+from picograd.runtime.cpu import CpuDevice
 
 
 @pytest.fixture
@@ -225,6 +227,21 @@ def test_kernels_come_from_one_file(first, tmp_path, monkeypatch):
     packs[0].unlink()
     with pytest.raises(AssertionError):
         run(tmp_path)
+
+
+def test_kernels_that_ran_often_are_in_one_file_again(first, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "OFTEN", 2)
+    with fresh_engine(cache=str(tmp_path), verify=0):
+        x = Tensor(np.linspace(0, 1, 900, dtype=np.float32).reshape(30, 30), device="cpu")
+        found = [(x.exp() - x.sum(0)).tolist() for _ in range(2)]
+    (pack,), _ = files(tmp_path)
+    before = pack.read_bytes()
+    assert b'"packed": ""' in before and run(tmp_path) == first
+    with fresh_engine(cache=str(tmp_path), verify=0):
+        monkeypatch.setattr(CpuDevice, "compile_again", packed_never)
+        found += [(x.exp() - x.sum(0)).tolist() for _ in range(3)]
+    assert found[0] == found[1] == found[2] == found[4]
+    assert len(files(tmp_path)[0]) == 2, "a process that found none wrote one"
 
 
 @pytest.mark.parametrize("payload", [b"", b"[]\n", b'[["a"]]\n', b'[["a", "b"]]\nc', b'[["a", 1]]'])
