@@ -31,10 +31,12 @@ WARM_WORK = 16384  # one of so few, some 10 us longer
 # Or of an operation or byte for this many characters of source: 3,000 computed arrays in one, each
 # by a loop of its own, take all passes 30 s (measured).
 SOURCE_OF_WORK = 8
-# Of so many kernels that a plan lacks all are waited for, 60 ms each. One of up to this much work a
-# character runs a twentieth of the time longer at most that all passes take, 2 us a character
-# (measured); one of up to `MANY_WORK` runs 40 us longer.
-MANY_KERNELS, WORK_OF_SOURCE, MANY_WORK = 32, 128, 4 * WARM_WORK
+# Of so many kernels that a plan lacks all are waited for, 60 ms each: 3.7 us a character of text,
+# 1.2 of one with tiles of vectors. Without most passes they run 0.25 ns longer for an operation or
+# byte, those with tiles 0.05 (measured, medians): some 2 % of what passes take, for up to so many
+# of them a character, four times as many with tiles. One of up to `MANY_WORK` runs 40 us longer.
+MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, MANY_WORK = 16, 256, 1024, 4 * WARM_WORK
+TILES = " x <"  # arrays of vectors
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
 # passes take 130 ms for ten parts of random numbers (measured).
 FIRST_WORK = 1 << 22
@@ -132,7 +134,8 @@ class Code:
             return True
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
         if self.beside >= MANY_KERNELS:
-            most = max(most, WORK_OF_SOURCE * len(self.source))
+            each = WORK_OF_TILES if TILES in self.source else WORK_OF_SOURCE
+            most = max(most, each * len(self.source))
         if self.ended:  # it runs until its sizes get kernels of their own
             most = max(most, MANY_WORK)
         is_between = SMALL_WORK < self.work <= most

@@ -11,6 +11,7 @@ from picograd.code import (
     SOURCE_OF_WORK,
     WARM_WORK,
     WORK_OF_SOURCE,
+    WORK_OF_TILES,
     Code,
     Workspace,
     packed,
@@ -51,6 +52,8 @@ def test_where_many_kernels_are_waited_for_more_of_them_are_warm() -> None:
     assert code.is_warm and not replace(code, beside=MANY_KERNELS - 1).is_warm
     assert replace(code, beside=70).is_warm  # an mLSTM of 32 steps: 20 s of LLVM otherwise
     assert not replace(code, flops=most + 1).is_warm
+    tiles = replace(code, source="[24 x <16 x float>]".ljust(1000), flops=WORK_OF_TILES * 1000)
+    assert tiles.is_warm and not replace(tiles, flops=tiles.flops + 1).is_warm
 
 
 def test_a_source_is_packed_and_unpacked() -> None:
