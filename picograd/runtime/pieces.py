@@ -119,7 +119,12 @@ def improve(tape: Tape, compile_again: Callable[[Sequence[Executable]], Sequence
     due = [each for each in left if patience(each.code) <= state.due]
     due.sort(key=lambda each: each.code.work, reverse=True)
     chosen = due[:AT_ONCE]
-    for executable, library in zip(chosen, compile_again(chosen), strict=True):
+    try:
+        libraries = compile_again(chosen)
+    except KeyboardInterrupt:
+        state.left = 0  # the next run tries again
+        raise
+    for executable, library in zip(chosen, libraries, strict=True):
         executable.function = library[executable.code.entry]
         executable.library = executable.library, library  # other tapes may run the first
         executable.is_improved = True

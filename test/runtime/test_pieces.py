@@ -305,6 +305,21 @@ def test_where_many_were_waited_for_those_of_more_work_come_early(compiled_again
     assert "scan" in compiled_again[2] and "171" in compiled_again[3], "the most work first"
 
 
+def test_ctrl_c_leaves_kernels_to_the_next_run(compiled_again, monkeypatch):
+    x = picograd.tensor(np.random.normal(0, 3, 163), dtype="float32", device="cpu")
+    function = picograd.jit(lambda x: x.exp() * 0.7125)
+    wanted = function(x).numpy().tobytes()
+
+    def interrupted(device, executables):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CpuDevice, "compile_all_again", interrupted)
+        function(x).numpy()
+    assert not compiled_again and function(x).numpy().tobytes() == wanted
+    assert len(compiled_again) == 1
+
+
 def test_kernels_are_compiled_again_on_all_threads():
     device, done = CpuDevice(2), []
     device.compile_again = lambda executable: done.append(threading.get_ident()) or executable
