@@ -38,7 +38,7 @@ SOURCE_OF_WORK = 8
 MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, MANY_WORK = 16, 256, 1024, 4 * WARM_WORK
 TILES = " x <"  # arrays of vectors
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
-# passes take 130 ms for ten parts of random numbers (measured).
+# passes take 130 ms for ten parts of random numbers (measured); or, by its text, a sixth of that.
 FIRST_WORK = 1 << 22
 FREEDOM = " reassoc "  # of the sums of a reduction to be rounded in another order: passes use it
 
@@ -133,7 +133,7 @@ class Code:
         if self.packed:
             return True
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
-        if self.beside >= MANY_KERNELS:
+        if self.beside >= MANY_KERNELS or not self.inputs:
             each = WORK_OF_TILES if TILES in self.source else WORK_OF_SOURCE
             most = max(most, each * len(self.source))
         if self.ended:  # it runs until its sizes get kernels of their own

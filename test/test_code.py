@@ -40,6 +40,7 @@ def test_kernels_are_told_apart_by_their_work() -> None:
     assert not made(WARM_WORK + 1).is_warm and not made(WARM_WORK + 1).is_small
     assert not Code("k", "llvm", "k", "text", 1).is_small, "what it does is not known"
     assert made(FIRST_WORK, inputs=0).is_warm and not made(FIRST_WORK + 1, inputs=0).is_warm
+    assert made(2 * FIRST_WORK, " " * (2 * FIRST_WORK // WORK_OF_SOURCE), inputs=0).is_warm
     for code in (made(2000, ""), made(2000, "fadd reassoc nsz float")):
         assert not code.is_warm
     long = " " * 2 * WARM_WORK * SOURCE_OF_WORK
