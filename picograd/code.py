@@ -33,9 +33,9 @@ WARM_WORK = 16384  # one of so few, some 10 us longer
 SOURCE_OF_WORK = 8
 # Of so many kernels that a plan lacks all are waited for, 60 ms each: 3.7 us a character of text,
 # 1.2 of one with tiles of vectors. Without most passes they run 0.25 ns longer for an operation or
-# byte, those with tiles 0.05 (measured, medians): some 2 % of what passes take, for up to so many
-# of them a character, four times as many with tiles. One of up to `MANY_WORK` runs 40 us longer.
-MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, MANY_WORK = 16, 256, 1024, 4 * WARM_WORK
+# byte, those with tiles 0.05 (measured, medians): 2 % of what passes take, for up to so many of
+# them a character, twice as many with tiles. One of up to `MANY_WORK` runs 40 us longer.
+MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, MANY_WORK = 16, 256, 512, 4 * WARM_WORK
 TILES = " x <"  # arrays of vectors
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
 # passes take 130 ms for ten parts of random numbers (measured); or, by its text, a sixth of that.
