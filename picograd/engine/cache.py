@@ -355,7 +355,7 @@ def keep_improved(device: Device, executable: Executable, code: Code, binary: by
     Entries that have it together with others would still have what it was.
     """
     found = disk_cache()
-    if found:
+    if found and executable.canonical:  # a kernel of a plan
         store(code, device, binary)
         describe_kernel(executable.canonical, code, device, is_improved=True)
         for pack in executable.packs:
