@@ -17,6 +17,10 @@ opencl  `__kernel void entry(...)` with the same arguments but tensor maps, laun
 Workspaces that are zero between launches are numbered last: the others may lie in a plan's arena.
 """
 
+import zlib
+from binascii import a2b_base64, b2a_base64
+from dataclasses import replace
+
 from picograd.dtype import DType
 from picograd.late_methods import dataclass
 
@@ -27,11 +31,14 @@ WARM_WORK = 16384  # one of so few, some 10 us longer
 # Or of an operation or byte for this many characters of source: 3,000 computed arrays in one, each
 # by a loop of its own, take all passes 30 s (measured).
 SOURCE_OF_WORK = 8
-# Of so many kernels that a plan lacks all are waited for, 60 ms each: then one of two operations or
-# bytes a character, up to this much work, which runs 40 us longer.
-MANY_KERNELS, MANY_WORK = 32, 4 * WARM_WORK
+# Of so many kernels that a plan lacks all are waited for, 60 ms each: 3.7 us a character of text,
+# 1.2 of one with tiles of vectors. Without most passes they run 0.25 ns longer for an operation or
+# byte, those with tiles 0.05 (measured, medians): 2 % of what passes take, for up to so many of
+# them a character, twice as many with tiles. One of up to `MANY_WORK` runs 40 us longer.
+MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, MANY_WORK = 16, 256, 512, 4 * WARM_WORK
+TILES = " x <"  # arrays of vectors
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
-# passes take 130 ms for ten parts of random numbers (measured).
+# passes take 130 ms for ten parts of random numbers (measured); or, by its text, a sixth of that.
 FIRST_WORK = 1 << 22
 FREEDOM = " reassoc "  # of the sums of a reduction to be rounded in another order: passes use it
 
@@ -97,6 +104,7 @@ class Code:
     inputs: int = 1  # slots it reads, at least where that is not known
     beside: int = 1  # kernels that were compiled together with it
     ended: int = 0  # axes that end at a size of the call
+    packed: str = ""  # CPU, from disk: the source, compressed, if it may be compiled again
 
     @property
     def work(self) -> int:
@@ -122,10 +130,26 @@ class Code:
 
         On a CPU; the source of one that can not be compiled again is not there.
         """
+        if self.packed:
+            return True
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
-        if self.beside >= MANY_KERNELS:
-            most = max(most, min(2 * len(self.source), MANY_WORK))
+        if self.beside >= MANY_KERNELS or not self.inputs:
+            each = WORK_OF_TILES if TILES in self.source else WORK_OF_SOURCE
+            most = max(most, each * len(self.source))
         if self.ended:  # it runs until its sizes get kernels of their own
             most = max(most, MANY_WORK)
         is_between = SMALL_WORK < self.work <= most
         return is_between and bool(self.source) and FREEDOM not in self.source
+
+
+def packed(source: str) -> str:
+    """Compress the source of a kernel, to a tenth or so; `unpacked` is the way back."""
+    return b2a_base64(zlib.compress(source.encode(), 1), newline=False).decode()
+
+
+def unpacked(code: Code) -> Code:
+    """Give a kernel from disk its source."""
+    if not code.packed:
+        return code
+    source = zlib.decompress(a2b_base64(code.packed)).decode()
+    return replace(code, source=source, packed="")

@@ -7,12 +7,15 @@ import pytest
 from picograd.code import (
     FIRST_WORK,
     MANY_KERNELS,
-    MANY_WORK,
     SMALL_WORK,
     SOURCE_OF_WORK,
     WARM_WORK,
+    WORK_OF_SOURCE,
+    WORK_OF_TILES,
     Code,
     Workspace,
+    packed,
+    unpacked,
 )
 
 
@@ -37,6 +40,7 @@ def test_kernels_are_told_apart_by_their_work() -> None:
     assert not made(WARM_WORK + 1).is_warm and not made(WARM_WORK + 1).is_small
     assert not Code("k", "llvm", "k", "text", 1).is_small, "what it does is not known"
     assert made(FIRST_WORK, inputs=0).is_warm and not made(FIRST_WORK + 1, inputs=0).is_warm
+    assert made(2 * FIRST_WORK, " " * (2 * FIRST_WORK // WORK_OF_SOURCE), inputs=0).is_warm
     for code in (made(2000, ""), made(2000, "fadd reassoc nsz float")):
         assert not code.is_warm
     long = " " * 2 * WARM_WORK * SOURCE_OF_WORK
@@ -44,9 +48,17 @@ def test_kernels_are_told_apart_by_their_work() -> None:
 
 
 def test_where_many_kernels_are_waited_for_more_of_them_are_warm() -> None:
-    code = Code("k", "llvm", "k", " " * WARM_WORK, 1, flops=2 * WARM_WORK, beside=MANY_KERNELS)
+    most = WORK_OF_SOURCE * 1000
+    code = Code("k", "llvm", "k", " " * 1000, 1, flops=most, beside=MANY_KERNELS)
     assert code.is_warm and not replace(code, beside=MANY_KERNELS - 1).is_warm
     assert replace(code, beside=70).is_warm  # an mLSTM of 32 steps: 20 s of LLVM otherwise
-    assert not replace(code, flops=2 * WARM_WORK + 1).is_warm
-    long = replace(code, source=" " * MANY_WORK, flops=MANY_WORK)
-    assert long.is_warm and not replace(long, flops=MANY_WORK + 1).is_warm
+    assert not replace(code, flops=most + 1).is_warm
+    tiles = replace(code, source="[24 x <16 x float>]".ljust(1000), flops=WORK_OF_TILES * 1000)
+    assert tiles.is_warm and not replace(tiles, flops=tiles.flops + 1).is_warm
+
+
+def test_a_source_is_packed_and_unpacked() -> None:
+    code = Code("k", "llvm", "k", "%v = fmul float %a, %b\n" * 400, 1, flops=SMALL_WORK + 1)
+    kept = replace(code, source="", packed=packed(code.source))
+    assert kept.is_warm and len(kept.packed) * 10 < len(code.source)
+    assert unpacked(kept) == code and unpacked(code) is code

@@ -22,7 +22,7 @@ from functools import cache
 
 from picograd.config import config
 from picograd.device_name import OPENERS
-from picograd.engine.cache import disk_cache, generator_version, remember
+from picograd.engine.cache import disk_cache, generator_version, keep_improved, remember
 from picograd.errors import DeviceError
 from picograd.graph.node import Nodes
 from picograd.helpers import on_demand
@@ -37,7 +37,8 @@ def open_cpu(ordinal: int) -> Device:
     from picograd.runtime.cpu import CpuDevice
 
     described = known_host()
-    return CpuDevice(config.threads, remember(described), described=described)
+    known = remember(described)
+    return CpuDevice(config.threads, known, described=described, keep=keep_improved)
 
 
 def open_cuda(ordinal: int) -> Device:

@@ -20,18 +20,18 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from picograd.code import Code, TensorMap, Windows, Workspace
+from picograd.code import Code, TensorMap, Windows, Workspace, packed
 from picograd.config import config
 from picograd.dtype import BY_NAME
 from picograd.engine.private_folder import PART, NotPrivate, PrivateFolder
-from picograd.runtime.device import Device
+from picograd.runtime.device import Device, Executable
 from picograd.traced_number import plain
 
 MAGIC = b"picogra2"
 # Whose source decides what a kernel looks like, how it is compiled and how it is called: the
 # modules at the top (dtypes, target, calling convention) and these rooms.
 GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
-LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
+LAUNCH_FACTS = tuple(each.name for each in fields(Code) if each.name not in ("source", "packed"))
 HEAD = len(MAGIC) + 32  # bytes before the payload
 STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store,
 ROOM_A_SCAN = 8  # nor before a part of the room is taken: other processes may store too
@@ -128,6 +128,11 @@ class DiskCache:
             elif name.endswith(SUFFIX):
                 found.append((status.st_mtime, status.st_size, name))
         return found
+
+    def drop(self, key: str) -> None:
+        """Delete an entry, if it is there."""
+        self.held -= len(self.memory.pop(key, b""))
+        self.remove(f"{key}{SUFFIX}")
 
     def remove(self, name: str) -> None:
         """Delete a file that may be gone already."""
@@ -236,7 +241,7 @@ def entry_key(canonical: str, device: Device) -> str:
 def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
     """Find a kernel that an earlier process generated and compiled.
 
-    Its Code has a source only if it may be compiled again.
+    Its Code has a source, packed, only if it may be compiled again.
     """
     found = disk_cache()
     described = found.get(entry_key(canonical, device)) if found else None
@@ -244,7 +249,7 @@ def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
     if not found or not facts:
         return None
     binary = found.get(facts.pop("binary"))
-    return None if binary is None else (Code(**facts), binary)
+    return None if binary is None else (Code(**facts, source=""), binary)
 
 
 def is_count(value: Any) -> bool:
@@ -287,7 +292,7 @@ DIMS = [is_count], [is_count], [is_count]
 TENSOR = (is_count, is_dtype, is_count, *DIMS)
 FORMS: dict[str, Any] = {  # of the facts of a kernel
     **dict.fromkeys(LAUNCH_FACTS, is_count),
-    **dict.fromkeys(("name", "language", "entry", "source"), str),
+    **dict.fromkeys(("name", "language", "entry", "packed"), str),
     "binary": is_key, "workspaces": [(is_count, bool)], "scalars": [is_dtype],
     "tensors": [is_tensor],
 }  # fmt: skip
@@ -326,8 +331,11 @@ def describe_tensor(tensor: TensorMap) -> list[Any]:
     return [tensor.slot, tensor.dtype.name, tensor.offset, *map(list, dims)]
 
 
-def describe_kernel(canonical: str, code: Code, device: Device) -> None:
-    """Store what `find_kernel` needs: the launch facts, and which entry holds the binary."""
+def describe_kernel(canonical: str, code: Code, device: Device, is_improved: bool = False) -> None:
+    """Store what `find_kernel` needs: the launch facts, and which entry holds the binary.
+
+    One that was compiled anew, as it ran often, has all passes.
+    """
     found = disk_cache()
     if not found:
         return
@@ -335,9 +343,23 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts["workspaces"] = [(space.bytes, space.is_zeroed) for space in code.workspaces]
     facts["scalars"] = [dtype.name for dtype in code.scalars]
     facts["tensors"] = [describe_tensor(tensor) for tensor in code.tensors]
-    facts["source"] = code.source if code.is_warm and not device.target.has_blocks else ""
+    may_improve = code.is_warm and not is_improved and not device.target.has_blocks
+    facts["packed"] = packed(code.source) if may_improve else ""
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
     found.put(entry_key(canonical, device), json.dumps(facts, default=plain).encode())
+
+
+def keep_improved(device: Device, executable: Executable, code: Code, binary: bytes) -> None:
+    """Let other processes begin with what a kernel that ran often was compiled to.
+
+    Entries that have it together with others would still have what it was.
+    """
+    found = disk_cache()
+    if found and executable.canonical:  # a kernel of a plan
+        store(code, device, binary)
+        describe_kernel(executable.canonical, code, device, is_improved=True)
+        for pack in executable.packs:
+            found.drop(pack)
 
 
 def remember(facts: tuple[object, ...]) -> Callable[[Code, Callable[[], bytes]], bytes]:

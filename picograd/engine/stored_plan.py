@@ -66,8 +66,8 @@ def pack_entries(plan: str, described: Mapping[str, Any], cache: DiskCache) -> N
 
 
 @contextmanager
-def entries_of(plan: str, described: Mapping[str, Any], cache: DiskCache) -> Iterator[None]:
-    """Have the kernels of a plan at hand; ValueError if their entry is none of ours."""
+def entries_of(plan: str, described: Mapping[str, Any], cache: DiskCache) -> Iterator[bool]:
+    """Have the kernels of a plan at hand, if one entry has them; ValueError if it is not ours."""
     packed = cache.get(pack_name(plan)) if count_kernels(described) >= LEAST else None
     try:
         if packed is not None:
@@ -77,9 +77,15 @@ def entries_of(plan: str, described: Mapping[str, Any], cache: DiskCache) -> Ite
             cache.near = {
                 name: content[end - size : end] for name, size, end in zip(names, sizes, ends)
             }
-        yield
+        yield packed is not None
     finally:
         cache.near = {}
+
+
+def note_pack(plan: str, executables: Sequence[Executable]) -> None:
+    """Tell the kernels of a plan which entry has them as they are: see `keep_improved`."""
+    for each in executables:
+        each.packs.add(pack_name(plan))
 
 
 def count_kernels(described: Mapping[str, Any]) -> int:
@@ -102,8 +108,13 @@ def find_stored(found: GraphKey) -> CompiledPlan | None:
         return None
     try:
         described = json.loads(text)
-        with entries_of(name, described, cache):
-            return read_plan(described, found)
+        with entries_of(name, described, cache) as is_packed:
+            compiled = read_plan(described, found)
+        if compiled is not None:
+            if not is_packed:  # a kernel was compiled anew since
+                pack_entries(name, described, cache)
+            note_pack(name, compiled.executables)
+        return compiled
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
@@ -118,6 +129,7 @@ def store_plan(found: GraphKey, compiled: CompiledPlan) -> None:
     if name and described:
         cache.put(name, json.dumps(described, separators=(",", ":")).encode())
         pack_entries(name, described, cache)
+        note_pack(name, compiled.executables)
 
 
 def entry_name(found: GraphKey) -> str | None:

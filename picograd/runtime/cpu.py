@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Buffer
-from picograd.code import Code
+from picograd.code import Code, unpacked
 from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError
 from picograd.helpers import on_demand, round_up
@@ -46,6 +46,7 @@ SMALL_COPY = 4096  # bytes
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
 MADV_HUGEPAGE = 14  # linux/mman.h
+Keep = Callable[[Device, Executable, Code, bytes], None]
 COPY_RANK, MOST_COPIED = 4, 1 << 62  # axes of a native copy; it may be of any length
 
 
@@ -106,6 +107,10 @@ def compile_always(code: Code, make: Callable[[], bytes]) -> bytes:
     return make()
 
 
+def keep_nothing(device: Device, executable: Executable, code: Code, binary: bytes) -> None:
+    """Let go what a kernel became that ran often: what a device without a disk cache does."""
+
+
 class HostView:
     """Memory of a buffer under NumPy's array interface; arrays made from it keep it alive."""
 
@@ -128,9 +133,11 @@ class CpuDevice(Device):
         remember: Remember = compile_always,
         capacity: int | None = None,
         described: tuple[Host, str] | None = None,
+        keep: Keep = keep_nothing,
     ) -> None:
         """Open with that many threads; `remember(code, make)` may cache the runner's object.
 
+        `keep` gets each kernel that was compiled anew, as it ran often, and what it became.
         `described` are the processor and the compiler, where LLVM need not be asked.
         """
         if platform.system() == "Windows":
@@ -138,7 +145,7 @@ class CpuDevice(Device):
         machine, self.compiler = described or description()
         self.name = "cpu"
         self.target = cpu_target(machine, threads)
-        self.machine, self.remember = Compiler(machine), remember
+        self.machine, self.remember, self.keep = Compiler(machine), remember, keep
         self.runner: Runner = Runner(self.machine, threads, remember)
         system = System(capacity or usable_memory())
         self.pool: Pool = Pool(self.name, system.reserve, system.give_back)
@@ -320,16 +327,24 @@ class CpuDevice(Device):
         if tape.state.left >= 0:
             tape.state.left = max(tape.state.left - times, 0)
             if not tape.state.left:
-                improve(tape, self.compile_again)
+                improve(tape, self.compile_all_again)
 
-    def compile_again(self, code: Code) -> Any:
-        """Load a kernel that has run often with all passes, from disk if it is there."""
+    def compile_all_again(self, executables: Sequence[Executable]) -> list[Any]:
+        """Load kernels that have run often with all passes, compiled on all threads."""
+        if len(executables) < 2 or self.target.threads < 2:
+            return list(map(self.compile_again, executables))
+        from concurrent.futures import ThreadPoolExecutor  # as above
+
+        with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
+            return list(pool.map(self.compile_again, executables))
+
+    def compile_again(self, executable: Executable) -> Any:
+        """Load a kernel that has run often with all passes, with which other processes begin."""
+        code = unpacked(executable.code)
         log_action("compile", f"{code.name}, which runs often, with all passes")
-        binary = self.remember(code, lambda: self.machine.compile(code, False))
-        try:
-            return self.machine.load(binary, (code.entry,))
-        except RuntimeError:  # what the disk has is damaged
-            return self.machine.load(self.machine.compile(code, False), (code.entry,))
+        binary = self.machine.compile(code, False)
+        self.keep(self, executable, code, binary)
+        return self.machine.load(binary, (code.entry,))
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""

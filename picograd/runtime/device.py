@@ -41,6 +41,7 @@ class Executable:
     single: "Tape | None" = None  # the tape `launch` runs it through
     canonical: str = ""  # of its kernel
     is_improved: bool = False  # compiled anew, as it runs often
+    packs: set[str] = field(default_factory=set)  # entries on disk with it and others of a plan
 
 
 @dataclass(frozen=True, slots=True)

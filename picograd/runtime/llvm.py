@@ -26,10 +26,11 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from picograd.code import (
     FIRST_WORK,
     MANY_KERNELS,
-    MANY_WORK,
     SMALL_WORK,
     SOURCE_OF_WORK,
     WARM_WORK,
+    WORK_OF_SOURCE,
+    WORK_OF_TILES,
     Code,
 )
 from picograd.runtime.compiler import Host
@@ -65,8 +66,10 @@ def host_of(cpu: str, features: str) -> Host:
 
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
-    limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK, MANY_KERNELS, MANY_WORK
-    levels = f"O{LEVEL}, O0 to {limits}, addresses {'kept' if HAS_ADDRESSES else 'rewritten'}"
+    limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK
+    many = MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES
+    addresses = "kept" if HAS_ADDRESSES else "rewritten"
+    levels = f"O{LEVEL}, O0 to {limits}, {many}, addresses {addresses}"
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 
 

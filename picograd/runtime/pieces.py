@@ -15,7 +15,7 @@ from typing import Any
 from picograd.code import MANY_WORK, Code
 from picograd.dtype import DType
 from picograd.errors import check
-from picograd.runtime.device import Rule, Tape, TapeLaunch
+from picograd.runtime.device import Executable, Rule, Tape, TapeLaunch
 from picograd.runtime.memory import Workspaces
 from picograd.runtime.native import PIECE_WORK, RECORD_WORDS
 from picograd.runtime.workers import Runner
@@ -23,7 +23,8 @@ from picograd.runtime.workers import Runner
 RANGES_A_THREAD = 8  # ranges a thread takes, at least, of a launch: balance against atomics
 LITTLE = 1 << 14  # operations and bytes that are done before another thread is awake
 OFTEN = 200  # runs after which warm kernels get all passes: 10 us each are less than that takes
-SOON = 16  # runs after which those of more work do, which lose milliseconds
+SOON = 16  # runs after which first values of more work do, which lose milliseconds
+EARLY = 4  # runs after which other kernels of more work do: a plan of 200 of them loses 0.1 s a run
 AT_ONCE = 16  # kernels that get them at one run: who runs a plan of hundreds waits a second at most
 PLACE = ("step", "position", "left")  # in the context: where a pause is
 
@@ -37,11 +38,12 @@ class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
 
     left: int  # runs until warm kernels are improved; below 0 where there are none
+    due: int  # the runs there are by then
 
     def __init__(self, tape: Tape, threads: int, workspaces: Workspaces) -> None:
         count = len(tape.launches)
-        warm = [each.executable.code.work for each in tape.launches if each.executable.code.is_warm]
-        self.left = (SOON if max(warm) > MANY_WORK else OFTEN) if warm else -1
+        warm = [each.executable.code for each in tape.launches if each.executable.code.is_warm]
+        self.left = self.due = min(map(patience, warm), default=-1)
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []
         self.is_parallel, self.workspaces = False, workspaces
@@ -97,27 +99,41 @@ def cell(dtype: DType) -> str:
     return "Q" if dtype.kind == "uint" else "q"
 
 
-def improve(tape: Tape, compile_again: Callable[[Code], Any]) -> None:
+def patience(code: Code) -> int:
+    """Count the runs of a tape after which a warm kernel in it gets all passes."""
+    if code.work <= MANY_WORK:
+        return OFTEN
+    return EARLY if code.inputs else SOON
+
+
+def improve(tape: Tape, compile_again: Callable[[Sequence[Executable]], Sequence[Any]]) -> None:
     """Give the warm kernels of a tape that has run often all passes; hold the runner's lock.
 
     What they compute stays the same to the bit. Another tape may have done it for some. What is
-    more than `AT_ONCE` waits for the next runs.
+    more than `AT_ONCE` waits for the next runs, those of least work longest.
     """
-    tape.state.left = -1
-    count = 0
+    state = tape.state
+    state.left = -1
+    warm = [each.executable for each in tape.launches if each.executable.code.is_warm]
+    left = [each for each in dict.fromkeys(warm) if not each.is_improved]
+    due = [each for each in left if patience(each.code) <= state.due]
+    due.sort(key=lambda each: each.code.work, reverse=True)
+    chosen = due[:AT_ONCE]
+    try:
+        libraries = compile_again(chosen)
+    except KeyboardInterrupt:
+        state.left = 0  # the next run tries again
+        raise
+    for executable, library in zip(chosen, libraries, strict=True):
+        executable.function = library[executable.code.entry]
+        executable.library = executable.library, library  # other tapes may run the first
+        executable.is_improved = True
     for number, launch in enumerate(tape.launches):
-        executable = launch.executable
-        if executable.code.is_warm:
-            if not executable.is_improved:
-                if count == AT_ONCE:
-                    tape.state.left = 0
-                    return
-                count += 1
-                library = compile_again(executable.code)
-                executable.function = library[executable.code.entry]
-                executable.library = executable.library, library  # other tapes may run the first
-                executable.is_improved = True
-            tape.state.words[number * RECORD_WORDS] = executable.function
+        state.words[number * RECORD_WORDS] = launch.executable.function
+    later = [patience(each.code) for each in left if not each.is_improved]
+    if later:
+        state.left = max(min(later) - state.due, 0)
+        state.due += state.left
 
 
 def finish_pieces(runner: Runner, tape: Tape, timed: bool) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from picograd.code import SMALL_WORK, Code, TensorMap, Windows, Workspace
+from picograd.code import SMALL_WORK, Code, TensorMap, Windows, Workspace, unpacked
 from picograd.config import config
 from picograd.dtype import bfloat16, float32
 from picograd.engine import cache
 from picograd.engine.backends import get_device
 from picograd.engine.cache import ABANDONED, DiskCache, kernel_key
 from picograd.runtime import llvm
+from picograd.runtime.device import Executable
 from picograd.runtime.null import NullDevice
 from picograd.traced_number import Numbers
 
@@ -223,13 +224,28 @@ def test_a_kernel_that_may_be_compiled_again_is_found_with_its_source(tmp_path):
     with config.override(cache=str(tmp_path)):
         cache.describe_kernel("key", code, device)
         cache.store(code, device, b"object")
-        assert cache.find_kernel("key", device) == (code, b"object")
+        found, binary = cache.find_kernel("key", device)
+        assert found.is_warm and unpacked(found) == code and binary == b"object"
+
+
+def test_processes_begin_with_what_was_compiled_again(tmp_path):
+    device, code = get_device("cpu"), Code("k", "llvm", "k", "text", 3, flops=SMALL_WORK + 1)
+    executable = Executable(code, None, canonical="key", packs={"a" * 64})
+    with config.override(cache=str(tmp_path)):
+        cache.describe_kernel("key", code, device)
+        cache.store(code, device, b"quick")
+        cache.disk_cache().put("a" * 64, b"as it was")
+        cache.keep_improved(device, executable, code, b"with all passes")
+        found, binary = cache.find_kernel("key", device)
+        assert not found.is_warm and binary == b"with all passes"
+        assert cache.disk_cache().get("a" * 64) is None
+        cache.keep_improved(device, executable, code, b"by another tape")  # the pack is gone
 
 
 def describing(**changes):
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
     facts = {name: getattr(code, name) for name in cache.LAUNCH_FACTS}
-    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64, "source": ""}
+    facts |= {"workspaces": [[8, True]], "scalars": ["float32"], "binary": "0" * 64, "packed": ""}
     return {name: value for name, value in (facts | changes).items() if value is not ...}
 
 

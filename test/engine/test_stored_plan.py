@@ -14,6 +14,8 @@ from picograd.engine import cache, compile, realize, stored_plan
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import graph_key
 from picograd.errors import InternalError
+from picograd.runtime import pieces
+from picograd.runtime.cpu import CpuDevice
 
 
 @pytest.fixture
@@ -225,6 +227,25 @@ def test_kernels_come_from_one_file(first, tmp_path, monkeypatch):
     packs[0].unlink()
     with pytest.raises(AssertionError):
         run(tmp_path)
+
+
+def test_kernels_that_ran_often_are_in_one_file_again(first, tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces, "OFTEN", 2)
+    compile_again, names, found, counts = CpuDevice.compile_again, [], [], []
+
+    def noted(device, executable):
+        names.append(executable.code.source)
+        return compile_again(device, executable)
+
+    monkeypatch.setattr(CpuDevice, "compile_again", noted)
+    for runs in (1, 2, 3):
+        with fresh_engine(cache=str(tmp_path), verify=0):
+            x = Tensor(np.linspace(0, 1, 900, dtype=np.float32).reshape(30, 30), device="cpu")
+            found += [(x.exp() - x.sum(0)).tolist() for _ in range(runs)]
+        counts.append((len(names), len(files(tmp_path)[0])))
+    assert counts == [(0, 2), (1, 1), (1, 2)], "the second drops a file that the third one writes"
+    assert names == [""], "it came from disk"
+    assert all(each == found[0] for each in found) and run(tmp_path) == first
 
 
 @pytest.mark.parametrize("payload", [b"", b"[]\n", b'[["a"]]\n', b'[["a", "b"]]\nc', b'[["a", 1]]'])

@@ -218,10 +218,11 @@ def compiled_again(monkeypatch):
     """Let kernels that ran twice have run often; gives the names of those compiled again."""
     names, compile_again = [], CpuDevice.compile_again
 
-    def noted(device, code):
-        names.append(code.name)
-        return compile_again(device, code)
+    def noted(device, executable):
+        names.append(executable.code.name)
+        return compile_again(device, executable)
 
+    monkeypatch.setattr(picograd.config, "cache", "0")  # where kernels may be that ran often
     monkeypatch.setattr(pieces, "OFTEN", 2)
     monkeypatch.setattr(CpuDevice, "compile_again", noted)
     return names
@@ -285,6 +286,46 @@ def test_some_kernels_a_run_are_compiled_again(compiled_again, monkeypatch):
         values.add(tuple(each.numpy().tobytes() for each in function(x)))
         counts.append(len(compiled_again))
     assert counts == [0, 1, 2, 3, 3, 3] and len(values) == 1
+
+
+def test_where_many_were_waited_for_those_of_more_work_come_early(compiled_again, monkeypatch):
+    for name, value in (("OFTEN", 6), ("EARLY", 2), ("AT_ONCE", 2)):
+        monkeypatch.setattr(pieces, name, value)
+    monkeypatch.setattr("picograd.code.MANY_KERNELS", 2)
+    monkeypatch.setattr("picograd.code.WORK_OF_SOURCE", 1 << 12)
+    x = picograd.tensor(np.random.normal(0, 3, 30011), dtype="float32", device="cpu")
+    function = picograd.jit(
+        lambda x: (x.exp().flip(0), x.cumsum(0), x[:171].sort()[0], x.sort()[0])
+    )
+    counts, values = [], set()
+    for _ in range(7):
+        values.add(tuple(each.numpy().tobytes() for each in function(x)))
+        counts.append(len(compiled_again))
+    assert counts == [0, 2, 3, 3, 3, 3, 4] and len(values) == 1
+    assert "scan" in compiled_again[2] and "171" in compiled_again[3], "the most work first"
+
+
+def test_ctrl_c_leaves_kernels_to_the_next_run(compiled_again, monkeypatch):
+    x = picograd.tensor(np.random.normal(0, 3, 163), dtype="float32", device="cpu")
+    function = picograd.jit(lambda x: x.exp() * 0.7125)
+    wanted = function(x).numpy().tobytes()
+
+    def interrupted(device, executables):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CpuDevice, "compile_all_again", interrupted)
+        function(x).numpy()
+    assert not compiled_again and function(x).numpy().tobytes() == wanted
+    assert len(compiled_again) == 1
+
+
+def test_kernels_are_compiled_again_on_all_threads():
+    device, done = CpuDevice(2), []
+    device.compile_again = lambda executable: done.append(threading.get_ident()) or executable
+    assert device.compile_all_again(["a", "b", "c"]) == ["a", "b", "c"]
+    assert threading.get_ident() not in done and len(done) == 3
+    assert device.compile_all_again(["a"]) == ["a"] and done[3] == threading.get_ident()
 
 
 @pytest.mark.parametrize("make", [picograd.rand, picograd.randn, picograd.ones])
