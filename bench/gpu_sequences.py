@@ -74,6 +74,10 @@ def rows(g, s):
     return (floats(g, s.batch, s.length, s.width),)
 
 
+def in_windows(g, s):
+    return (floats(g, s.batch, 49, s.width),)
+
+
 def one(g, s):
     return (floats(g, 1, s.width),)
 
@@ -95,6 +99,7 @@ def next_place(g, s):
 
 
 WORDS = LARGE._replace(batch=32, length=128, width=512, vocabulary=10000)
+SMALL_T5 = LARGE._replace(batch=4, length=512, width=512, heads=8)
 BERT = LARGE._replace(batch=16, length=512, width=768, heads=12)
 # name: what makes it, its inputs, whether it is trained, its sizes
 CASES = {
@@ -106,6 +111,8 @@ CASES = {
     "shipped numbers": (S.shipped, masked(True, rows), True, BERT),
     "shipped inference": (S.shipped, masked(False, rows), False, BERT),
     "t5": (S.t5, words(2), True, LARGE._replace(batch=8, length=512, width=768, heads=12)),
+    "t5 small": (S.t5, words(2), True, SMALL_T5),
+    "swin": (S.windows, in_windows, True, LARGE._replace(batch=256, width=96, heads=3)),
     "alibi": (S.attention_alone, alibi, True, LARGE),
     "window": (S.attention_alone, window, True, LARGE._replace(batch=4, length=2048)),
     "window inference": (S.attention_alone, window, False, LARGE._replace(batch=4, length=2048)),
