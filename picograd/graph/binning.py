@@ -28,7 +28,8 @@ MOST_WARPS = 16
 LANES = 32
 LANE_BYTES = 32 << 10  # of the bins of a warp, if each of its lanes has some
 SPARSE = 4  # bins a value, where clearing and reading them takes as long as adding
-LEAST = 256  # values that a warp adds
+LEAST = 64  # values that a warp adds
+CLEARED = 4  # cells that a warp clears for each value, at most
 FULL = 64  # warps that shall have as many values as bins, if each of their lanes has some
 MOST_READ = 64  # sums of parts that a thread of a last block adds up
 WAVES = 6  # blocks for each multiprocessor
@@ -66,7 +67,8 @@ def summed_in_bins(
     lanes = lanes_of(bins, itemsize, rows, count, target)
     warps = warps_of(bins, itemsize, lanes, target)
     parts = ceil_div(WAVES * target.multiprocessors, rows)
-    parts = max(1, min(parts, count // (warps * LEAST)))
+    least = max(LEAST, bins * lanes // CLEARED)
+    parts = max(1, min(parts, count // (warps * least)))
     inputs = values, numbers.cast(int32)
     if parts > 1 and parts * bins > MOST_READ * LANES * warps:
         arg, shape = (bins, parts, lanes, "parts"), (rows, parts, bins)
