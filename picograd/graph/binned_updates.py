@@ -132,17 +132,12 @@ def terms_of(values: Node, axis: int) -> Node | None:
     That is where neighbours along an axis lie beside one another, in another order or dtype: what
     is shown so is stored, so that scores may stream.
     """
-    steps: list[Node] = []
-    below = values
-    while is_passing(below):
-        steps.append(below)
-        below = below.inputs[0]
+    steps, below = shown(values)
     source, axes = below, ()
     if is_sum(below):
         source = below.inputs[0]
         axes = below.arg[1]
     kept = [axis for axis in range(source.rank) if axis not in axes]
-    steps.reverse()
     if not steps or not lies_along(source, kept, steps, axis):
         return None
     count = source.size // below.size
@@ -153,6 +148,22 @@ def terms_of(values: Node, axis: int) -> Node | None:
     for step in steps:
         terms = on_terms(step, terms)
     return together(terms.accumulated())
+
+
+def is_summed(values: Node) -> bool:
+    """Tell whether values are sums, in another order or dtype."""
+    return is_sum(shown(values)[1])
+
+
+def shown(values: Node) -> tuple[list[Node], Node]:
+    """Find what shows a value in another order or dtype, the last one last, and the value."""
+    steps: list[Node] = []
+    below = values
+    while is_passing(below):
+        steps.append(below)
+        below = below.inputs[0]
+    steps.reverse()
+    return steps, below
 
 
 def on_terms(step: Node, terms: Node) -> Node:

@@ -31,7 +31,7 @@ import numpy as np
 from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
 from picograd.graph.axes import link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
-from picograd.graph.binned_updates import Updates, in_bins, numbered, terms_of
+from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered, terms_of
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
@@ -50,6 +50,7 @@ FEW_OPERATIONS = 16  # that each destination may do again to number an update
 # Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
 MOST_VISITS = 1 << 26
 FEW_VISITS = 1 << 24  # that take no longer than clearing bins does, and reading them
+FEW_OF_SUMS = 1 << 22  # the same, and the sums before them
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -101,7 +102,8 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     visits = places * values.size
     is_few = places <= rest[0].size and visits <= MOST_VISITS
     terms = terms_of(values, rest[0].rank - 1)
-    if is_few and visits <= FEW_VISITS and terms is None:
+    most = FEW_VISITS if terms is None else FEW_OF_SUMS if is_summed(values) else 0
+    if is_few and visits <= most:
         return masked_sums(node)
     count = len(axes)
     updates = Updates(values, terms, rest[:count], rest[count:], axes, outside)

@@ -21,6 +21,7 @@ PLACES = 13
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "FEW", 4)
+    monkeypatch.setattr(indexing, "FEW_OF_SUMS", 0)
 
 
 def table_gradient(scores: Node, heads: int, side: int, index: Node, base: Node) -> Node:
@@ -60,6 +61,18 @@ def test_gradients_of_a_table_that_a_batch_shares(batch: int, has_base: bool) ->
         np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-5)
     kernels = [step.kernel.hero for step in plan.steps]  # type: ignore[union-attr]
     assert kernels == (["bins", "map"] if has_base else ["bins"])
+
+
+@pytest.mark.parametrize(("few", "batch", "answer"), [(0, 3, 1), (1 << 22, 3, 2), (1 << 22, 1, 1)])
+def test_few_sums_are_added_up_before(
+    few: int, batch: int, answer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two short kernels are quicker than one that clears bins; scores of a batch of one stream."""
+    monkeypatch.setattr(indexing, "FEW_OF_SUMS", few)
+    leaves = leaf((batch, 2, 7, 7), float32), leaf((49,), int64)
+    node = table_gradient(leaves[0].unary("exp"), 2, 7, leaves[1], zeros(PLACES, 2))
+    heroes = [kernel.hero for kernel in schedule([node], CUDA).kernels]
+    assert (heroes[-1] == "bins") is (answer == 1)
 
 
 def test_what_lies_across_is_summed_before() -> None:
