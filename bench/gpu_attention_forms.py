@@ -3,9 +3,10 @@
 Every form is a few lines of tensor code that both frameworks run: weights without a maximum
 (sigmoid, ReLU and its square), sinks, one more in the sum, normalised queries and keys, a
 temperature a row, differences of two softmaxes, heads that talk, weights that are read, heads of
-other sizes for values, a cache in pages. `--plan` only lists the kernels of our plans, for
-which no GPU is needed; else PyTorch runs the form as it is and compiled. Rivals take turns, each a
-CUDA graph of launches; a ratio is the median over rounds. `--check` compares values with float64.
+other sizes for values, a cache in pages, biases looked up in a learned table. `--plan` only lists
+the kernels of our plans, for which no GPU is needed; else PyTorch runs the form as it is and
+compiled. Rivals take turns, each a CUDA graph of launches; a ratio is the median over rounds.
+`--check` compares values with float64.
 
     python bench/gpu_attention_forms.py [--plan] [--check] [--modes forward both]
         [--forms sigmoid relu ...] [--sizes 4x16x2048x64] [--rounds 5]
@@ -32,6 +33,8 @@ from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 PAGE = 64  # places of a block of a paged cache
+BUCKETS, WINDOW, WINDOW_PLACES = 32, 49, 169
+INTEGERS = {"table", "places"}
 
 
 def scores(q, k):
@@ -172,17 +175,40 @@ def pages(lib, q, k, v, table):
     return weighted(scores(q, k).softmax(-1), v)
 
 
+def tabled(lib, q, k, v, table, places):
+    """A bias of each head for the relative place, looked up in a learned table (T5, Swin)."""
+    places = places.clamp(0, table.shape[0] - 1)  # known to be of the table
+    bias = table[places].permute(2, 0, 1).unsqueeze(0)
+    return weighted((scores(q, k) + bias).softmax(-1), v)
+
+
+def tabled_mask(lib, q, k, v, table, places):
+    """The same as the mask of `scaled_dot_product_attention`."""
+    places = places.clamp(0, table.shape[0] - 1)
+    bias = table[places].permute(2, 0, 1).unsqueeze(0).to(q.dtype)
+    return lib.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+
+def tabled_twice(lib, q, k, v, table, places):
+    """Two layers share the bias."""
+    places = places.clamp(0, table.shape[0] - 1)
+    bias = table[places].permute(2, 0, 1).unsqueeze(0)
+    x = weighted((scores(q, k) + bias).softmax(-1), v)
+    return weighted((scores(x, k) + bias).softmax(-1), v)
+
+
 FORMS = {
     f.__name__: f
     for f in [
         plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted, zero_padded,
         sink_summed, off_by_one, off_by_one_peak, cosine, tempered, differential, talking, latent,
-        averaged, pages,
+        averaged, pages, tabled, tabled_mask, tabled_twice,
     ]
 }  # fmt: skip
 EXTRA = {
-    "sink_joined": "head", "sink_shifted": "head", "sink_summed": "head", "cosine": "head",
-    "tempered": "row", "talking": "heads", "pages": "table",
+    "sink_joined": ["head"], "sink_shifted": ["head"], "sink_summed": ["head"], "cosine": ["head"],
+    "tempered": ["row"], "talking": ["heads"], "pages": ["table"], "tabled": ["biases", "places"],
+    "tabled_mask": ["biases", "places"], "tabled_twice": ["biases", "places"],
 }  # fmt: skip
 
 
@@ -190,17 +216,29 @@ def sizes_of(name, sizes):
     """Shapes of the operands of a form."""
     b, h, n, d = sizes
     extra = {"head": (h,), "row": (b, h, n), "heads": (h, h), "table": (b, n // PAGE)}
+    extra |= {"biases": (WINDOW_PLACES if n == WINDOW else BUCKETS, h), "places": (n, n)}
     shapes = dict.fromkeys("qkv", (b, h, n, d))
-    if name in EXTRA:
-        shapes["x"] = extra[EXTRA[name]]
-    return shapes
+    return shapes | {each: extra[each] for each in EXTRA.get(name, ())}
+
+
+def places_of(n, count):
+    """Number relative places: those of a window of 7 x 7, or buckets of distances as T5 has."""
+    place = torch.arange(n, device="cuda")
+    if n == WINDOW:
+        y, x = place // 7, place % 7
+        return (y[:, None] - y + 6) * 13 + x[:, None] - x + 6
+    apart = place - place[:, None]
+    near, half = apart.abs(), count // 4
+    far = half + (near.float() / half).log2() / math.log2(128 / half) * half
+    bucket = torch.where(near < half, near, far.clamp(max=2 * half - 1).long())
+    return bucket + (apart > 0) * 2 * half
 
 
 def plan_of(name, sizes, mode, target):
     """Schedule a form; the plan, and which operand each input is."""
     leaves = {}
     for each, shape in sizes_of(name, sizes).items():
-        dtype = bfloat16 if each in "qkv" else int64 if EXTRA[name] == "table" else float32
+        dtype = bfloat16 if each in "qkv" else int64 if each in INTEGERS else float32
         leaves[each] = Node("buffer", (), Storage(None), shape, dtype, "cpu")
     found = FORMS[name](picograd, *map(Tensor.from_node, leaves.values()))
     outputs = [each.node for each in (found if isinstance(found, tuple) else (found,))]
@@ -222,9 +260,11 @@ def tensors_of(name, sizes):
     """Make random operands."""
     given = {}
     for each, shape in sizes_of(name, sizes).items():
-        if each != "x":
+        if each in "qkv":
             given[each] = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-        elif EXTRA[name] == "table":
+        elif each == "places":
+            given[each] = places_of(shape[0], given["biases"].shape[0])
+        elif each == "table":
             count = shape[0] * shape[1]
             given[each] = torch.randperm(count, device="cuda").reshape(shape)
         else:
@@ -240,7 +280,7 @@ def torch_call(name, mode, given, form, kind=None):
             is_both and x.is_floating_point()
         )
         for n, x in given.items()
-        if not n.startswith("g")
+        if n[0] != "g"
     }
     learned = [x for x in leaves.values() if x.requires_grad]
 

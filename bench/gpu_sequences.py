@@ -20,6 +20,7 @@ import numpy as np
 import sequences as S
 from sequences import LARGE, SMALL, padding, tokens
 
+IS_WIDE = False  # whether floats have 32 bits
 STEPS = {True: 5, False: 40}  # of a round, trained or not
 WAIT = 95  # seconds in which all have compiled, or are left out
 
@@ -74,6 +75,10 @@ def rows(g, s):
     return (floats(g, s.batch, s.length, s.width),)
 
 
+def in_windows(g, s):
+    return (floats(g, s.batch, 49, s.width),)
+
+
 def one(g, s):
     return (floats(g, 1, s.width),)
 
@@ -95,6 +100,8 @@ def next_place(g, s):
 
 
 WORDS = LARGE._replace(batch=32, length=128, width=512, vocabulary=10000)
+WINDOWS = LARGE._replace(batch=256, width=96, heads=3)
+SMALL_T5 = LARGE._replace(batch=4, length=512, width=512, heads=8)
 BERT = LARGE._replace(batch=16, length=512, width=768, heads=12)
 # name: what makes it, its inputs, whether it is trained, its sizes
 CASES = {
@@ -106,6 +113,9 @@ CASES = {
     "shipped numbers": (S.shipped, masked(True, rows), True, BERT),
     "shipped inference": (S.shipped, masked(False, rows), False, BERT),
     "t5": (S.t5, words(2), True, LARGE._replace(batch=8, length=512, width=768, heads=12)),
+    "t5 small": (S.t5, words(2), True, SMALL_T5),
+    "swin": (S.windows, in_windows, True, WINDOWS),
+    "swin masked": (lambda T, s: S.windows(T, s, True), in_windows, True, WINDOWS),
     "alibi": (S.attention_alone, alibi, True, LARGE),
     "window": (S.attention_alone, window, True, LARGE._replace(batch=4, length=2048)),
     "window inference": (S.attention_alone, window, False, LARGE._replace(batch=4, length=2048)),
@@ -125,7 +135,17 @@ CASES = {
     "generation": (S.generation, next_place, False, LARGE._replace(layers=4)),
 }
 
-ATTENTION = {"llama", "bert", "shipped", "alibi", "window", "vision", "adapted", "generation"}
+ATTENTION = {
+    "llama",
+    "bert",
+    "swin",
+    "shipped",
+    "alibi",
+    "window",
+    "vision",
+    "adapted",
+    "generation",
+}
 ATTENTION = {name for name in CASES if name.split()[0] in ATTENTION}
 LEFT_ALONE = {"lstm", "gru", "speech"}  # cuDNN's, which compilation leaves as they are
 
@@ -159,7 +179,7 @@ def step_of(T, model, arrays, is_trained, device, **options):
 
     def step():
         optimizer.zero_grad()
-        with T.autocast("cuda", dtype=T.bfloat16, enabled=device != "cpu"):
+        with T.autocast("cuda", dtype=T.bfloat16, enabled=device != "cpu" and not IS_WIDE):
             loss = call_of[0](*given)
         loss.backward()
         T.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -207,7 +227,7 @@ def rivals_of(name, model, arrays, is_trained):
     from torch.nn.attention import sdpa_kernel
     from torch_capture import capture
 
-    torch.set_float32_matmul_precision("high")
+    torch.set_float32_matmul_precision("highest" if IS_WIDE else "high")
     options = {"fused": True, "capturable": True} if is_trained else {}
     step, model = step_of(torch, model.cuda(), arrays, is_trained, "cuda", **options)
     values = [value(step()) for _ in range(3)]
@@ -340,7 +360,8 @@ def planned(name, is_shown):
 
 def together(names, options):
     """Run a process for each program: compile beside one another, time in turn."""
-    command = [sys.executable, __file__, "--rounds", str(options.rounds), "--child"]
+    wide = ["--wide"] if options.wide else []
+    command = [sys.executable, __file__, "--rounds", str(options.rounds), *wide, "--child"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     running = {each: subprocess.Popen([*command, each], text=True, **pipes) for each in names}
     end, lines, details = time.monotonic() + WAIT, [], []
@@ -388,7 +409,10 @@ def main():
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--kernels", action="store_true", help="print the kernels of plans")
     parser.add_argument("--child")
+    parser.add_argument("--wide", action="store_true", help="train in float32, without autocast")
     options = parser.parse_args()
+    global IS_WIDE
+    IS_WIDE = options.wide
     if options.child:
         child(options.child, options.rounds)
     elif options.plan:

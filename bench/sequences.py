@@ -222,6 +222,44 @@ def t5(T, s):
     return Model()
 
 
+def windows(T, s, is_masked=False):
+    """A block of attention within windows of 7 x 7 places, whose relative places a table biases.
+
+    The bias is the mask of `scaled_dot_product_attention`, or added to the scores.
+    """
+    nn, F = T.nn, T.nn.functional
+    side = 7
+    y, x = np.divmod(np.arange(side * side), side)
+    apart = np.stack((y[:, None] - y[None], x[:, None] - x[None])) + side - 1
+    numbers = apart[0] * (2 * side - 1) + apart[1]
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            w = s.width
+            self.before, self.between = nn.LayerNorm(w), nn.LayerNorm(w)
+            self.qkv, self.o = nn.Linear(w, 3 * w), nn.Linear(w, w)
+            self.up, self.down = nn.Linear(w, 4 * w), nn.Linear(4 * w, w)
+            self.table = nn.Parameter(0.02 * T.randn((2 * side - 1) ** 2, s.heads))
+            self.register_buffer("numbers", T.tensor(numbers))
+
+        def forward(self, x):
+            n = side * side
+            qkv = self.qkv(self.before(x)).reshape(-1, n, 3, s.heads, s.width // s.heads)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            bias = self.table[self.numbers.view(-1)].view(n, n, -1).permute(2, 0, 1)[None]
+            if is_masked:
+                h = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype))
+            else:
+                scores = q * (s.width // s.heads) ** -0.5 @ k.transpose(-2, -1) + bias
+                h = scores.softmax(-1).to(v.dtype) @ v
+            x = x + self.o(joined(h))
+            x = x + self.down(F.gelu(self.up(self.between(x))))
+            return (x.float() ** 2).mean()
+
+    return Model()
+
+
 def attention_alone(T, s):
     """Attention whose mask of numbers comes as an input."""
     F = T.nn.functional

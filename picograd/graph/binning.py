@@ -1,20 +1,24 @@
 """Sums at few places: each block of threads of a GPU has a copy of all of them in shared memory.
 
-    bin_sums(values, numbers)    arg = (bins, parts): of each row (R, N) the values whose number is
-                                 b, of each of so many parts of the row: (R, parts, bins)
+    bin_sums(values, numbers)    arg = (bins, parts, lanes, form): of each row (R, N) the sum of the
+                                 values whose number is b: (R, bins) if the form is "rows",
+                                 (bins, R) if "turned"; (R, parts, bins) if "parts" stay apart
 
-What has a number that is no bin's is left out. Values are added in the order in which they lie, in
-parts of a part that warps have: the order of additions depends on the shape only.
+What has a number that is no bin's is left out. Blocks have parts of a row, and warps parts of
+these, in which values are added in the order in which they lie, by so many lanes in bins of their
+own; the last block of a row adds up its parts, unless there is more than it has time for: the order
+of additions depends on the shape only. Sums of rows are rounded once.
 """
 
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import int32
+from picograd.dtype import DType, int32
 from picograd.graph.batch_rules import refused
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBER, Op, Role, table
+from picograd.graph.shape import Shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
@@ -24,20 +28,26 @@ MOST_WARPS = 16
 LANES = 32
 LANE_BYTES = 32 << 10  # of the bins of a warp, if each of its lanes has some
 SPARSE = 4  # bins a value, where clearing and reading them takes as long as adding
-LEAST = 256  # values that a warp adds
+LEAST = 64  # values that a warp adds
+CLEARED = 4  # cells that a warp clears for each value, at most
+FULL = 64  # warps that shall have as many values as bins, if each of their lanes has some
+MOST_READ = 64  # sums of parts that a thread of a last block adds up
 WAVES = 6  # blocks for each multiprocessor
 
 
-def lanes_of(bins: int, itemsize: int, target: Target) -> int:
-    """Count the lanes of a warp that have bins of their own: all of them, or one for all."""
-    most = min(LANE_BYTES, target.shared_bytes)
-    return LANES if bins * itemsize * LANES <= most else 1
+def lanes_of(bins: int, itemsize: int, rows: int, count: int, target: Target) -> int:
+    """Count the lanes of a warp that have bins of their own: all of them, or one for all.
+
+    Bins are cleared, and added up, for each of `rows` of `count` values: these should be more.
+    """
+    has_room = bins * itemsize * LANES <= min(LANE_BYTES, target.shared_bytes)
+    cells = bins * LANES
+    return LANES if has_room and count >= cells and rows * count >= FULL * cells else 1
 
 
-def warps_of(bins: int, itemsize: int, target: Target) -> int:
+def warps_of(bins: int, itemsize: int, lanes: int, target: Target) -> int:
     """Count the warps of a block: each has bins of its own; none if there is no room for them."""
     most = min(MOST_BYTES, target.shared_bytes)
-    lanes = lanes_of(bins, itemsize, target)
     room = most // (bins * itemsize * lanes)
     return 1 << min(room, MOST_WARPS).bit_length() >> 1
 
@@ -45,29 +55,42 @@ def warps_of(bins: int, itemsize: int, target: Target) -> int:
 def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
     """Tell whether rows of values have few enough bins, and values enough."""
     is_dense = values.size * SPARSE >= rows * bins
-    return is_dense and warps_of(bins, values.dtype.itemsize, target) > 0
+    return is_dense and warps_of(bins, values.dtype.itemsize, 1, target) > 0
 
 
-def summed_in_bins(values: Node, numbers: Node, bins: int, target: Target) -> Node:
-    """Add up the values (R, N) of each number below `bins`: (R, bins)."""
+def summed_in_bins(
+    values: Node, numbers: Node, bins: int, target: Target, dtype: DType, is_turned: bool = False
+) -> Node:
+    """Add up the values (R, N) of each number below `bins`: (R, bins), or (bins, R) if turned."""
     rows, count = values.shape
-    each = warps_of(bins, values.dtype.itemsize, target) * LEAST
+    itemsize = values.dtype.itemsize
+    lanes = lanes_of(bins, itemsize, rows, count, target)
+    warps = warps_of(bins, itemsize, lanes, target)
     parts = ceil_div(WAVES * target.multiprocessors, rows)
-    parts = max(1, min(parts, count // each))
-    shape = rows, parts, bins
+    least = max(LEAST, bins * lanes // CLEARED)
+    parts = max(1, min(parts, count // (warps * least)))
     inputs = values, numbers.cast(int32)
-    found = Node("bin_sums", inputs, (bins, parts), shape, values.dtype, values.device)
-    return found.reduce("sum", (1,)) if parts > 1 else found.reshape((rows, bins))
+    if parts > 1 and parts * bins > MOST_READ * LANES * warps:
+        arg, shape = (bins, parts, lanes, "parts"), (rows, parts, bins)
+        found = Node("bin_sums", inputs, arg, shape, values.dtype, values.device)
+        found = found.reduce("sum", (1,))
+        return (found.permute((1, 0)) if is_turned else found).cast(dtype)
+    form = "turned" if is_turned else "rows"
+    whole = (bins, rows) if is_turned else (rows, bins)
+    return Node("bin_sums", inputs, (bins, parts, lanes, form), whole, dtype, values.device)
 
 
 def bin_sums(node: Node, values: Array, numbers: Array) -> Array:
     """Add up values by their numbers."""
-    return binned(node.arg, values, numbers)
+    bins, parts, _, form = node.arg
+    if form == "parts":
+        return binned(bins, parts, values, numbers)
+    found = binned(bins, 1, values, numbers)[:, 0]
+    return found.T if form == "turned" else found
 
 
-def binned(arg: tuple[int, int], values: Array, numbers: Array) -> Array:
+def binned(bins: int, parts: int, values: Array, numbers: Array) -> Array:
     """Add up rows of values by their numbers, part by part."""
-    bins, parts = arg
     rows, count = values.shape
     found: Array = np.zeros((rows, parts, bins), values.dtype)
     is_bin = (numbers >= 0) & (numbers < bins)
@@ -78,6 +101,13 @@ def binned(arg: tuple[int, int], values: Array, numbers: Array) -> Array:
     return found
 
 
+def shape_of(arg: tuple[int, int, int, str], values: Shape) -> Shape:
+    """Give the shape of sums."""
+    bins, parts, _, form = arg
+    rows = values[0]
+    return {"rows": (rows, bins), "turned": (bins, rows)}.get(form, (rows, parts, bins))
+
+
 BINNING_ROWS = table(
     Op(
         "bin_sums",
@@ -86,7 +116,7 @@ BINNING_ROWS = table(
         NUMBER,
         bin_sums,
         hero="bins",
-        shape=lambda arg, x, _: (x[0], arg[1], arg[0]),
+        shape=lambda arg, x, _: shape_of(arg, x),
         data=(0, 1),
         batch=refused("it is what a scatter becomes on CUDA"),
     )

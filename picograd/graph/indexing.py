@@ -14,8 +14,8 @@ expands, so that the work is parallel, proportional to the updates, and the same
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
 
-Sums at fewer destinations than updates, if not many, are masked sums of all updates, one for each
-destination: one kernel, as for the gradient of a table of relative positions.
+Sums at few destinations are added up in bins (`binned_updates.py`). Of few updates they are masked
+sums of all, one for each destination.
 
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
 a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
@@ -31,7 +31,7 @@ import numpy as np
 from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
 from picograd.graph.axes import link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
-from picograd.graph.binning import may_bin, summed_in_bins
+from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered, terms_of
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
@@ -49,7 +49,8 @@ FEW = 32  # so many updates are applied one after the other
 FEW_OPERATIONS = 16  # that each destination may do again to number an update
 # Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
 MOST_VISITS = 1 << 26
-MOST_BINNED = 1 << 21  # numbers in rows of updates, which are added up before a sort would begin
+FEW_VISITS = 1 << 24  # that take no longer than clearing bins does, and reading them
+FEW_OF_SUMS = 1 << 22  # the same, and the sums before them
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -71,17 +72,13 @@ def expand_scatter(node: Node, target: Target) -> Node:
         or max(count, product(sizes) << len(rest) - len(axes)) >= 1 << 31
     ):
         return node
-    flat = [each.reshape((count,)) for each in rest]
-    is_few = product(sizes) <= count and product(sizes) * values.size <= MOST_VISITS
-    if monoid == "sum" and is_few:
-        return masked_sums(node, flat, sizes)
+    if monoid == "sum":
+        found = summed(node, product(sizes), target)
+        if found is not None:
+            return found
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
     sizes = tuple(base.shape[axis] for axis in axes)
-    if monoid == "sum":
-        found = in_bins(base, values, rest, axes, outside, target)
-        if found is not None:
-            return found
     keys, order = sorted_keys(indices, sizes, outside, *inside)
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
@@ -99,10 +96,27 @@ def expand_scatter(node: Node, target: Target) -> Node:
     return Node("scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device)
 
 
-def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
+def summed(node: Node, places: int, target: Target) -> Node | None:
+    """Add up updates at few places: by masks, if they are few too, or in bins; else None."""
+    values, rest, axes, outside = own_places_first(node, is_sorted=False)
+    visits = places * values.size
+    is_few = places <= rest[0].size and visits <= MOST_VISITS
+    terms = terms_of(values, rest[0].rank - 1)
+    most = FEW_VISITS if terms is None else FEW_OF_SUMS if is_summed(values) else 0
+    if is_few and visits <= most:
+        return masked_sums(node)
+    count = len(axes)
+    updates = Updates(values, terms, rest[:count], rest[count:], axes, outside)
+    found = in_bins(node, updates, target)
+    return masked_sums(node) if found is None and is_few else found
+
+
+def masked_sums(node: Node) -> Node:
     """Add up the updates of each destination by itself: all are looked at."""
-    base, values, *_ = node.inputs
+    base, values, *rest = node.inputs
     axes, monoid = node.arg
+    sizes = tuple([base.shape[axis] for axis in axes])
+    flat = [each.reshape((each.size,)) for each in rest]
     count = flat[0].size
     rows = values.accumulated().reshape((1, count, values.size // count))
     wide = (product(sizes), *rows.shape[1:])
@@ -120,70 +134,6 @@ def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
     return (base.accumulated() + first.permute(back)).cast(node.dtype)
 
 
-def in_bins(
-    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
-) -> Node | None:
-    """Add numbers, or short arrays of rows, up in shared memory; None where they are sorted."""
-    if values.rank == rest[0].rank:
-        return sums_in_bins(base, values, rest, axes, outside, target)
-    if values.size <= MOST_BINNED:
-        return rows_in_bins(base, values, rest, axes, target)
-    return None
-
-
-def sums_in_bins(
-    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], outside: int, target: Target
-) -> Node | None:
-    """Add numbers up in shared memory, for each row outside; None where there are too many places.
-
-    Where rows are fewer than those of the base, nothing is added to the others.
-    """
-    sizes = tuple([base.shape[axis] for axis in axes])
-    lead, bins = values.shape[:outside], product(sizes[outside:])
-    rows, wide = product(lead), values.accumulated()
-    if not is_binned(wide, rows, bins, target):
-        return None
-    shape = rows, wide.size // rows
-    number = numbered(rest[outside : len(axes)], sizes[outside:])
-    for inside in rest[len(axes) :]:
-        number = inside.where(number, bins)
-    found = summed_in_bins(wide.reshape(shape), number.reshape(shape), bins, target)
-    found = found.reshape((*lead, *sizes[outside:]))
-    missing = [(0, size - own) for size, own in zip(sizes, lead)]
-    found = found.pad((*missing, *((0, 0) for _ in sizes[outside:])))
-    back = tuple([axes.index(axis) for axis in range(base.rank)])
-    return (base.accumulated() + found.permute(back)).cast(base.dtype)
-
-
-def rows_in_bins(
-    base: Node, values: Node, rest: list[Node], axes: tuple[int, ...], target: Target
-) -> Node | None:
-    """Add rows up in shared memory, column by column; None where there are too many places."""
-    sizes = tuple([base.shape[axis] for axis in axes])
-    count, bins = rest[0].size, product(sizes)
-    columns = values.accumulated().reshape((count, values.size // count))
-    if not is_binned(columns, columns.shape[1], bins, target):
-        return None
-    columns = columns.permute((1, 0))
-    number = numbered(rest[: len(axes)], sizes)
-    for inside in rest[len(axes) :]:
-        number = inside.where(number, bins)
-    numbers = number.reshape((1, count)).expand(columns.shape)
-    found = summed_in_bins(columns, numbers, bins, target).permute((1, 0))
-    others = [axis for axis in range(base.rank) if axis not in axes]
-    order = [*axes, *others]
-    found = found.reshape(tuple([base.shape[axis] for axis in order]))
-    back = tuple([order.index(axis) for axis in range(base.rank)])
-    return (base.accumulated() + found.permute(back)).cast(base.dtype)
-
-
-def is_binned(values: Node, rows: int, bins: int, target: Target) -> bool:
-    """Tell whether there are sums in bins of a dtype, and room for so many."""
-    dtype = values.dtype
-    is_wide = dtype.bits >= 32 and dtype.kind in ("int", "uint", "float")
-    return is_wide and may_bin(values, rows, bins, target)
-
-
 def stored_if_dear(number: Node) -> Node:
     """Ask for what every destination looks at in memory, unless it is made by a few operations."""
     below = toposort([number], lambda node: node.realized is not None)
@@ -198,11 +148,14 @@ def kept(inside: Node, values: Node, there: Node) -> Node:
     return wide.expand(values.shape).where(values, there)
 
 
-def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int]:
+def own_places_first(
+    node: Node, is_sorted: bool = True
+) -> tuple[Node, list[Node], tuple[int, ...], int]:
     """Put indices first that are the position of an update along an axis of the updates.
 
     The axes of the updates follow them, so that no sort has to move an update along these. Gives
     the values, indices (and what is wanted), indexed axes, and how many of them lie outside.
+    What is sorted is read several times: it is brought into this order in memory.
     """
     values, *rest = node.inputs[1:]
     axes, rank = node.arg[0], rest[0].rank
@@ -212,16 +165,17 @@ def own_places_first(node: Node) -> tuple[Node, list[Node], tuple[int, ...], int
             own.setdefault(index.arg, number)
     turn = (*own, *(axis for axis in range(rank) if axis not in own))
     order = (*own.values(), *(n for n in range(len(axes)) if n not in own.values()))
-    rest = [turned(rest[n], turn) for n in (*order, *range(len(axes), len(rest)))]
+    rest = [turned(rest[n], turn, is_sorted) for n in (*order, *range(len(axes), len(rest)))]
     values = values.permute((*turn, *range(rank, values.rank)))
-    if rank == values.rank and turn != tuple(range(rank)):
+    if is_sorted and rank == values.rank and turn != tuple(range(rank)):
         values = values.stored()
     return values, rest, tuple([axes[n] for n in order]), len(own)
 
 
-def turned(index: Node, axes: tuple[int, ...]) -> Node:
+def turned(index: Node, axes: tuple[int, ...], is_sorted: bool) -> Node:
     """Bring an index into the order of axes: in memory, as sorting reads it along them twice."""
-    if index.op in POSITIONS or index.dtype is bool_ or axes == tuple(range(index.rank)):
+    is_short = index.op in POSITIONS or index.dtype is bool_ or axes == tuple(range(index.rank))
+    if is_short or not is_sorted:
         return index.permute(axes)
     return index.cast(uint32).permute(axes).stored().cast(int64)
 
@@ -255,14 +209,6 @@ def sorted_keys(
         keys = keys + outer.cast(uint32).reshape(shape)
         order = order + order.iota(0) * shape[-1]
     return keys.reshape((count,)), order.reshape((count,))
-
-
-def numbered(indices: list[Node], sizes: tuple[int, ...]) -> Node:
-    """Number the destinations."""
-    number = indices[0].cast(int64)
-    for index, size in zip(indices[1:], sizes[1:], strict=True):
-        number = number * size + index.cast(int64)
-    return number
 
 
 def run_starts(keys: Node) -> Node:

@@ -273,11 +273,13 @@ class PartInterpreter:
         """Add up the values of each number; floats in float64."""
         axes = (*step.rows, step.axis)
         body, key = self.over(step.body, axes), self.over(step.key, axes)
-        target = self.over(step.target, (*step.rows, step.tile, step.place))
+        tiles = (step.tile,) if step.is_apart else ()
+        target = self.over(step.target, (*step.rows, *tiles, step.place))
         wide = np.float64 if body.dtype.kind == "f" else body.dtype
         flat = body.reshape(-1, step.axis.size).astype(wide)
-        arg = step.place.size, step.tile.size
-        value = binned(arg, flat, key.reshape(flat.shape)).reshape(target.shape)
+        parts = step.tile.size if tiles else 1
+        found = binned(step.place.size, parts, flat, key.reshape(flat.shape))
+        value = found.reshape(target.shape)
         self.slots[step.slot][target] = convert(value, self.kernel.slots[step.slot].dtype)
 
     def eliminate(self, step: loop.Elimination) -> None:

@@ -61,7 +61,7 @@ from picograd.dtype import DType, bool_
 from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Dynamic, Index, substitute
+from picograd.schedule.index import Axis, Dynamic, Index, axes_of, substitute
 
 Condition = tuple[Index, int, int]
 Conditions = tuple[Condition, ...]
@@ -264,9 +264,10 @@ class Elimination:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """store[target at place] = sum of `body` where `key` is place, for each of `rows` and `tile`s.
+    """store[target at place] = sum of `body` where `key` is place, for each of `rows`.
 
-    The axis falls into tiles of `run` elements, which are added in order.
+    The axis falls into tiles of `run` elements, which are added in order; then tiles are, unless
+    the target tells them apart. So many `lanes` of a warp add to bins of their own.
     """
 
     rows: tuple[Axis, ...]
@@ -274,10 +275,16 @@ class Bins:
     tile: Axis
     place: Axis
     run: int
+    lanes: int
     key: Expr
     body: Expr
     slot: int
     target: Index
+
+    @property
+    def is_apart(self) -> bool:
+        """Tell whether tiles are not added up."""
+        return self.tile in axes_of(self.target)
 
 
 DIGITS = 256  # values of a digit: one byte of the key

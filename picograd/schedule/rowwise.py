@@ -119,7 +119,7 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
 def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
     """Lower sums of values by their numbers."""
     node = member.node
-    bins, parts = node.arg
+    bins, parts, lanes, form = node.arg
     values, numbers = member.inputs
     if node.size == 0 or values.node.size == 0:
         return None
@@ -130,11 +130,11 @@ def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
     body, key = part.value(values, at), part.value(numbers, at)
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
-    where = axis_index(row), axis_index(tile), axis_index(place)
-    target = flat_index(where, strides)
+    forms = {"rows": (row, place), "turned": (place, row), "parts": (row, tile, place)}
+    target = flat_index(tuple(map(axis_index, forms[form])), strides)
     rows = (row,) if row.size != 1 else ()
     run = ceil_div(axis.size, parts)
-    step = Bins(rows, axis, tile, place, run, key, body, slot, target)
+    step = Bins(rows, axis, tile, place, run, lanes, key, body, slot, target)
     return Part((), (), None, step)
 
 

@@ -25,6 +25,7 @@ from picograd.dtype import (
     uint32,
     uint64,
 )
+from picograd.graph.binning import shape_of
 from picograd.graph.bounded import End, ended
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
@@ -127,20 +128,32 @@ RUN_CASES: dict[str, tuple[Any, ...]] = {
 
 
 BINS: dict[str, tuple[Any, ...]] = {
-    "bins_rows": (3, 700, 50, 2, float32),
-    "bins_few": (1, 5000, 3, 4, int64),
+    "bins_rows": (3, 700, 50, 2, float32, "rows", 32),
+    "bins_apart": (3, 700, 50, 2, float32, "parts", 32),
+    "bins_few": (1, 5000, 3, 4, int64, "rows", 32),
     "bins_shared": (2, 3000, 700, 2, float32),
     "bins_turns": (1, 900, 300, 1, float32),
     "bins_many": (2, 900, 6000, 1, float64),
     "bins_short": (5, 3, 7, 1, int32),
+    "bins_turned": (3, 700, 40, 5, float32, "turned", 32),
 }
 
 
-def bins(device: str, rows: int, count: int, number: int, parts: int, dtype: DType) -> Node:
+def bins(
+    device: str,
+    rows: int,
+    count: int,
+    number: int,
+    parts: int,
+    dtype: DType,
+    form: str = "rows",
+    lanes: int = 1,
+) -> Node:
     """Numbers past the last bin are left out."""
     inputs = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
-    shape = rows, parts, number
-    return Node("bin_sums", inputs, (number, parts), shape, dtype, device)
+    arg = number, parts, lanes, form
+    shape = shape_of(arg, (rows, count))
+    return Node("bin_sums", inputs, arg, shape, dtype, device)
 
 
 def kernel_of(name: str, node: Node, target: Target) -> Kernel:

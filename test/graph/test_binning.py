@@ -91,7 +91,8 @@ def test_updates_that_are_not_wanted() -> None:
         ((16384,), (30000,), "sum", True),
         ((100, 3), (40,), "sum", True),  # rows of three
         ((100, 3), (40,), "max", False),
-        ((100, 3), (1 << 20,), "sum", False),  # as many are sorted, and threads add side by side
+        ((100, 3), (1 << 20,), "sum", True),  # lanes have bins of their own
+        ((300, 3), (1 << 20,), "sum", False),  # as many are sorted, and threads add side by side
         ((20000, 3), (30000,), "sum", False),
     ],
 )
@@ -103,9 +104,14 @@ def test_what_is_binned(base: Any, updates: Any, monoid: str, answer: bool) -> N
 
 def test_warps_have_room_for_their_bins() -> None:
     sizes = 1, 1000, 1024, 1025, 4096, 16384, 16385
-    assert [binning.warps_of(size, 4, CUDA) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
-    lanes = [(bins, binning.lanes_of(bins, 4, CUDA)) for bins in (1, 256, 257, 4096)]
+    assert [binning.warps_of(size, 4, 1, CUDA) for size in sizes] == [16, 16, 16, 8, 4, 1, 0]
+    lanes = [(bins, binning.lanes_of(bins, 4, 1, 1 << 20, CUDA)) for bins in (1, 256, 257, 4096)]
     assert lanes == [(1, 32), (256, 32), (257, 1), (4096, 1)]
-    assert [binning.warps_of(size, 4, CUDA) for size in (10, 100, 256, 257)] == [16, 4, 2, 16]
+    assert [binning.warps_of(size, 4, 32, CUDA) for size in (10, 100, 256)] == [16, 4, 2]
     small = opencl_target(shared_bytes=16 << 10)
-    assert [binning.warps_of(size, 4, small) for size in (1000, 4096, 4097)] == [4, 1, 0]
+    assert [binning.warps_of(size, 4, 1, small) for size in (1000, 4096, 4097)] == [4, 1, 0]
+
+
+def test_lanes_have_bins_where_they_add_more_than_they_clear() -> None:
+    sizes = (1, 204800), (1, 204799), (64, 3200), (65, 3199), (16, 1 << 20)
+    assert [binning.lanes_of(100, 4, *each, CUDA) for each in sizes] == [32, 1, 32, 1, 32]

@@ -8,6 +8,7 @@ import pytest
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import DType, float32, int32, int64, uint32, uint64
 from picograd.errors import InternalError
+from picograd.graph.binning import shape_of
 from picograd.graph.elimination import eliminate
 from picograd.graph.interpret import interpret as interpret_graph
 from picograd.graph.node import Node
@@ -145,19 +146,21 @@ def test_broken_scans_are_refused() -> None:
             verify(replace(kernel, parts=(part,)))
 
 
-def bins(count: int = 50, bins: int = 7, parts: int = 3) -> tuple[Node, list[Node]]:
+def bins(
+    count: int = 50, bins: int = 7, parts: int = 3, form: str = "rows"
+) -> tuple[Node, list[Node]]:
     values, numbers = leaf((2, count)), leaf((2, count), int32)
-    shape = 2, parts, bins
-    return Node("bin_sums", (values, numbers), (bins, parts), shape, float32, "cpu"), [
-        values,
-        numbers,
-    ]
+    arg = bins, parts, 1, form
+    shape = shape_of(arg, values.shape)
+    return Node("bin_sums", (values, numbers), arg, shape, float32, "cpu"), [values, numbers]
 
 
 def test_bins() -> None:
     """Most numbers are those of no bin."""
     check(*bins())
     check(*bins(3, 50, 2))
+    for form in ("turned", "parts"):
+        check(*bins(form=form))
 
 
 def test_elimination() -> None:
@@ -173,7 +176,7 @@ def test_elimination() -> None:
 def test_a_kernel_is_told_by_what_it_does() -> None:
     x = leaf((2, 3, 4))
     nodes = [eliminate(x, kind, 3) for kind in ("lower", "upper", "unit_lower")]
-    nodes += [bins()[0], bins(49)[0], bins(50, 8)[0], bins(50, 7, 2)[0]]
+    nodes += [bins()[0], bins(form="parts")[0], bins(49)[0], bins(50, 8)[0], bins(50, 7, 2)[0]]
     keys = {canonical_key(kernels_of(node)[0]) for node in nodes}
     assert len(keys) == len(nodes)
     text = repr(kernels_of(nodes[0])[0]) + repr(kernels_of(nodes[3])[0])

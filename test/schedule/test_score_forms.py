@@ -13,8 +13,8 @@ from attention_forms import (
 )
 from plan_support import TARGET, check_plan, leaf
 
-from picograd.dtype import bfloat16
-from picograd.graph import build
+from picograd.dtype import bfloat16, float32, int64
+from picograd.graph import build, indexing
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.number import GivenInt
@@ -80,6 +80,26 @@ def test_sums_of_more_than_a_side_are_sums_of_one_first(axes):
     shapes = (2, 3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 8), axes
     plan = check_plan(with_gradients(learned, *shapes), 4, 1e-4)
     assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float32])
+@pytest.mark.parametrize("batch", [1, 4, 24])
+def test_a_bias_that_is_looked_up_in_a_table(batch, dtype, monkeypatch):
+    """One kernel more than without it, for the gradient of the table, unless that is small."""
+    monkeypatch.setattr(indexing, "FEW_OF_SUMS", 0)
+    shape = batch, 2, 25, 16
+    q, k, v = (leaf(*shape, dtype=bfloat16) for _ in range(3))
+    table, places = leaf(81, 2, dtype=dtype), leaf(25, 25, dtype=int64, below=81)
+    bias = table.cast(float32).gather((places,), (0,)).permute((2, 0, 1))
+    scores = product(q, k).cast(float32) * 0.25
+    scores = scores + bias.reshape((1, 2, 25, 25)).expand(scores.shape)
+    output = weigh(build.softmax(scores, 3).cast(bfloat16), v)
+    leaves = [q, k, v, table]
+    roots = [output, *gradient([(output, leaf(*shape, dtype=bfloat16))], leaves)]
+    wide = dtype is float32
+    plan = check_plan(roots[:1] if not wide else roots, None, 4e-2, HOPPER)
+    assert plan.kernels[0].hero == "attention"
+    assert heroes(roots) == ["attention"] * 3 + ["bins"] + ["map"] * (not wide)
 
 
 def test_queries_that_a_batch_shares():

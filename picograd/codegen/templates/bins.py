@@ -1,7 +1,8 @@
 """Bins template: a block of threads adds part of a row to bins in shared memory, of each warp.
 
 grid: rows, and their parts    steps: clear the bins; each warp adds its share of the part; then a
-thread adds up a bin of all warps, and stores it
+thread adds up a bin of all warps, and stores it, or leaves it: the last block of a row to finish
+adds up what all its parts left, and stores that
 """
 
 from picograd.codegen.layout import Blocked
@@ -12,15 +13,18 @@ from picograd.codegen.tile import (
     Assign,
     Barrier,
     BinStep,
+    LastBlock,
+    Step,
     Store,
     Tile,
     TileKernel,
     TilePart,
 )
+from picograd.dtype import int32
 from picograd.errors import internal
-from picograd.graph.binning import lanes_of, warps_of
-from picograd.helpers import ceil_div, round_up
-from picograd.schedule.index import Axis, axis_index
+from picograd.graph.binning import warps_of
+from picograd.helpers import ceil_div, product, round_up
+from picograd.schedule.index import Axis, axis_index, position_over
 from picograd.schedule.loop import Bins, Kernel
 from picograd.target import Target
 
@@ -34,8 +38,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         internal("a kernel of bins needs bins, and blocks", kernel)
     dtype = step.body.dtype
     count = step.place.size
-    lanes = lanes_of(count, dtype.itemsize, target)
-    warps = warps_of(count, dtype.itemsize, target)
+    lanes = step.lanes
+    warps = warps_of(count, dtype.itemsize, lanes, target)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run
@@ -49,20 +53,58 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     own = number // lanes, axis_index(step.place), number % lanes
     across = min(WARP, copy.size)
     sharing = Blocked((count, copy.size), (warps * WARP // across, across), (1, 1))
-    whole = Blocked((count,), sharing.threads[:1], (1,))
     one = tile_at("bins", own, dtype)
-    total = tile_at("total", (axis_index(step.place),), dtype)
     steps = (
         Assign("bins", every, nothing.expr, here),
         Barrier(),
         BinStep("bins", warp, step.axis, first, share, stop, step.key, step.body),
         Barrier(),
         Accumulate("total", (step.place,), (copy,), "sum", one.expr, True, sharing),
-        Store(step.slot, step.target, (step.place,), total.expr, (), whole),
     )
+    whole = sharing_of(sharing)
     tiles = (
         Tile("bins", (warps, count, lanes), dtype, "shared"),
         Tile("total", (count,), dtype, "register", whole),
     )
-    made = TilePart((*step.rows, step.tile), tiles, steps)
+    made = added_up(step, whole, tiles, steps)
     return TileKernel(kernel, (made,), warps * WARP)
+
+
+def sharing_of(layout: Blocked) -> Blocked:
+    """Lay out sums as the first dimension of their terms."""
+    return Blocked(layout.shape[:1], layout.threads[:1], (1,))
+
+
+def added_up(
+    step: Bins, whole: Blocked, tiles: tuple[Tile, ...], steps: tuple[Step, ...]
+) -> TilePart:
+    """Store the sums of a block, or let the last block of a row add up those of its parts."""
+    grid = *step.rows, step.tile
+    dtype = step.body.dtype
+    count, parts = step.place.size, step.tile.size
+    warps = tiles[0].shape[0]
+    place = axis_index(step.place)
+    if parts == 1 or step.is_apart:
+        return TilePart(grid, tiles, (*steps, stored(step, "total", whole)))
+    rows = product(axis.size for axis in step.rows)
+    row = position_over(step.rows)
+    partial = Tile("partial", (rows, count, parts), dtype, "workspace", workspace=0)
+    total = tile_at("total", (place,), dtype)
+    left = row, place, axis_index(step.tile)
+    leave = Assign("partial", (step.place,), total.expr, left, whole)
+    sharing = Blocked((count, parts), (warps, WARP), (1, 1))
+    number = Axis("number", parts)
+    other = tile_at("partial", (row, place, axis_index(number)), dtype)
+    add = Accumulate("sum", (step.place,), (number,), "sum", other.expr, True, sharing)
+    layout = sharing_of(sharing)
+    last = LastBlock(1, row, parts, (add, stored(step, "sum", layout)))
+    every = (*tiles, partial, Tile("sum", (count,), dtype, "register", layout))
+    size = rows * parts * count * dtype.itemsize
+    spaces = (size, False), (rows * int32.itemsize, True)
+    return TilePart(grid, every, (*steps, leave, last), spaces)
+
+
+def stored(step: Bins, tile: str, layout: Blocked) -> Store:
+    """Store the sums, rounded to what is stored."""
+    total = tile_at(tile, (axis_index(step.place),), step.body.dtype)
+    return Store(step.slot, step.target, (step.place,), total.expr, (), layout)

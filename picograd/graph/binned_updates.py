@@ -1,0 +1,225 @@
+"""Scatters on a GPU that add up at few places: in bins, and what else would be summed before.
+
+Updates of numbers have rows where an index is the position of the update; those of rows are added
+up column by column.
+
+    scatter(0, sum(x, batch), index)  ->  bins of x, whose places in the batch have one number
+
+What is summed before only to be put in bins is put there as it is, some neighbours at a time: the
+gradient of a table of relative positions, which a batch of attention's scores share.
+"""
+
+from collections.abc import Sequence
+
+from picograd.dtype import int64
+from picograd.graph.binning import lanes_of, may_bin, summed_in_bins
+from picograd.graph.node import Node
+from picograd.graph.row import MOVES, NUMBERS, SHOWING, Role
+from picograd.graph.shape import Shape
+from picograd.helpers import product, row_major
+from picograd.late_methods import dataclass
+from picograd.target import Target
+
+MOST_BINNED = 1 << 21  # numbers in rows of updates of many bins: more are sorted
+MOST_TOGETHER = 8  # terms of a sum that a thread reads at a time
+
+
+def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
+    """Add updates up in shared memory; None where there are too many places.
+
+    Where rows are fewer than those of the base, nothing is added to the others.
+    """
+    base = node.inputs[0]
+    outside = updates.outside
+    terms = updates.terms
+    if terms is None:
+        values = updates.values.accumulated()
+        terms = values.reshape((1, *values.shape))
+    sizes = [base.shape[axis] for axis in updates.axes[outside:]]
+    bins = product(tuple(sizes))
+    shape = updates.indices[0].shape
+    columns = terms.shape[1 + len(shape) :]
+    rows = product((*shape[:outside], *columns))
+    if not is_binned(terms, rows, bins, bool(columns), target):
+        return None
+    number = numbered(updates.indices[outside:], sizes)
+    for inside in updates.inside:
+        number = inside.where(number, bins)
+    axes = [*range(terms.rank)]
+    lead = axes[1 : 1 + outside]
+    within = axes[1 + outside : 1 + len(shape)]
+    last = axes[1 + len(shape) :]
+    terms = terms.permute((*lead, *last, 0, *within))
+    ones = (1,) * len(columns)
+    wide = *shape[:outside], *ones, 1, *shape[outside:]
+    number = number.reshape(wide)
+    number = number.expand(terms.shape)
+    flat = rows, terms.size // rows
+    terms = terms.reshape(flat)
+    number = number.reshape(flat)
+    place = Placing(base, updates)
+    is_alone = base.op in NUMBERS and base.arg == 0
+    dtype = node.dtype if is_alone else terms.dtype
+    found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
+    found = place.back(found)
+    return found if is_alone else (base.accumulated() + found).cast(node.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """Updates of a scatter: the first `outside` indices are positions, so many axes are rows.
+
+    `terms` (N, *shape of values) are what the values are sums of, if that is known.
+    """
+
+    values: Node
+    terms: Node | None
+    indices: list[Node]
+    inside: list[Node]
+    axes: tuple[int, ...]
+    outside: int
+
+
+class Placing:
+    """This class says where sums of rows, and of bins, are in a base."""
+
+    def __init__(self, base: Node, updates: Updates) -> None:
+        every = [*range(base.rank)]
+        own = updates.axes[: updates.outside]
+        bins = [*updates.axes[updates.outside :]]
+        others = [axis for axis in every if axis not in updates.axes]
+        rows = [*own, *others]
+        self.is_turned: bool = bins + rows == every
+        self.axes: list[int] = every if self.is_turned else rows + bins
+        self.wanted: list[int] = [base.shape[axis] for axis in self.axes]
+        found = dict(zip(own, updates.indices[0].shape))
+        self.there: list[int] = [found.get(axis, base.shape[axis]) for axis in self.axes]
+
+    def back(self, found: Node) -> Node:
+        """Bring sums into the order of the base, with nothing where there are none."""
+        found = found.reshape(tuple(self.there))
+        sizes = zip(self.wanted, self.there, strict=True)
+        missing = [(0, size - own) for size, own in sizes]
+        found = found.pad(tuple(missing))
+        order = map(self.axes.index, range(found.rank))
+        return found.permute(tuple(order))
+
+
+def is_binned(values: Node, rows: int, bins: int, in_columns: bool, target: Target) -> bool:
+    """Tell whether there are sums in bins of a dtype, and room for so many."""
+    dtype = values.dtype
+    is_number = dtype.kind in ("int", "uint", "float")
+    is_wide = is_number and dtype.bits >= 32
+    if not is_wide or not may_bin(values, rows, bins, target):
+        return False
+    if not in_columns or values.size <= MOST_BINNED:
+        return True
+    return lanes_of(bins, dtype.itemsize, rows, values.size // rows, target) > 1
+
+
+def numbered(indices: Sequence[Node], sizes: Sequence[int]) -> Node:
+    """Number the destinations."""
+    number = indices[0].cast(int64)
+    others = zip(indices[1:], sizes[1:], strict=True)
+    for index, size in others:
+        number = number * size + index.cast(int64)
+    return number
+
+
+def terms_of(values: Node, axis: int) -> Node | None:
+    """Find what values are sums of, some of it added up: (N, *S), of which they are the sums.
+
+    That is where neighbours along an axis lie beside one another, in another order or dtype: what
+    is shown so is stored, so that scores may stream.
+    """
+    steps, below = shown(values)
+    source, axes = below, ()
+    if is_sum(below):
+        source = below.inputs[0]
+        axes = below.arg[1]
+    kept = [axis for axis in range(source.rank) if axis not in axes]
+    if not steps or not lies_along(source, kept, steps, axis):
+        return None
+    count = source.size // below.size
+    if is_computed(source):
+        source = source.stored()
+    terms = source.permute((*axes, *kept))
+    terms = terms.reshape((count, *below.shape))
+    for step in steps:
+        terms = on_terms(step, terms)
+    return together(terms.accumulated())
+
+
+def is_summed(values: Node) -> bool:
+    """Tell whether values are sums, in another order or dtype."""
+    return is_sum(shown(values)[1])
+
+
+def shown(values: Node) -> tuple[list[Node], Node]:
+    """Find what shows a value in another order or dtype, the last one last, and the value."""
+    steps: list[Node] = []
+    below = values
+    while is_passing(below):
+        steps.append(below)
+        below = below.inputs[0]
+    steps.reverse()
+    return steps, below
+
+
+def on_terms(step: Node, terms: Node) -> Node:
+    """Show each of some terms as a step shows their sum, or cast it."""
+    view = step.row.view
+    argument = step.row.batch_arg
+    if view is None or view.show is None or argument is None:
+        return terms.cast(step.dtype)
+    found: Node = view.show(terms, argument(step.arg, terms.shape[0]))
+    return found
+
+
+def lies_along(source: Node, kept: Sequence[int], steps: Sequence[Node], axis: int) -> bool:
+    """Tell whether a value lies along an axis of what these steps make of some axes of it."""
+    strides = row_major(source.shape)
+    found: Shape | None = tuple(map(strides.__getitem__, kept))
+    for step in steps:
+        view = step.row.view
+        if view is not None and found is not None:
+            found = view.strides(step, found)
+    return found is not None and found[axis] == 1
+
+
+def is_computed(node: Node) -> bool:
+    """Tell whether a value is computed, rather than shown of memory."""
+    while node.realized is None and node.op in SHOWING:
+        node = node.inputs[0]
+    return node.realized is None and bool(node.inputs)
+
+
+def is_passing(node: Node) -> bool:
+    """Tell whether a value has all elements of its input, in another order or dtype."""
+    if node.realized is not None or node.is_asked:
+        return False
+    is_cast = node.row.keeps_value and node.dtype.is_float
+    return is_cast or node.op in MOVES
+
+
+def is_sum(node: Node) -> bool:
+    """Tell whether a node is a sum over axes that is not in memory."""
+    if node.realized is not None or node.is_asked or not node.size:
+        return False
+    return node.row.role is Role.REDUCE and node.arg[0] == "sum"
+
+
+def together(terms: Node) -> Node:
+    """Add up neighbours along the first axis, as many as divide it."""
+    count, *rest = terms.shape
+    each = max(n for n in range(1, MOST_TOGETHER + 1) if count % n == 0)
+    groups = count // each
+    apart = terms.reshape((groups, each, *rest))
+    whole = tuple([(0, size, 1) for size in rest])
+    total: Node | None = None
+    for n in range(each):
+        one = n, n + 1, 1
+        part = apart.slice(((0, groups, 1), one, *whole))
+        part = part.reshape((groups, *rest))
+        total = part if total is None else total + part
+    return terms if total is None else total
