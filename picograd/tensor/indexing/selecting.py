@@ -63,7 +63,7 @@ def checked(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> N
     if indexing.is_spread(index):
         return checked(op, index.inputs[0], size, axis, wraps).expand(index.shape)
     is_certain = demand_index(op, index, size, axis, wraps)
-    return indexing.bounded(index, size, is_certain)
+    return indexing.bounded(index, size, is_certain, wraps)
 
 
 def placed(
@@ -77,9 +77,9 @@ def placed(
         safe, inside = placed(op, index.inputs[0], size, axis, wraps)
         return safe.expand(index.shape), inside and inside.expand(index.shape)
     if demand_index(op, index, size, axis, wraps):
-        return indexing.bounded(index, size, True), None
+        return indexing.bounded(index, size, True, wraps), None
     is_outside = outside(index, -size if wraps else 0, size)
-    return indexing.bounded(index, size, False), is_outside.binary("equal", False)
+    return indexing.bounded(index, size, False, wraps), is_outside.binary("equal", False)
 
 
 def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:
@@ -457,7 +457,7 @@ def need_axis(op: str, node: Node, axis: Any) -> int:
 def rows(op: str, table: Node, index: Node) -> Node:
     """Read rows of a table (N, D) by an index of any shape."""
     is_certain = demand_number(op, index, table.shape[0], "rows")
-    return table.gather([indexing.bounded(index, table.shape[0], is_certain)], (0,))
+    return table.gather([indexing.bounded(index, table.shape[0], is_certain, False)], (0,))
 
 
 @recorded()
