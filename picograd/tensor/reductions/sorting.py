@@ -48,7 +48,8 @@ SELECT_SHORT = 8, 1 << 14  # of shorter rows, and of all: so many are counted mo
 # of rows, and of all: a GPU selects so many in a quarter to nine tenths of a sort's time
 SELECT_IN_BLOCKS = 1024, 1 << 15
 SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
-FOREMOST = 16  # as many times more elements than are wanted: few of them are sorted
+# as many times more elements than are wanted: few of them are sorted
+FOREMOST, FOREMOST_IN_BLOCKS = 16, 64
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -215,7 +216,8 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     is_short = target.has_blocks or (k - 2) * size < COMPARED
     if is_fit and 0 < k <= limit and is_short and node.size >= least:
         return selected(node, position, k, bool(is_largest))
-    is_few = type(size) is int and 0 < k <= size // FOREMOST
+    times = FOREMOST_IN_BLOCKS if target.has_blocks else FOREMOST
+    is_few = type(size) is int and 0 < k <= size // times
     is_long = size > graph_sorting.BLOCK_RUN if target.has_blocks else node.size >= least
     if is_few and is_long:
         return foremost(node, position, k, bool(is_largest), target.has_blocks)
