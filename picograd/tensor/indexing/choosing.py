@@ -46,7 +46,8 @@ def choose(x: Any, mask: Any) -> Any:
         return chosen_again(x, mask)
     if is_held(x, mask):
         with pending.LOCK:
-            return wrap(selecting.held(mask._node, values=x._node)[0], False)
+            (found,) = selecting.held(mask._node, values=x._node)
+        return wrap(found, False)
     if not is_mask_of(x, mask) or x._tracks or type(x) is not Recorded.kind:
         return None
     with pending.LOCK:

@@ -373,8 +373,8 @@ def nonzero(x: Node) -> Node:
     [[1], [2]]
     """
     if x.size < SMALL_MASK or is_host(x.device):
-        found = np.argwhere(computed_values(x))
-        return node_from_numpy(found.astype(np.int64), int64, x.device)
+        places = np.argwhere(computed_values(x))
+        return node_from_numpy(places.astype(np.int64), int64, x.device)
     mask = x.cast(bool_)
     (found,) = held(mask, lambda place: [movement.stack(unflattened(place, mask.shape), 1)])
     return found

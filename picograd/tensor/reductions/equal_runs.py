@@ -29,9 +29,11 @@ def unique_slices(node: Node, axis: Any, *wanted: bool) -> list[Node]:
     The last two are `wanted` or not.
     """
     rows = rows_of("unique", node, axis)
-    order = np.arange(len(rows))
-    if rows.shape[1]:
-        order = np.lexsort(rows.T[::-1])
+    count, width = rows.shape
+    order = np.arange(count)
+    if width:
+        last_first = rows.T[::-1]
+        order = np.lexsort(last_first)
     return grouped(node, rows, order, *wanted)
 
 
