@@ -199,7 +199,11 @@ def laid_out(buffer: Buffer, pair: Pair | None, origin: Any) -> Buffer:
         return buffer.resized(size)
     device = get_device(buffer.device)
     made = device.new_buffer(buffer.dtype, size, origin)
-    device.copy_common((made, wanted), (buffer, now))
+    if are_rows(pair):
+        common = min(size, buffer.count)
+        device.copy(made.resized(common), buffer.resized(common))
+    else:
+        device.copy_common((made, wanted), (buffer, now))
     return made
 
 

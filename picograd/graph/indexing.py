@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
-from picograd.graph.axes import link_gather, link_scatter
+from picograd.graph.axes import Axes, NoRule, link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered, terms_of
+from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
@@ -272,6 +273,23 @@ def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array
     return out
 
 
+def link_runs(axes: Axes, node: Node) -> None:
+    """Follow the base; values and their keys lie side by side."""
+    base, values, *beside = node.inputs
+    axes.link_all(node, base)
+    for each in beside[:2]:
+        axes.link(values, 0, each, 0)
+
+
+def bound_runs(graph: Bounded, node: Node) -> Node:
+    """Let what there is not be one more run, whose key lies beyond the sizes."""
+    base, values, keys, *rest = graph.inputs(node)
+    if node.arg[1] is not None or values.rank > 1:
+        raise NoRule("sums of runs whose number varies")
+    keys = graph.mask(node.inputs[2], keys, [0], base.size - 1)
+    return graph.same(node, [base, values, keys, *rest])
+
+
 SCATTER_ROWS = table(
     Op(
         "scatter_runs",
@@ -282,6 +300,7 @@ SCATTER_ROWS = table(
         hero="runs",
         shape=first_shape,
         data=(0, 1),
+        sizes=Sizes(link_runs, bound_runs),
         batch=refused("it is what a scatter becomes on CUDA"),
     )
 )

@@ -37,6 +37,7 @@ Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
 RADIX_TILE = 2048  # elements of a block: 8 for each of 256 threads
 LOW = (1 << 32) - 1
+LEAST_PIECE = 1024  # elements of a row that blocks do not sort in pieces
 SHORTEST = 16  # elements of a stretch whose first one is found: a vector
 
 
@@ -164,7 +165,7 @@ def nth(node: Node, axis: int, rank: int) -> Node:
     return place.reduce("min", (axis,), True)
 
 
-def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:
+def foremost(node: Node, axis: int, count: int, is_largest: bool, in_blocks: bool) -> Node:
     """Find the first `count` elements of the stable order of an axis by sorting few of them.
 
     An axis is cut into stretches. An element outside the `count` stretches whose first ones come
@@ -173,23 +174,51 @@ def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:
     last = node.rank - 1
     swap = tuple({axis: last, last: axis}.get(d, d) for d in range(node.rank))
     keys = ordered_keys(node, is_largest).permute(swap)
-    *rows, size = keys.shape
+    size = keys.shape[last]
     length = max(1 << (isqrt(size // count).bit_length() - 1), SHORTEST)
-    stretches = ceil_div(size, length)
-    pads = (*((0, 0) for _ in rows), (0, stretches * length - size))
-    cut = keys.pad(pads, (1 << keys.dtype.bits) - 1).reshape((*rows, stretches, length))
-    cut = cut.stored()
+    cut = in_pieces(keys, length)
+    cut = cut if in_blocks else cut.stored()
+    *rows, stretches, _ = cut.shape
     first = cut.reduce("min", (last + 1,), True).reshape((*rows, stretches))
-
-    def best(keys: Node) -> Node:
-        return sort(keys, last).slice((*((0, n, 1) for n in rows), (0, count, 1)))
-
-    chosen = best(first)
-    chosen = along(chosen, best(chosen), last)
+    chosen = first_few(first, count, in_blocks)
+    chosen = along(chosen, first_few(chosen, count, in_blocks), last)
     wide = chosen.reshape((*rows, count, 1)).expand((*rows, count, length))
-    found = best(along(cut, wide, last).reshape((*rows, count * length)))
+    few = along(cut, wide, last).reshape((*rows, count * length))
+    found = first_few(few, count, in_blocks)
     place = along(chosen, found.binary("floordiv", length), last)
     return (place * length + found.binary("mod", length)).permute(swap)
+
+
+def in_pieces(keys: Node, length: int) -> Node:
+    """Cut the last axis into pieces; behind the last element are keys that come last."""
+    *rows, size = keys.shape
+    pieces = ceil_div(size, length)
+    pads = (*((0, 0) for _ in rows), (0, pieces * length - size))
+    return keys.pad(pads, (1 << keys.dtype.bits) - 1).reshape((*rows, pieces, length))
+
+
+def first_few(keys: Node, count: int, in_blocks: bool) -> Node:
+    """Find the first `count` elements of the stable order of the last axis: their positions.
+
+    Blocks of threads sort the pieces of a long row, and then what came first in each.
+    """
+    *rows, size = keys.shape
+    last = len(rows)
+    length = min(max(isqrt(size * count), LEAST_PIECE), BLOCK_RUN)
+    if not in_blocks or size <= length or 2 * count > length:
+        return first_of_rows(keys, count)
+    cut = in_pieces(keys, length)
+    pieces = cut.shape[last]
+    found = first_of_rows(cut, count)
+    place = (found.iota(last) * length + found).reshape((*rows, pieces * count))
+    few = along(cut.reshape((*rows, pieces * length)), place, last)
+    return along(place, first_few(few, count, in_blocks), last)
+
+
+def first_of_rows(keys: Node, count: int) -> Node:
+    """Sort the last axis, and keep the first `count` positions."""
+    *rows, _ = keys.shape
+    return sort(keys, len(rows)).slice((*((0, n, 1) for n in rows), (0, count, 1)))
 
 
 def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:

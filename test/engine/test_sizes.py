@@ -480,6 +480,26 @@ def test_positions_and_sizes_vary_together() -> None:
 
 
 @pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
+def test_masks_of_varying_length_share_plans_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beyond the elements of a mask, or of what is sorted, is a run of its own."""
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
+    with interpreted_cuda(monkeypatch) as device:
+        poison(monkeypatch, device)
+        for n in (4500, 5000, 8191, 8192, 4097):
+            (array,) = given([(n,)], n)
+            x = Tensor(array, device="cuda")
+            np.testing.assert_array_equal((x < 0.3).nonzero().numpy(), np.argwhere(array < 0.3))
+            np.testing.assert_array_equal(x[x < 0.7].numpy(), array[array < 0.7])
+            numbers = np.random.default_rng(n).integers(0, 50, n)
+            found = Tensor(numbers, device="cuda").unique(return_counts=True)
+            wanted = np.unique(numbers, return_counts=True)
+            for each, other in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(each.numpy(), other)
+        assert not any(family.refused for family in sizes.FAMILIES.values())
+        assert all(family.reused for family in sizes.FAMILIES.values())
+
+
 def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products, scatters, sorts and scans of varying length, interpreted as a GPU would run."""
     monkeypatch.setattr(realize, "PLANS", PlanCache())

@@ -198,7 +198,7 @@ def any_of(wrong: Node) -> Node:
 def outside(index: Node, low: int, stop: int) -> Node:
     """Mark what does not lie in low..stop-1."""
     wide = index.cast(int64)
-    is_high = wide.binary("less", stop).binary("equal", False)
+    is_high = wide.const_like(stop - 1).binary("less", wide)
     return wide.binary("less", low).binary("bitwise_or", is_high)
 
 

@@ -44,6 +44,10 @@ def choose(x: Any, mask: Any) -> Any:
     """Give x[mask], or x[index]; None, and nothing is computed, where it has to be recorded."""
     if mask._node.dtype is not bool_:
         return chosen_again(x, mask)
+    if is_held(x, mask):
+        with pending.LOCK:
+            (found,) = selecting.held(mask._node, values=x._node)
+        return wrap(found, False)
     if not is_mask_of(x, mask) or x._tracks or type(x) is not Recorded.kind:
         return None
     with pending.LOCK:
@@ -112,6 +116,16 @@ def write(table: Any, mask: Any, value: Any, renew: cells.Renew) -> bool:
         buffer: Any = leaf_buffer(table._node)
         flat_view(buffer).reshape(node.shape)[truth] = values
     return True
+
+
+def is_held(x: Any, mask: Any) -> bool:
+    """Tell whether a large mask on a GPU has a place for each element, and nothing is recorded."""
+    node, flags = x._node, mask._node
+    if x._tracks or node.shape != flags.shape or flags.size < selecting.SMALL_MASK:
+        return False
+    is_free = not (RUNNING.active or RUNNING.traces or node.dtype.is_complex)
+    is_beside = node.device == flags.device and not is_host(node.device)
+    return is_free and is_beside and type(x) is Recorded.kind and type(node) is Node
 
 
 def is_mask_of(x: Any, mask: Any) -> bool:

@@ -258,13 +258,14 @@ def view(node: Node, selection: Selection) -> Node:
 
 
 @repeated
-def bounded(index: Node, size: int, is_checked: bool) -> Node:
-    """Wrap negative indices; unless they were checked, clamp them to the axis."""
+def bounded(index: Node, size: int, is_checked: bool, wraps: bool = True) -> Node:
+    """Let negative indices count from the end if `wraps`; if unchecked, clamp all to the axis."""
     index = index if index.dtype.bits >= 32 and index.dtype.kind == "int" else index.cast(int64)
-    wrapped = index.binary("less", 0).where(index + size, index)
+    if wraps:
+        index = index.binary("less", 0).where(index + size, index)
     if is_checked:
-        return wrapped
-    return wrapped.binary("maximum", 0).binary("minimum", max(size - 1, 0))
+        return index
+    return index.binary("maximum", 0).binary("minimum", max(size - 1, 0))
 
 
 def take(node: Node, selection: Selection) -> Node:

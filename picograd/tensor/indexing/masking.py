@@ -146,7 +146,7 @@ def order_of(mask: Node, count: int) -> tuple[Node, Node]:
     first = running.binary("maximum", 0)
     place = first.binary("minimum", count - 1)
     total = row.reduce("sum", (0,)).reshape(())
-    return indexing.bounded(place, count, True), total
+    return indexing.bounded(place, count, True, False), total
 
 
 def masked_scatter(node: Node, mask: Node, source: Node) -> Node:

@@ -258,7 +258,7 @@ def masked_select(
         text = f"mask must be bool, got {mask.dtype.name}"
         raise DTypeError("masked_select", text, "compare it, or call .bool()")
     shape = broadcast_shapes(input.shape, mask.shape, op="masked_select")
-    x, flags = input.expand(*shape), mask.expand(*shape)
+    x, flags = (each if each.shape == shape else each.expand(*shape) for each in (input, mask))
     if size is None:
         return x[flags]
     count = x.numel()

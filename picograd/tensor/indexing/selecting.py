@@ -5,7 +5,7 @@ known a read is clamped to the axis, and a write outside is left out.
 A bool mask used for reading is computed first, since the shape of the result depends on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from picograd.dtype import bool_, int32, int64
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, node_from_numpy
+from picograd.engine.realize import buffer_to_numpy, leaf, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, parts
@@ -63,7 +63,7 @@ def checked(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> N
     if indexing.is_spread(index):
         return checked(op, index.inputs[0], size, axis, wraps).expand(index.shape)
     is_certain = demand_index(op, index, size, axis, wraps)
-    return indexing.bounded(index, size, is_certain)
+    return indexing.bounded(index, size, is_certain, wraps)
 
 
 def placed(
@@ -77,9 +77,9 @@ def placed(
         safe, inside = placed(op, index.inputs[0], size, axis, wraps)
         return safe.expand(index.shape), inside and inside.expand(index.shape)
     if demand_index(op, index, size, axis, wraps):
-        return indexing.bounded(index, size, True), None
+        return indexing.bounded(index, size, True, wraps), None
     is_outside = outside(index, -size if wraps else 0, size)
-    return indexing.bounded(index, size, False), is_outside.binary("equal", False)
+    return indexing.bounded(index, size, False, wraps), is_outside.binary("equal", False)
 
 
 def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:
@@ -373,30 +373,51 @@ def nonzero(x: Node) -> Node:
     [[1], [2]]
     """
     if x.size < SMALL_MASK or is_host(x.device):
-        found = np.argwhere(computed_values(x))
-        return node_from_numpy(found.astype(np.int64), int64, x.device)
-    return movement.stack(held_places(x.cast(bool_)), 1)
+        places = np.argwhere(computed_values(x))
+        return node_from_numpy(places.astype(np.int64), int64, x.device)
+    mask = x.cast(bool_)
+    (found,) = held(mask, lambda place: [movement.stack(unflattened(place, mask.shape), 1)])
+    return found
 
 
 def held_places(mask: Node) -> list[Node]:
-    """List the positions where a mask holds, one index an axis; computes the mask.
+    """List the positions where a mask holds, one index an axis; computes the mask."""
+    if mask.size < SMALL_MASK or is_host(mask.device):
+        places = np.nonzero(computed_values(mask))
+        return [node_from_numpy(each.astype(np.int64), int64, mask.device) for each in places]
+    return held(mask, lambda place: unflattened(place, mask.shape))
 
-    On a GPU only their number comes to the host: the element that a running count reaches first is
+
+def held(
+    mask: Node, made: Callable[[Node], list[Node]] = lambda found: [found], values: Any = None
+) -> list[Node]:
+    """Compute what is made of the places where a mask holds, or of `values` there; on a GPU.
+
+    There is room for all, so that one plan serves whatever the mask holds, and the first rows are
+    kept: only their number comes to the host. The element that a running count reaches first is
     the last of those with the same count before them.
     """
-    size, device = mask.size, mask.device
-    if size < SMALL_MASK or is_host(device):
-        places = np.nonzero(computed_values(mask))
-        return [node_from_numpy(each.astype(np.int64), int64, device) for each in places]
-    row = mask.reshape((size,))
-    row = row.cast(int32 if size < 1 << 31 else int64)
+    size, target = mask.size, get_device(mask.device).target
+    row = mask.reshape((size,)).cast(int32 if size < 1 << 31 else int64)
     running = scan(row, "sum", 0)
-    pending.compute([mask, running])
+    values = row.iota(0) if values is None else values.reshape((size,))
+    rows = made(last_of_runs(values, running - row, size + 1, target))
     last = running.slice(((size - 1, size, 1),))
+    pending.compute([mask, last, *rows])
     count = int(computed_values(last)[0])
-    before = running - row
-    found = last_of_runs(row.iota(0), before, count + 1, get_device(device).target)
-    return unflattened(found.slice(((0, count, 1),)), mask.shape)
+    return [first_rows(each, count) for each in rows]
+
+
+def first_rows(node: Node, count: int) -> Node:
+    """Name the first rows of what was computed; they are copied where most of the memory is not."""
+    buffer: Any = leaf_buffer(node)
+    shape = (count, *node.shape[1:])
+    kept = buffer.resized(product(shape))
+    if 2 * kept.count < buffer.count:
+        device, whole = get_device(node.device), kept
+        kept = device.new_buffer(buffer.dtype, whole.count, buffer.origin)
+        device.copy(kept, whole)
+    return leaf(kept, shape)
 
 
 def unflattened(place: Node, shape: Shape) -> list[Node]:
@@ -436,7 +457,7 @@ def need_axis(op: str, node: Node, axis: Any) -> int:
 def rows(op: str, table: Node, index: Node) -> Node:
     """Read rows of a table (N, D) by an index of any shape."""
     is_certain = demand_number(op, index, table.shape[0], "rows")
-    return table.gather([indexing.bounded(index, table.shape[0], is_certain)], (0,))
+    return table.gather([indexing.bounded(index, table.shape[0], is_certain, False)], (0,))
 
 
 @recorded()

@@ -23,13 +23,18 @@ def rows_of(op: str, node: Node, axis: Any) -> Array:
     return moved.reshape(count, width)
 
 
-def unique_slices(node: Node, axis: Any) -> list[Node]:
-    """Find the distinct slices, sorted: their places, each slice's number among them, counts."""
+def unique_slices(node: Node, axis: Any, *wanted: bool) -> list[Node]:
+    """Find the distinct slices, sorted: their places, each slice's number among them, counts.
+
+    The last two are `wanted` or not.
+    """
     rows = rows_of("unique", node, axis)
-    order = np.arange(len(rows))
-    if rows.shape[1]:
-        order = np.lexsort(rows.T[::-1])
-    return grouped(node, rows, order)
+    count, width = rows.shape
+    order = np.arange(count)
+    if width:
+        last_first = rows.T[::-1]
+        order = np.lexsort(last_first)
+    return grouped(node, rows, order, *wanted)
 
 
 def consecutive_slices(node: Node, axis: Any, *wanted: bool) -> list[Node]:

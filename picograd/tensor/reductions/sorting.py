@@ -34,7 +34,7 @@ from picograd.tensor.core.operands import (
     read_scalar,
 )
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.indexing.selecting import computed_values
+from picograd.tensor.indexing.selecting import computed_values, first_rows
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
 from picograd.tensor.shaping import movement
@@ -48,7 +48,8 @@ SELECT_SHORT = 8, 1 << 14  # of shorter rows, and of all: so many are counted mo
 # of rows, and of all: a GPU selects so many in a quarter to nine tenths of a sort's time
 SELECT_IN_BLOCKS = 1024, 1 << 15
 SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
-FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
+# as many times more elements than are wanted: few of them are sorted
+FOREMOST, FOREMOST_IN_BLOCKS = 16, 64
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -215,9 +216,11 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     is_short = target.has_blocks or (k - 2) * size < COMPARED
     if is_fit and 0 < k <= limit and is_short and node.size >= least:
         return selected(node, position, k, bool(is_largest))
-    is_few = type(size) is int and 0 < k <= size // FOREMOST
-    if is_few and not target.has_blocks and node.size >= least:
-        return foremost(node, position, k, bool(is_largest))
+    times = FOREMOST_IN_BLOCKS if target.has_blocks else FOREMOST
+    is_few = type(size) is int and 0 < k <= size // times
+    is_long = size > graph_sorting.BLOCK_RUN if target.has_blocks else node.size >= least
+    if is_few and is_long:
+        return foremost(node, position, k, bool(is_largest), target.has_blocks)
     return part(order("topk", node, position, is_largest), position, 0, k)
 
 
@@ -350,28 +353,33 @@ def along_last(node: Node, index: Node) -> Node:
     return node.gather(indices, tuple(range(node.rank)))
 
 
-def distinct(node: Node) -> tuple[Node, Node, Node]:
+def distinct(node: Node, has_inverse: bool = True, has_counts: bool = True) -> list[Node]:
     """Compute the sorted distinct elements, where each element is among them, and their counts.
 
-    How many there are is computed first, since the shapes depend on it. Every NaN is distinct.
+    The last two are wanted or not. How many there are is known behind it: there is room for all
+    elements, so that one plan serves whatever they are. Every NaN is distinct.
     """
     row = flat(node)
     if not row.size:
-        return row, node.cast(int64), row.cast(int64)
+        return [row, *[node.cast(int64)] * has_inverse, *[row.cast(int64)] * has_counts]
     check_not_tracing("unique")
     size, found = row.size, order("unique", row, 0)
+    target = get_device(row.device).target
     values = picked(row, found, 0)
     before = part(values, 0, 0, size - 1).pad(((1, 0),))
     is_first = values.binary("not_equal", before)
     is_first = is_first.binary("logical_or", is_first.iota(0, int64).binary("equal", 0))
     group = scan(is_first.cast(int64), "sum", 0) - 1
-    pending.compute([found, values, group])
-    groups = int(computed_values(part(group, 0, size - 1, 1))[0]) + 1
-    target = get_device(row.device).target
-    last = last_of_runs(group.iota(0), group, groups, target)
-    before = part(last, 0, 0, groups - 1).pad(((1, 0),), -1)
-    inverse = last_of_runs(group, found, size, target)
-    return picked_rows(values, last), inverse.reshape(node.shape), last - before
+    last = last_of_runs(group.iota(0), group, size, target)
+    listed = [picked_rows(values, last)]
+    if has_counts:
+        listed.append(last - part(last, 0, 0, size - 1).pad(((1, 0),), -1))
+    inverse = [last_of_runs(group, found, size, target)] if has_inverse else []
+    most = part(group, 0, size - 1, 1)
+    pending.compute([most, *listed, *inverse])
+    groups = int(computed_values(most)[0]) + 1
+    listed = [first_rows(each, groups) for each in listed]
+    return [listed[0], *(each.reshape(node.shape) for each in inverse), *listed[1:]]
 
 
 def picked_rows(row: Node, index: Node) -> Node:

@@ -223,12 +223,15 @@ def unique(
     [1.0, 2.0]
     """
     node = read(input)
-    nodes = sorting.distinct(node) if dim is None else equal_runs.unique_slices(node, dim)
-    found, inverse, counts = (wrap(each, False) for each in nodes)
+    asked = return_inverse, return_counts
+    if dim is None:
+        listed = sorting.distinct(node, *asked)
+    else:
+        listed = equal_runs.unique_slices(node, dim, *asked)
+    found, *others = (wrap(each, False) for each in listed)
     if dim is not None:  # found are the positions of slices
         found = input.index_select(dim, found)
-    wanted = [found, *[inverse] * return_inverse, *[counts] * return_counts]
-    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+    return (found, *others) if others else found
 
 
 @composed(also=(("sorted_sequence", "input"), ("input", "values")))

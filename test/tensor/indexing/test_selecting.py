@@ -5,8 +5,11 @@ import sys
 import numpy as np
 import pytest
 from graph_support import leaf
+from interpreted_cuda import interpreted_cuda
 
 from picograd import Tensor
+from picograd.engine import realize
+from picograd.engine.plan_cache import PlanCache
 from picograd.errors import AxisError, PicogradError, ShapeError
 from picograd.tensor.indexing import selecting as s
 
@@ -100,3 +103,32 @@ def test_an_index_without_axes_chooses_of_a_row() -> None:
     assert row.scatter_add(0, at, Tensor([5.0])[0]).tolist() == row.scatter(0, at, 5.0).tolist()
     with pytest.raises(ShapeError, match="differ in number of axes"):
         Tensor.zeros(3, 3).gather(0, at)
+
+
+def test_masks_on_a_gpu_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for all elements, so the plans are the same whatever a mask holds."""
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    array = np.random.default_rng(0).random((60, 90), np.float32)
+    counts = set()
+    with interpreted_cuda(monkeypatch):
+        for limit in (0.5, 0.01, 0.99, -0.5, 1.5):
+            x, wanted = Tensor(array, device="cuda"), array < limit
+            mask = x < limit
+            np.testing.assert_array_equal(mask.nonzero().numpy(), np.argwhere(wanted))
+            np.testing.assert_array_equal(x[mask].numpy(), array[wanted])
+            counts.add(len(realize.PLANS))
+        assert len(counts) == 1
+        tracked = Tensor(array, device="cuda", requires_grad=True)
+        (tracked[tracked < 0.3] * 2).sum().backward()
+        assert tracked.grad is not None
+        np.testing.assert_array_equal(tracked.grad.numpy(), 2.0 * (array < 0.3))
+
+
+def test_few_rows_get_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a mask holds seldom, what was found does not keep room for all elements."""
+    array = np.arange(8192, dtype=np.float32)
+    with interpreted_cuda(monkeypatch):
+        x = Tensor(array, device="cuda")
+        for least, most in ((8000.0, 192), (10.0, 8193)):
+            buffer = x[x >= least]._node.arg.buffer
+            assert buffer.count == 8192 - least and buffer.room == most

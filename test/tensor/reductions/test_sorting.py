@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
 from order_support import chosen_device, compare, compare_gradients  # noqa: F401
 
 import picograd
@@ -212,3 +213,33 @@ def test_topk_of_many_short_rows_selects(axis: int, is_largest: bool) -> None:
         wanted, order = Tensor(values).sort(axis, descending=is_largest)
         np.testing.assert_array_equal(found.numpy(), wanted.narrow(axis, 0, k).numpy())
         np.testing.assert_array_equal(places.numpy(), order.narrow(axis, 0, k).numpy())
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("shape", "count", "axis"), [((3, 5000), 7, -1), ((20_000,), 300, 0)])
+def test_few_of_long_rows_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, shape: Any, count: int, axis: int, largest: bool
+) -> None:
+    """Pieces of few stretches are sorted; equal elements, and NaN, come in the stable order."""
+    array = np.round(np.random.default_rng(0).normal(size=shape), 1).astype(np.float32)
+    array[np.random.default_rng(1).random(shape) < 0.01] = np.nan
+    keys = np.where(np.isnan(array), np.inf, array)
+    order = np.argsort(-keys if largest else keys, axis, kind="stable")
+    wanted = np.take(order, range(count), axis)
+    with interpreted_cuda(monkeypatch):
+        values, indices = Tensor(array, device="cuda").topk(count, axis, largest)
+        np.testing.assert_array_equal(indices.numpy(), wanted)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(array, wanted, axis))
+
+
+def test_distinct_elements_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for all: elements that are alike, all others, and one alone."""
+    with interpreted_cuda(monkeypatch):
+        for size, kinds in ((5000, 40), (5000, 5000), (3, 1)):
+            array = np.random.default_rng(0).integers(0, kinds, size) - kinds // 2
+            x = Tensor(array, device="cuda")
+            wanted = np.unique(array, return_inverse=True, return_counts=True)
+            found = picograd.unique(x, return_inverse=True, return_counts=True)
+            for each, other in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(each.numpy(), other)
+            np.testing.assert_array_equal(picograd.unique(x).numpy(), wanted[0])
