@@ -5,7 +5,7 @@ too large.
 """
 
 from picograd.dtype import float64, int32
-from picograd.graph import matrix_loops
+from picograd.graph import matrix_loops, reflector_loops
 from picograd.graph.composites import join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
 from picograd.graph.node import Node
@@ -263,3 +263,29 @@ def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     parts = [each.reshape(column) for each in (signs, sizes)]
     both = join(parts, 1)
     return both.reshape(node.shape)
+
+
+def qr_kernels(node: Node, target: Target) -> Node | None:
+    """Write matrices as Q R."""
+    (x,) = node.inputs
+    if is_complex(node) or not x.size:
+        return None
+    rows, columns = x.shape[-2:]
+    (mode,) = node.arg.options
+    count = rows if mode == "complete" else min(rows, columns)
+    matrices = stacked(exact(x, target))
+    parts = reflector_loops.decomposed(matrices, count)
+    lines = [each.reshape((each.shape[0], each.shape[1] * each.shape[2])) for each in parts]
+    return join(lines, 1).reshape(node.shape)
+
+
+def nearest_kernels(node: Node, target: Target) -> Node | None:
+    """Make a square of a tall matrix, which the host finds what is nearest with."""
+    a, b = node.inputs
+    rows, columns = a.shape[-2:]
+    if is_complex(node) or not a.size or not b.size or rows <= columns:
+        return None
+    stack = a.shape[:-2]
+    parts = reflector_loops.reduced(stacked(exact(a, target)), stacked(exact(b, target)))
+    square, right = (each.reshape((*stack, *each.shape[1:])).cast(node.dtype) for each in parts)
+    return Node("host_call", (square, right), node.arg, node.shape, node.dtype, node.device)

@@ -33,8 +33,10 @@ Three = tuple[Node, Node, Node]
 Step = Callable[..., Two]
 
 
-def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> list[Values]:
-    """Make steps in turn, each of the carries and a row of every x.
+def repeated(
+    step: Step, length: int, carries: Nodes, *xs: Node, is_reverse: bool = False
+) -> list[Values]:
+    """Make steps in turn, each of the carries and a row of every x, or from the last row on.
 
     A step gives what the carries become, and results. Returned are the last carries, and the
     results of all steps, a row for each.
@@ -46,7 +48,7 @@ def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> list[Values]
     leaves = held, rows, constants
     body, numbers = make_body(leaves, nexts, results)
     inputs = [*carries, *xs]
-    loop = recur(body, length, False, inputs)
+    loop = recur(body, length, is_reverse, inputs)
     counts = range(len(held))
     lasts = [outcome(loop, "carry", number) for number in counts]
     places = [numbers[id(each)] for each in results]
@@ -259,7 +261,9 @@ def solved(triangle: Node, b: Node, kind: str) -> Node:
         found = solved(turned, last_first, kind)
         found = found.flip((DOWN,))
         return found.stored()
-    size = b.shape[1]
+    stack, size, columns = b.shape
+    if size <= SIDE:
+        return in_rows(solved_in_columns(triangle, b, kind), stack, columns)
     if size <= LOOPED:
         more = missing(size)
         whole = grown(triangle, more)

@@ -1,0 +1,218 @@
+"""Q and R of matrices by a GPU: panels of columns, whose reflectors turn what is right by products.
+
+The vectors V of reflectors 1 - v v^T make one block of them (Puglisi, 1992; |v|^2 = 2 here):
+
+    H1 H2 ... Hn = 1 - V U^-1 V^T    U = the upper triangle of V^T V, with ones on its diagonal
+
+So a panel turns others by two products and a small triangle. A panel that a block of threads has no
+room for falls into pieces of rows, each of which is turned, and then the first rows of all of them
+together, which lie where they lay (Demmel et al., "Communication-optimal QR", 2012).
+"""
+
+from picograd.dtype import int32
+from picograd.graph.composites import join
+from picograd.graph.elimination import eliminate, without
+from picograd.graph.matrix_loops import (
+    ACROSS,
+    DOWN,
+    NONE,
+    PANEL_BYTES,
+    SIDE,
+    Two,
+    head,
+    left,
+    moved,
+    moved_down,
+    padded,
+    part,
+    repeated,
+    right,
+    solved,
+    tail,
+)
+from picograd.graph.node import Node, Nodes
+from picograd.graph.shape import Shape
+from picograd.helpers import ceil_div
+
+Turned = tuple[Node, list[Node]]
+
+ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
+
+
+def panel_of(x: Node, width: int) -> tuple[Node, Node]:
+    """Turn the first columns: the vectors (B, M, W) of reflectors, and R (B, W, W)."""
+    stack, rows, _ = x.shape
+    found = eliminate(left(x, width), "reflect", width)
+    line = found.reshape((stack, 1, found.shape[1]))
+    cells = rows * width
+    both = left(line, cells).reshape((stack, rows, width))
+    row, column = both.iota(DOWN), both.iota(ACROSS)
+    is_below = column.binary("less_equal", row)
+    vectors = is_below.where(both, 0.0)
+    top = head(both, width)
+    row, column = top.iota(DOWN), top.iota(ACROSS)
+    is_above = row.binary("less", column)
+    is_here = row.binary("equal", column)
+    diagonal = right(line, cells).expand(top.shape)
+    upper = is_above.where(top, is_here.where(diagonal, 0.0))
+    return vectors, upper
+
+
+def turned(x: Node, vectors: Node, kind: str) -> Node:
+    """Multiply by a block of reflectors, or in reverse: "unit_upper", "unit_lower"."""
+    along = vectors.contract(x, ALONG_ROWS)
+    return turned_by(x, vectors, along, kind)
+
+
+def turned_by(x: Node, vectors: Node, along: Node, kind: str) -> Node:
+    """Multiply by a block of reflectors, given V^T x."""
+    triangle = vectors.contract(vectors, ALONG_ROWS)
+    taken = solved(triangle, along, kind)
+    return without(x, vectors, taken)
+
+
+def most_rows(x: Node) -> int:
+    """Count the rows of a panel that a block of threads has room for."""
+    return PANEL_BYTES // (SIDE * x.dtype.itemsize)
+
+
+def eliminated(x: Node, width: int) -> Turned:
+    """Turn matrices so that their first columns are R; the vectors of pieces, and of all."""
+    stack, rows, columns = x.shape
+    if rows > most_rows(x):
+        pieces = in_pieces(x, ceil_div(rows, most_rows(x)))
+        pieces, own = eliminated(pieces, width)
+        firsts = first_rows(pieces, stack, width)
+        firsts, others = eliminated(firsts, width)
+        return together(pieces, firsts, rows), [*own, *others]
+    vectors, upper = panel_of(x, width)
+    first = padded(upper, rows - width, 0)
+    if columns == width:
+        return first, [vectors]
+    others = right(x, width)
+    others = turned(others, vectors, "unit_lower")
+    return join([first, others], ACROSS), [vectors]
+
+
+def turned_back(x: Node, vectors: Nodes, width: int) -> Node:
+    """Multiply by the reflectors of a panel: by those of all pieces, and then of each."""
+    own, *others = vectors
+    if not others:
+        return turned(x, own, "unit_upper")
+    stack, rows, _ = x.shape
+    count = own.shape[0] // stack
+    pieces = in_pieces(x, count)
+    firsts = first_rows(pieces, stack, width)
+    firsts = turned_back(firsts, others, width)
+    x = together(pieces, firsts, rows)
+    pieces = turned(in_pieces(x, count), own, "unit_upper")
+    return together(pieces, first_rows(pieces, stack, width), rows)
+
+
+def in_pieces(x: Node, count: int) -> Node:
+    """Cut rows into pieces, which are matrices of their own."""
+    stack, rows, columns = x.shape
+    size = ceil_div(rows, count * SIDE) * SIDE
+    x = padded(x, count * size - rows, 0)
+    return x.reshape((stack * count, size, columns))
+
+
+def first_rows(pieces: Node, stack: int, count: int) -> Node:
+    """Put the first rows of pieces below one another."""
+    firsts = head(pieces, count)
+    rows = pieces.shape[0] // stack * count
+    return firsts.reshape((stack, rows, pieces.shape[2]))
+
+
+def together(pieces: Node, firsts: Node, rows: int) -> Node:
+    """Put pieces together, of which the first rows have changed."""
+    count, size, columns = pieces.shape
+    stack = firsts.shape[0]
+    width = stack * firsts.shape[1] // count
+    firsts = firsts.reshape((count, width, columns))
+    whole = join([firsts, tail(pieces, width)], DOWN)
+    whole = whole.reshape((stack, count // stack * size, columns))
+    return head(whole, rows)
+
+
+# whole matrices
+
+
+def widths(count: int) -> tuple[int, int]:
+    """Choose how many panels some columns are, and how wide these."""
+    steps = ceil_div(count, SIDE)
+    return steps, ceil_div(count, steps)
+
+
+def in_panels(x: Node, steps: int, width: int) -> tuple[list[Node], Node]:
+    """Turn the first columns of matrices, panel by panel.
+
+    Returned are the vectors of each, and the rows of R, which go on behind those columns.
+    """
+
+    def step(x: Node) -> Two:
+        x, vectors = eliminated(x, width)
+        return [moved(x, width, width)], [head(x, width), *vectors]
+
+    _, results = repeated(step, steps, [x])
+    rows, *vectors = results
+    columns = rows.permute((0, 1, 3, 2))
+    upper = moved_down(columns).permute((0, 2, 1))
+    return vectors, upper
+
+
+def identity(shape: Shape, like: Node) -> Node:
+    """Make identity matrices."""
+    row, column = (Node("iota", (), axis, shape, int32, like.device) for axis in (DOWN, ACROSS))
+    is_same = row.binary("equal", column)
+    return is_same.cast(like.dtype)
+
+
+def product_of(vectors: list[Node], shape: Shape) -> Node:
+    """Multiply all reflectors: the first columns of Q."""
+    own = vectors[0]
+    whole = identity(shape, own)
+    width = own.shape[3]
+    if len(vectors) == 1:
+        joined = moved_down(own)
+        along = head(joined, shape[2]).permute((0, 2, 1))
+        return turned_by(whole, joined, along, "unit_upper")
+
+    def step(x: Node, *vectors: Node) -> Two:
+        rows = 0, shape[1] - width
+        columns = 0, shape[2] - width
+        others = part(x, rows, columns)
+        before = width, 0
+        others = others.pad((NONE, before, before))
+        is_done = others.iota(DOWN).binary("less", width)
+        x = is_done.where(identity(shape, x), others)
+        return [turned_back(x, vectors, width)], []
+
+    lasts, _ = repeated(step, own.shape[0], [whole], *vectors, is_reverse=True)
+    return lasts[0]
+
+
+def decomposed(x: Node, columns: int) -> tuple[Node, Node]:
+    """Write matrices (B, M, N) as Q R, with so many columns of Q: min(M, N) at least."""
+    stack, rows, width = x.shape
+    steps, each = widths(min(rows, width))
+    whole = steps * each
+    x = padded(x, max(whole - rows, 0), max(whole - width, 0))
+    vectors, upper = in_panels(x, steps, each)
+    q = product_of(vectors, (stack, x.shape[1], columns))
+    upper = left(head(upper, min(rows, width)), width)
+    upper = padded(upper, columns - upper.shape[1], 0)
+    return head(q, rows), upper
+
+
+def reduced(a: Node, b: Node) -> tuple[Node, Node]:
+    """Write a as Q R, and give R and Q^T b: what R is nearest to is what a is nearest to."""
+    count = a.shape[2]
+    steps, each = widths(count)
+    whole = steps * each
+    a = padded(a, 0, whole - count)
+    both = join([a, b], ACROSS)
+    both = padded(both, max(whole - both.shape[1], 0), 0)
+    _, upper = in_panels(both, steps, each)
+    upper = head(upper, count)
+    return left(upper, count), right(upper, whole)
