@@ -14,13 +14,7 @@ sqrt(2), or 0 where there is nothing below to turn (Golub and Van Loan, 5.1):
 import numpy as np
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates.elimination import (
-    ALONE,
-    WARP,
-    Matrix,
-    power_of_two,
-    same_place,
-)
+from picograd.codegen.templates.elimination import ALONE, WARP, Matrix, power_of_two, same_place
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, position
 from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, TileKernel
