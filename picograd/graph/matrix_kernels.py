@@ -10,6 +10,7 @@ from picograd.graph.composites import join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
+from picograd.helpers import product
 from picograd.target import Target
 
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
@@ -272,20 +273,27 @@ def qr_kernels(node: Node, target: Target) -> Node | None:
         return None
     rows, columns = x.shape[-2:]
     (mode,) = node.arg.options
-    count = rows if mode == "complete" else min(rows, columns)
+    is_complete = mode == "complete"
+    count = rows if is_complete else min(rows, columns)
     matrices = stacked(exact(x, target))
-    parts = reflector_loops.decomposed(matrices, count)
-    lines = [each.reshape((each.shape[0], each.shape[1] * each.shape[2])) for each in parts]
-    return join(lines, 1).reshape(node.shape)
+    both = reflector_loops.decomposed(matrices, count)
+    lines = [each.reshape((each.shape[0], product(each.shape[1:]))) for each in both]
+    found = join(lines, 1)
+    return found.reshape(node.shape)
 
 
 def nearest_kernels(node: Node, target: Target) -> Node | None:
-    """Make a square of a tall matrix, which the host finds what is nearest with."""
+    """Make squares of tall matrices, which the host finds what is nearest with."""
     a, b = node.inputs
     rows, columns = a.shape[-2:]
     if is_complex(node) or not a.size or not b.size or rows <= columns:
         return None
-    stack = a.shape[:-2]
-    parts = reflector_loops.reduced(stacked(exact(a, target)), stacked(exact(b, target)))
-    square, right = (each.reshape((*stack, *each.shape[1:])).cast(node.dtype) for each in parts)
-    return Node("host_call", (square, right), node.arg, node.shape, node.dtype, node.device)
+    lead = a.shape[:-2]
+    a = stacked(exact(a, target))
+    b = stacked(exact(b, target))
+    inputs = []
+    for each in reflector_loops.reduced(a, b):
+        shape = *lead, *each.shape[1:]
+        given = each.reshape(shape)
+        inputs.append(given.cast(node.dtype))
+    return Node("host_call", tuple(inputs), node.arg, node.shape, node.dtype, node.device)

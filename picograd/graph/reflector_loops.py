@@ -46,15 +46,18 @@ def panel_of(x: Node, width: int) -> tuple[Node, Node]:
     line = found.reshape((stack, 1, found.shape[1]))
     cells = rows * width
     both = left(line, cells).reshape((stack, rows, width))
-    row, column = both.iota(DOWN), both.iota(ACROSS)
+    row = both.iota(DOWN)
+    column = both.iota(ACROSS)
     is_below = column.binary("less_equal", row)
     vectors = is_below.where(both, 0.0)
     top = head(both, width)
-    row, column = top.iota(DOWN), top.iota(ACROSS)
+    row = top.iota(DOWN)
+    column = top.iota(ACROSS)
     is_above = row.binary("less", column)
     is_here = row.binary("equal", column)
     diagonal = right(line, cells).expand(top.shape)
-    upper = is_above.where(top, is_here.where(diagonal, 0.0))
+    lower = is_here.where(diagonal, 0.0)
+    upper = is_above.where(top, lower)
     return vectors, upper
 
 
@@ -163,7 +166,8 @@ def in_panels(x: Node, steps: int, width: int) -> tuple[list[Node], Node]:
 
 def identity(shape: Shape, like: Node) -> Node:
     """Make identity matrices."""
-    row, column = (Node("iota", (), axis, shape, int32, like.device) for axis in (DOWN, ACROSS))
+    row = Node("iota", (), DOWN, shape, int32, like.device)
+    column = Node("iota", (), ACROSS, shape, int32, like.device)
     is_same = row.binary("equal", column)
     return is_same.cast(like.dtype)
 
@@ -185,8 +189,10 @@ def product_of(vectors: list[Node], shape: Shape) -> Node:
         before = width, 0
         others = others.pad((NONE, before, before))
         is_done = others.iota(DOWN).binary("less", width)
-        x = is_done.where(identity(shape, x), others)
-        return [turned_back(x, vectors, width)], []
+        first = identity(shape, x)
+        x = is_done.where(first, others)
+        x = turned_back(x, vectors, width)
+        return [x], []
 
     lasts, _ = repeated(step, own.shape[0], [whole], *vectors, is_reverse=True)
     return lasts[0]

@@ -366,14 +366,13 @@ class Matrix:
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)
             self.store(behind, (), told, ALONE)
+        k = Axis("k", count)
+        place = behind + axis_index(k)
         if self.step.kind == "reflect":
-            k = Axis("k", count)
-            place = behind + axis_index(k)
-            self.store(place, (k,), self.of("diagonal", k), None)
+            diagonal = self.of("diagonal", k)
+            self.store(place, (k,), diagonal, None)
         if self.step.kind in ("lu", "panel"):
-            k = Axis("k", count)
             swap = self.of("swap", k).cast(self.dtype)
-            place = behind + axis_index(k)
             self.store(place, (k,), swap, None)
         if self.step.kind == "panel":
             own = self.place.index(i.size)

@@ -40,38 +40,37 @@ def build(kernel: Kernel) -> TileKernel:
 def reflect(matrix: Matrix) -> None:
     """Turn column after column onto its first element."""
     i, j, dtype = matrix.i, matrix.j, matrix.dtype
-    warps = matrix.threads // matrix.rows.thread_count
-    size = j.size, i.size
-    whole = Blocked(size, (warps, matrix.rows.thread_count), (1, 1))
+    down = matrix.rows.thread_count
+    warps = matrix.threads // down
+    whole = Blocked((j.size, i.size), (warps, down), (1, 1))
     columns = Blocked((j.size,), (warps,), (1,))
     matrix.register("x", dtype, whole)
     matrix.register("scale", dtype, columns)
     matrix.register("dot", dtype, columns)
     matrix.register("vector", dtype, matrix.rows)
-    for name in ("tail", "inverse"):
-        matrix.register(name, dtype, ALONE)
+    matrix.register("tail", dtype, ALONE)
+    matrix.register("inverse", dtype, ALONE)
     matrix.shared("column", dtype, 2, i.size)
     matrix.shared("diagonal", dtype, j.size)
+    bring = matrix.bring()
     both = j, i
-    x = matrix.of("x", *both)
+    x = matrix.of("x", j, i)
+    start = matrix.of("turned", i, j)
     scale = matrix.of("scale", j)
     is_nothing = scale.is_at(0.0)
-    divided = is_nothing.where(x, x / scale)
+    largest = Accumulate("scale", (j,), (i,), "max", x.of("abs").expr, True, whole)
+    divided = x / is_nothing.where(scale + 1, scale)
     k = Axis("k", j.size)
-    back = x * is_nothing.where(scale + 1, scale)
-    places = axis_index(i), axis_index(j)
-    above = axis_index(j) - axis_index(i), 1, j.size
-    own = (axis_index(j),)
+    steps = *find_vector(matrix, k, whole), *take_out(matrix, k, whole)
     matrix.steps += [
-        matrix.bring(),
+        bring,
         Barrier(),
-        Assign("x", both, matrix.of("turned", i, j).expr),
-        Accumulate("scale", (j,), (i,), "max", x.of("abs").expr, True, whole),
+        Assign("x", both, start.expr),
+        largest,
         Assign("x", both, divided.expr),
-        For(k, (*find_vector(matrix, k, whole), *take_out(matrix, k, whole))),
+        For(k, steps),
         Barrier(),
-        Assign("turned", both, back.expr, places, whole, (above,)),
-        Assign("diagonal", both, back.expr, own, whole, (same_place(i, j),)),
+        *bring_back(matrix, whole),
     ]
 
 
@@ -79,29 +78,32 @@ def find_vector(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
     """Show a column, and find the vector that turns what is left of it."""
     i, j = matrix.i, matrix.j
     at = axis_index(k) % 2
+    shown = at, axis_index(i)
+    is_column = same_place(j, k)
+    x = matrix.of("x", j, i)
+    show = Assign("column", (j, i), x.expr, shown, whole, (is_column,))
     own = matrix.of("column", at, i)
     head = matrix.of("column", at, k)
     is_below = position(k) < matrix.row
     tail = matrix.of("tail")
     length = (head * head + tail).of("sqrt")
     is_negative = head < 0.0
-    larger = is_negative.where(head - length, head + length)
-    factor = (length * larger.of("abs")).of("sqrt")
+    first = is_negative.where(head - length, head + length)
+    factor = length * first.of("abs")
     facts = np.finfo(matrix.dtype.numpy)
     least = float(facts.tiny / facts.eps)  # squares below it have lost digits
+    is_nothing = tail < least
     one = as_term(1.0, matrix.dtype)
-    inverse = (tail < least).where(tail * 0.0, one / factor)
-    first = larger * matrix.of("inverse")
-    rest = is_below.where(own * matrix.of("inverse"), 0.0)
-    vector = matrix.row.is_at(position(k)).where(first, rest)
-    below = is_below.where(own * own, 0.0)
-    shown = at, axis_index(i)
+    inverse = is_nothing.where(tail * 0.0, one / factor.of("sqrt"))
+    is_first = matrix.row.is_at(position(k))
+    rest = is_below.where(own, 0.0)
+    vector = is_first.where(first, rest)
     return [
-        Assign("column", (j, i), matrix.of("x", j, i).expr, shown, whole, (same_place(j, k),)),
+        show,
         Barrier(),
-        matrix.over_rows("tail", "sum", below),
+        matrix.over_rows("tail", "sum", is_below.where(own * own, 0.0)),
         matrix.set_alone("inverse", inverse),
-        matrix.set_rows("vector", vector),
+        matrix.set_rows("vector", vector * matrix.of("inverse")),
     ]
 
 
@@ -110,13 +112,35 @@ def take_out(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
     i, j = matrix.i, matrix.j
     x = matrix.of("x", j, i)
     vector = matrix.of("vector", i)
+    dot = matrix.of("dot", j)
+    part = vector * x
     is_left = position(k) <= matrix.column
-    dot = is_left.where(matrix.of("dot", j), 0.0)
-    place = axis_index(i), axis_index(k)
-    below = axis_index(i) - axis_index(k), 0, i.size
+    left = is_left.where(dot, 0.0)
+    rest = x - vector * dot
+    row = axis_index(i)
+    column = axis_index(k)
+    is_below = row - column, 0, i.size
+    place = row, column
     return [
-        Accumulate("dot", (j,), (i,), "sum", (vector * x).expr, True, whole),
-        Assign("dot", (j,), dot.expr),
-        Assign("x", (j, i), (x - vector * matrix.of("dot", j)).expr),
-        Assign("turned", (i,), vector.expr, place, matrix.rows, (below,)),
+        Accumulate("dot", (j,), (i,), "sum", part.expr, True, whole),
+        Assign("dot", (j,), left.expr),
+        Assign("x", (j, i), rest.expr),
+        Assign("turned", (i,), vector.expr, place, matrix.rows, (is_below,)),
+    ]
+
+
+def bring_back(matrix: Matrix, whole: Blocked) -> list[Step]:
+    """Let R lie above the vectors, and its diagonal behind all."""
+    i, j = matrix.i, matrix.j
+    both = j, i
+    scale = matrix.of("scale", j)
+    value = matrix.of("x", j, i) * scale
+    row = axis_index(i)
+    column = axis_index(j)
+    place = row, column
+    is_above = column - row, 1, j.size
+    is_here = same_place(i, j)
+    return [
+        Assign("turned", both, value.expr, place, whole, (is_above,)),
+        Assign("diagonal", both, value.expr, (column,), whole, (is_here,)),
     ]
