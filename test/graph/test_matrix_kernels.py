@@ -134,6 +134,18 @@ def test_the_host_finds_what_a_square_is_nearest_to() -> None:
     assert value(root)[:, -1].tolist() == [5, 4]
 
 
+@pytest.mark.parametrize("shape", [(2, 1, 40, 5), (5, 40), (40, 40), (39, 20)])
+def test_the_host_has_less_to_do_with_long_matrices(shape: tuple[int, ...]) -> None:
+    x = leaf(RANDOM.normal(size=shape))
+    least = min(shape[-2:])
+    for node in (host_call("svdvals", x), host_call("pinv", x, options=(1e-12, 0.0))):
+        (root,) = expand_composites([node], target=CUDA)
+        (call,) = [each for each in toposort([root]) if each.op == "host_call"]
+        is_long = max(shape) >= 2 * least
+        assert call.inputs[0].shape[-2:] == ((least, least) if is_long else shape)
+        np.testing.assert_allclose(value(root), value(node), atol=1e-12)
+
+
 def test_what_went_wrong_is_told() -> None:
     """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
     singular = SQUARE.copy()
