@@ -34,6 +34,7 @@ from picograd.graph.node import Node, Nodes
 from picograd.graph.shape import Shape
 from picograd.helpers import ceil_div
 
+HALVED = 512  # rows from which on a loop takes half of the panels
 Turned = tuple[Node, list[Node]]
 
 ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
@@ -147,21 +148,35 @@ def widths(count: int) -> tuple[int, int]:
     return steps, ceil_div(count, steps)
 
 
-def in_panels(x: Node, steps: int, width: int) -> tuple[list[Node], Node]:
+def in_panels(x: Node, steps: int, width: int) -> tuple[list[Nodes], Node]:
     """Turn the first columns of matrices, panel by panel.
 
-    Returned are the vectors of each, and the rows of R, which go on behind those columns.
+    Returned are the vectors of each, and the rows of R, which go on behind those columns. In a loop
+    what is left keeps its shape: where it becomes much smaller, a loop of its own has the rest.
     """
+    rows, columns = x.shape[1:]
+    count = ceil_div(steps, 2)
+    is_halved = rows > HALVED and count * width * 4 >= rows
+    count = count if is_halved else steps
 
     def step(x: Node) -> Two:
         x, vectors = eliminated(x, width)
         return [moved(x, width, width)], [head(x, width), *vectors]
 
-    _, results = repeated(step, steps, [x])
-    rows, *vectors = results
-    columns = rows.permute((0, 1, 3, 2))
-    upper = moved_down(columns).permute((0, 2, 1))
-    return vectors, upper
+    lasts, results = repeated(step, count, [x])
+    turns, *vectors = results
+    turns = turns.permute((0, 1, 3, 2))
+    upper = moved_down(turns).permute((0, 2, 1))
+    if count == steps:
+        return [vectors], upper
+    done = count * width
+    left_over = 0, rows - done
+    right_over = 0, columns - done
+    others = part(lasts[0], left_over, right_over)
+    more, others = in_panels(others.stored(), steps - count, width)
+    before = done, 0
+    others = others.pad((NONE, NONE, before))
+    return [vectors, *more], join([upper, others], DOWN).stored()
 
 
 def identity(shape: Shape, like: Node) -> Node:
@@ -172,29 +187,46 @@ def identity(shape: Shape, like: Node) -> Node:
     return is_same.cast(like.dtype)
 
 
-def product_of(vectors: list[Node], shape: Shape) -> Node:
+def product_of(loops: list[Nodes], shape: Shape) -> Node:
     """Multiply all reflectors: the first columns of Q."""
-    own = vectors[0]
-    whole = identity(shape, own)
-    width = own.shape[3]
-    if len(vectors) == 1:
-        joined = moved_down(own)
-        along = head(joined, shape[2]).permute((0, 2, 1))
-        return turned_by(whole, joined, along, "unit_upper")
+    if max(map(len, loops)) > 1:
+        return product_of_pieces(loops, shape)
+    joined = []
+    done = 0
+    for (own,) in loops:
+        vectors = moved_down(own)
+        before = done, 0
+        joined.append(vectors.pad((NONE, before, NONE)))
+        done += vectors.shape[2]
+    vectors = join(joined, ACROSS).stored()
+    along = head(vectors, shape[2]).permute((0, 2, 1))
+    return turned_by(identity(shape, vectors), vectors, along, "unit_upper")
+
+
+def product_of_pieces(loops: list[Nodes], shape: Shape) -> Node:
+    """Multiply the reflectors of loops over panels that fell into pieces, from the last on."""
+    vectors, *others = loops
+    stack, rows, columns = shape
+    length, _, _, width = vectors[0].shape
+    last = identity(shape, vectors[0])
+    if others:
+        done = length * width
+        rest = stack, rows - done, columns - done
+        last = padded(product_of_pieces(others, rest), done, done)
 
     def step(x: Node, *vectors: Node) -> Two:
-        rows = 0, shape[1] - width
-        columns = 0, shape[2] - width
-        others = part(x, rows, columns)
-        before = width, 0
-        others = others.pad((NONE, before, before))
+        above = 0, rows - width
+        before = 0, columns - width
+        more = width, 0
+        others = part(x, above, before)
+        others = others.pad((NONE, more, more))
         is_done = others.iota(DOWN).binary("less", width)
         first = identity(shape, x)
         x = is_done.where(first, others)
         x = turned_back(x, vectors, width)
         return [x], []
 
-    lasts, _ = repeated(step, own.shape[0], [whole], *vectors, is_reverse=True)
+    lasts, _ = repeated(step, length, [last.stored()], *vectors, is_reverse=True)
     return lasts[0]
 
 
@@ -204,8 +236,8 @@ def decomposed(x: Node, columns: int) -> tuple[Node, Node]:
     steps, each = widths(min(rows, width))
     whole = steps * each
     x = padded(x, max(whole - rows, 0), max(whole - width, 0))
-    vectors, upper = in_panels(x, steps, each)
-    q = product_of(vectors, (stack, x.shape[1], columns))
+    loops, upper = in_panels(x, steps, each)
+    q = product_of(loops, (stack, x.shape[1], columns))
     upper = left(head(upper, min(rows, width)), width)
     upper = padded(upper, columns - upper.shape[1], 0)
     return head(q, rows), upper

@@ -40,6 +40,19 @@ def test_a_complete_q_in_pieces(monkeypatch: Any) -> None:
     check(RANDOM.normal(size=(1, 100, 40)), 100)
 
 
+@pytest.mark.parametrize("shape", [(2, 130, 130), (1, 200, 150), (1, 100, 260)])
+@pytest.mark.parametrize("size", [SMALL, 1 << 20])
+def test_loops_over_halves(shape: tuple[int, ...], size: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reflector_loops, "PANEL_BYTES", size)
+    monkeypatch.setattr(reflector_loops, "HALVED", 48)
+    x = RANDOM.normal(size=shape)
+    check(x, min(shape[1:]))
+    check(x, shape[1])
+    steps, width = reflector_loops.widths(min(shape[1:]))
+    loops, _ = reflector_loops.in_panels(leaf(x).pad(((0, 0), (0, 8), (0, 8))), steps, width)
+    assert len(loops) > 1
+
+
 @pytest.mark.parametrize("rows", [60, 150])
 def test_columns_that_depend_on_others(rows: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(reflector_loops, "PANEL_BYTES", SMALL)
