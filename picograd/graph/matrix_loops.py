@@ -295,7 +295,10 @@ def block_of(size: int) -> int:
 
 
 def solved_in_loop(triangle: Node, b: Node, kind: str, side: int) -> Node:
-    """Solve lower triangles, some unknowns at a time, which are taken out of what is left."""
+    """Solve lower triangles, some unknowns at a time, which are taken out of what is left.
+
+    What is taken out is multiplied by the inverse before, so that a step is one product.
+    """
     stack, size, columns = b.shape
     count = size // side
     row = triangle.iota(DOWN)
@@ -303,18 +306,20 @@ def solved_in_loop(triangle: Node, b: Node, kind: str, side: int) -> Node:
     is_lower = column.binary("less_equal", row)
     panels = moved_up(is_lower.where(triangle, 0.0), side)
     every = panels.reshape((count * stack, size, side))
-    blocks = inverted(head(every, side), kind)
-    blocks = blocks.reshape((count, stack, side, side))
+    blocks = inverted(head(every, side), kind).stored()
+    below = moved(every, side, 0).contract(blocks, PRODUCT)
+    below = below.reshape((count, stack, size, side))
 
-    def step(b: Node, panel: Node, block: Node) -> Two:
-        known = block.contract(head(b, side), PRODUCT)
-        below = moved(panel, side, 0)
+    def step(b: Node, below: Node) -> Two:
+        own = head(b, side)
         others = moved(b, side, 0)
-        others = without(others, below, known)
-        return [others], [known]
+        return [without(others, below, own)], [own]
 
-    _, results = repeated(step, count, [b], panels, blocks.stored())
-    rows = results[0].permute((1, 0, 2, 3))
+    _, results = repeated(step, count, [b], below)
+    given = results[0].reshape((count * stack, side, columns))
+    found = blocks.contract(given, PRODUCT)
+    found = found.reshape((count, stack, side, columns))
+    rows = found.permute((1, 0, 2, 3))
     return rows.reshape((stack, size, columns))
 
 

@@ -11,7 +11,7 @@ together, which lie where they lay (Demmel et al., "Communication-optimal QR", 2
 
 from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import eliminate, without
+from picograd.graph.elimination import eliminate, part, without
 from picograd.graph.matrix_loops import (
     ACROSS,
     DOWN,
@@ -24,7 +24,6 @@ from picograd.graph.matrix_loops import (
     moved,
     moved_down,
     padded,
-    part,
     repeated,
     right,
     solved,
@@ -35,7 +34,8 @@ from picograd.graph.shape import Shape
 from picograd.helpers import ceil_div
 
 HALVED = 512  # rows from which on a loop takes half of the panels
-Turned = tuple[Node, list[Node]]
+Loops = list[Nodes]  # the vectors of panels, of pieces and of all, of loops in turn
+Turned = tuple[Node, Nodes]
 
 ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
 
@@ -87,8 +87,8 @@ def eliminated(x: Node, width: int) -> Turned:
         pieces = in_pieces(x, ceil_div(rows, most_rows(x)))
         pieces, own = eliminated(pieces, width)
         firsts = first_rows(pieces, stack, width)
-        firsts, others = eliminated(firsts, width)
-        return together(pieces, firsts, rows), [*own, *others]
+        firsts, later = eliminated(firsts, width)
+        return together(pieces, firsts, rows), [*own, *later]
     vectors, upper = panel_of(x, width)
     first = padded(upper, rows - width, 0)
     if columns == width:
@@ -148,7 +148,7 @@ def widths(count: int) -> tuple[int, int]:
     return steps, ceil_div(count, steps)
 
 
-def in_panels(x: Node, steps: int, width: int) -> tuple[list[Nodes], Node]:
+def in_panels(x: Node, steps: int, width: int) -> tuple[Loops, Node]:
     """Turn the first columns of matrices, panel by panel.
 
     Returned are the vectors of each, and the rows of R, which go on behind those columns. In a loop
@@ -187,7 +187,7 @@ def identity(shape: Shape, like: Node) -> Node:
     return is_same.cast(like.dtype)
 
 
-def product_of(loops: list[Nodes], shape: Shape) -> Node:
+def product_of(loops: Loops, shape: Shape) -> Node:
     """Multiply all reflectors: the first columns of Q."""
     if max(map(len, loops)) > 1:
         return product_of_pieces(loops, shape)
@@ -203,7 +203,7 @@ def product_of(loops: list[Nodes], shape: Shape) -> Node:
     return turned_by(identity(shape, vectors), vectors, along, "unit_upper")
 
 
-def product_of_pieces(loops: list[Nodes], shape: Shape) -> Node:
+def product_of_pieces(loops: Loops, shape: Shape) -> Node:
     """Multiply the reflectors of loops over panels that fell into pieces, from the last on."""
     vectors, *others = loops
     stack, rows, columns = shape

@@ -51,15 +51,18 @@ def reflect(matrix: Matrix) -> None:
     matrix.register("tail", dtype, ALONE)
     matrix.register("inverse", dtype, ALONE)
     matrix.shared("column", dtype, 2, i.size)
+    matrix.shared("head", dtype, 2)
     matrix.shared("diagonal", dtype, j.size)
     bring = matrix.bring()
     both = j, i
     x = matrix.of("x", j, i)
     start = matrix.of("turned", i, j)
     scale = matrix.of("scale", j)
-    is_nothing = scale.is_at(0.0)
+    facts = np.finfo(dtype.numpy)
+    one = as_term(1.0, dtype)
+    is_nothing = scale < float(facts.tiny)  # one by it is none
     largest = Accumulate("scale", (j,), (i,), "max", x.of("abs").expr, True, whole)
-    divided = x / is_nothing.where(scale + 1, scale)
+    scaled = x * (one / scale)
     k = Axis("k", j.size)
     steps = *find_vector(matrix, k, whole), *take_out(matrix, k, whole)
     matrix.steps += [
@@ -67,7 +70,8 @@ def reflect(matrix: Matrix) -> None:
         Barrier(),
         Assign("x", both, start.expr),
         largest,
-        Assign("x", both, divided.expr),
+        Assign("scale", (j,), is_nothing.where(one, scale).expr),
+        Assign("x", both, scaled.expr),
         For(k, steps),
         Barrier(),
         *bring_back(matrix, whole),
@@ -75,16 +79,19 @@ def reflect(matrix: Matrix) -> None:
 
 
 def find_vector(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
-    """Show a column, and find the vector that turns what is left of it."""
+    """Show a column, and find the vector that turns what is left of it: not yet of its length."""
     i, j = matrix.i, matrix.j
+    both = j, i
     at = axis_index(k) % 2
-    shown = at, axis_index(i)
+    place = at, axis_index(i)
     is_column = same_place(j, k)
+    is_head = same_place(i, k)
     x = matrix.of("x", j, i)
-    show = Assign("column", (j, i), x.expr, shown, whole, (is_column,))
-    own = matrix.of("column", at, i)
-    head = matrix.of("column", at, k)
     is_below = position(k) < matrix.row
+    below = is_below.where(x, 0.0)
+    head = matrix.of("head", at)
+    vector = matrix.of("vector", i)
+    squares = vector * vector
     tail = matrix.of("tail")
     length = (head * head + tail).of("sqrt")
     is_negative = head < 0.0
@@ -94,16 +101,16 @@ def find_vector(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
     least = float(facts.tiny / facts.eps)  # squares below it have lost digits
     is_nothing = tail < least
     one = as_term(1.0, matrix.dtype)
-    inverse = is_nothing.where(tail * 0.0, one / factor.of("sqrt"))
+    inverse = is_nothing.where(tail * 0.0, one / factor)
     is_first = matrix.row.is_at(position(k))
-    rest = is_below.where(own, 0.0)
-    vector = is_first.where(first, rest)
     return [
-        show,
+        Assign("column", both, below.expr, place, whole, (is_column,)),
+        Assign("head", both, x.expr, (at,), whole, (is_column, is_head)),
         Barrier(),
-        matrix.over_rows("tail", "sum", is_below.where(own * own, 0.0)),
+        matrix.set_rows("vector", matrix.of("column", at, i)),
+        matrix.over_rows("tail", "sum", squares),
         matrix.set_alone("inverse", inverse),
-        matrix.set_rows("vector", vector * matrix.of("inverse")),
+        matrix.set_rows("vector", is_first.where(first, vector)),
     ]
 
 
@@ -113,10 +120,12 @@ def take_out(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
     x = matrix.of("x", j, i)
     vector = matrix.of("vector", i)
     dot = matrix.of("dot", j)
+    inverse = matrix.of("inverse")
     part = vector * x
     is_left = position(k) <= matrix.column
-    left = is_left.where(dot, 0.0)
+    left = is_left.where(dot * inverse, 0.0)
     rest = x - vector * dot
+    kept = vector * inverse.of("sqrt")
     row = axis_index(i)
     column = axis_index(k)
     is_below = row - column, 0, i.size
@@ -125,7 +134,7 @@ def take_out(matrix: Matrix, k: Axis, whole: Blocked) -> list[Step]:
         Accumulate("dot", (j,), (i,), "sum", part.expr, True, whole),
         Assign("dot", (j,), left.expr),
         Assign("x", (j, i), rest.expr),
-        Assign("turned", (i,), vector.expr, place, matrix.rows, (is_below,)),
+        Assign("turned", (i,), kept.expr, place, matrix.rows, (is_below,)),
     ]
 
 
