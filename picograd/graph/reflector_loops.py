@@ -21,7 +21,6 @@ from picograd.graph.matrix_loops import (
     Two,
     head,
     left,
-    moved,
     moved_down,
     padded,
     repeated,
@@ -35,7 +34,7 @@ from picograd.helpers import ceil_div
 
 HALVED = 512  # rows from which on a loop takes half of the panels
 Loops = list[Nodes]  # the vectors of panels, of pieces and of all, of loops in turn
-Turned = tuple[Node, Nodes]
+Turned = tuple[Node, Node, Nodes]
 
 ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
 
@@ -72,7 +71,7 @@ def turned_by(x: Node, vectors: Node, along: Node, kind: str) -> Node:
     """Multiply by a block of reflectors, given V^T x."""
     triangle = vectors.contract(vectors, ALONG_ROWS)
     taken = solved(triangle, along, kind)
-    return without(x, vectors, taken)
+    return without(x, vectors, taken).stored()
 
 
 def most_rows(x: Node) -> int:
@@ -81,21 +80,21 @@ def most_rows(x: Node) -> int:
 
 
 def eliminated(x: Node, width: int) -> Turned:
-    """Turn matrices so that their first columns are R; the vectors of pieces, and of all."""
+    """Turn matrices so that their first columns are R (B, W, W): it, what becomes of the others,
+    and the vectors, of pieces and of all."""
     stack, rows, columns = x.shape
     if rows > most_rows(x):
         pieces = in_pieces(x, ceil_div(rows, most_rows(x)))
-        pieces, own = eliminated(pieces, width)
-        firsts = first_rows(pieces, stack, width)
-        firsts, later = eliminated(firsts, width)
-        return together(pieces, firsts, rows), [*own, *later]
+        upper, pieces, own = eliminated(pieces, width)
+        firsts = join([upper, head(pieces, width)], ACROSS)
+        upper, firsts, later = eliminated(in_one(firsts, stack), width)
+        others = with_firsts(pieces, firsts)
+        return upper, head(others, rows), [*own, *later]
     vectors, upper = panel_of(x, width)
-    first = padded(upper, rows - width, 0)
-    if columns == width:
-        return first, [vectors]
     others = right(x, width)
-    others = turned(others, vectors, "unit_lower")
-    return join([first, others], ACROSS), [vectors]
+    if columns > width:
+        others = turned(others, vectors, "unit_lower")
+    return upper, others, [vectors]
 
 
 def turned_back(x: Node, vectors: Nodes, width: int) -> Node:
@@ -106,11 +105,11 @@ def turned_back(x: Node, vectors: Nodes, width: int) -> Node:
     stack, rows, _ = x.shape
     count = own.shape[0] // stack
     pieces = in_pieces(x, count)
-    firsts = first_rows(pieces, stack, width)
+    firsts = in_one(head(pieces, width), stack)
     firsts = turned_back(firsts, others, width)
-    x = together(pieces, firsts, rows)
+    x = with_firsts(pieces, firsts)
     pieces = turned(in_pieces(x, count), own, "unit_upper")
-    return together(pieces, first_rows(pieces, stack, width), rows)
+    return head(in_one(pieces, stack), rows)
 
 
 def in_pieces(x: Node, count: int) -> Node:
@@ -121,22 +120,21 @@ def in_pieces(x: Node, count: int) -> Node:
     return x.reshape((stack * count, size, columns))
 
 
-def first_rows(pieces: Node, stack: int, count: int) -> Node:
-    """Put the first rows of pieces below one another."""
-    firsts = head(pieces, count)
-    rows = pieces.shape[0] // stack * count
-    return firsts.reshape((stack, rows, pieces.shape[2]))
-
-
-def together(pieces: Node, firsts: Node, rows: int) -> Node:
-    """Put pieces together, of which the first rows have changed."""
+def in_one(pieces: Node, stack: int) -> Node:
+    """Put pieces below one another."""
     count, size, columns = pieces.shape
-    stack = firsts.shape[0]
-    width = stack * firsts.shape[1] // count
+    rows = count // stack * size
+    return pieces.reshape((stack, rows, columns))
+
+
+def with_firsts(pieces: Node, firsts: Node) -> Node:
+    """Put pieces together, of which the first rows have changed."""
+    stack, rows, columns = firsts.shape
+    count = pieces.shape[0]
+    width = stack * rows // count
     firsts = firsts.reshape((count, width, columns))
     whole = join([firsts, tail(pieces, width)], DOWN)
-    whole = whole.reshape((stack, count // stack * size, columns))
-    return head(whole, rows)
+    return in_one(whole, stack)
 
 
 # whole matrices
@@ -160,8 +158,10 @@ def in_panels(x: Node, steps: int, width: int) -> tuple[Loops, Node]:
     count = count if is_halved else steps
 
     def step(x: Node) -> Two:
-        x, vectors = eliminated(x, width)
-        return [moved(x, width, width)], [head(x, width), *vectors]
+        upper, others, vectors = eliminated(x, width)
+        turn = join([upper, head(others, width)], ACROSS)
+        below = tail(others, width)
+        return [padded(below, width, width)], [turn, *vectors]
 
     lasts, results = repeated(step, count, [x])
     turns, *vectors = results
