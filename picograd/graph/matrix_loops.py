@@ -41,8 +41,8 @@ def repeated(
 ) -> list[Values]:
     """Make steps in turn, each of the carries and a row of every x, or from the last row on.
 
-    A step gives what the carries become, and results. Returned are the last carries, and the
-    results of all steps, a row for each.
+    A step gives what the carries become, and results. Returned are the last carries, the results
+    of all steps, a row for each, and the carries before each step, and behind the last.
     """
     held = [leaf("carry", each) for each in carries]
     rows = [leaf("x", each) for each in xs]
@@ -56,7 +56,8 @@ def repeated(
     lasts = [outcome(loop, "carry", number) for number in counts]
     places = [numbers[id(each)] for each in results]
     stacks = [outcome(loop, "stack", place) for place in places]
-    return [lasts, stacks]
+    histories = [outcome(loop, "history", number) for number in counts]
+    return [lasts, stacks, histories]
 
 
 def leaf(kind: str, x: Node) -> Node:
@@ -198,7 +199,7 @@ def factored_in_loop(x: Node) -> Node:
         taken = moved(x, SIDE, SIDE) - product
         return [is_left.where(taken, 0.0)], [found]
 
-    _, results = repeated(step, count, [x])
+    _, results, _ = repeated(step, count, [x])
     columns = results[0]
     columns = columns.reshape((count, stack, size, SIDE))
     row = columns.iota(2)
@@ -313,10 +314,11 @@ def solved_in_loop(triangle: Node, b: Node, kind: str, side: int) -> Node:
     def step(b: Node, below: Node) -> Two:
         own = head(b, side)
         others = moved(b, side, 0)
-        return [without(others, below, own)], [own]
+        return [without(others, below, own)], []
 
-    _, results = repeated(step, count, [b], below)
-    given = results[0].reshape((count * stack, side, columns))
+    *_, histories = repeated(step, count, [b], below)
+    before = rows_of(histories[0], 0, count)
+    given = head(before.reshape((count * stack, size, columns)), side)
     found = blocks.contract(given, PRODUCT)
     found = found.reshape((count, stack, side, columns))
     rows = found.permute((1, 0, 2, 3))
@@ -460,7 +462,7 @@ def eliminated_in_loop(x: Node, count: int, width: int) -> Three:
     numbers = left(x, 1).iota(DOWN, int32)
     turns = Node("iota", (), 0, (length,), int32, x.device)
     carries = [x, numbers.stored()]
-    lasts, results = repeated(step, length, carries, turns)
+    lasts, results, _ = repeated(step, length, carries, turns)
     x, numbers = (turned_up(each, rows - end) for each in lasts)
     order = head(numbers, kept).reshape((stack, kept))
     swaps = counted(results[0], width, count)

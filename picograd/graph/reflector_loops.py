@@ -163,7 +163,7 @@ def in_panels(x: Node, steps: int, width: int) -> tuple[Loops, Node]:
         below = tail(others, width)
         return [padded(below, width, width)], [turn, *vectors]
 
-    lasts, results = repeated(step, count, [x])
+    lasts, results, _ = repeated(step, count, [x])
     turns, *vectors = results
     turns = turns.permute((0, 1, 3, 2))
     upper = moved_down(turns).permute((0, 2, 1))
@@ -226,7 +226,7 @@ def product_of_pieces(loops: Loops, shape: Shape) -> Node:
         x = turned_back(x, vectors, width)
         return [x], []
 
-    lasts, _ = repeated(step, length, [last.stored()], *vectors, is_reverse=True)
+    lasts, *_ = repeated(step, length, [last.stored()], *vectors, is_reverse=True)
     return lasts[0]
 
 
