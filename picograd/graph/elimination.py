@@ -9,6 +9,8 @@
     "cholesky"  L with L L^T = x, NaN from the first minor on that is not positive
     "below"     x = [A; B], A = L L^T: B L^-T, the rows of L that are below if A were so large
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
+    "reflect"   R and Householder's vectors of the matrix: (M, N), vectors on the diagonal and below
+                it, of length sqrt(2) or 0; then the diagonal of R. Q is the product of 1 - v v^T
     "eigh"      the eigenvalues of a symmetric matrix, ascending, and its eigenvectors (M, M), of
                 which the lower triangle is read
 
@@ -40,7 +42,7 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
     kind, size = arg
     stack, rows, columns = x
-    if kind in ("lu", "eigh"):
+    if kind in ("lu", "eigh", "reflect"):
         return stack, rows * columns + size
     if kind == "cholesky":
         return stack, rows * columns
@@ -63,6 +65,8 @@ def eliminated(arg: Arg, x: Array) -> Array:
         return cholesky(x).reshape(stack, -1)
     if kind == "below":
         return cholesky(x)[:, size:].reshape(stack, -1)
+    if kind == "reflect":
+        return reflected(x, size)
     if kind == "eigh":
         values, vectors = np.linalg.eigh(x)
         vectors = vectors.reshape(stack, -1)
@@ -124,6 +128,29 @@ def substituted(x: Array, size: int, is_upper: bool, is_unit: bool) -> Array:
         row = found[:, None, step]
         found[:, rest] -= column * row
     return found
+
+
+def reflected(x: Array, size: int) -> Array:
+    """Turn each column onto its first element: what is left has the other sign of that."""
+    both = x.copy()
+    diagonal = np.zeros((len(x), size), x.dtype)
+    for step in range(size):
+        left = slice(step, None)
+        rest = slice(step + 1, None)
+        vector = both[:, left, step]
+        head = vector[:, 0].copy()
+        length = np.linalg.norm(vector, axis=1)
+        is_turned = vector[:, 1:].any(1)
+        turned = np.where(head < 0, length, -length)
+        vector[:, 0] -= turned
+        scale = np.sqrt(length * (length + np.abs(head)))
+        scale = np.where(is_turned, 1 / scale, 0)
+        vector *= scale[:, None]
+        others = both[:, left, rest]
+        others -= vector[:, :, None] * (vector[:, None] @ others)
+        diagonal[:, step] = np.where(is_turned, turned, head)
+    both = both.reshape(len(x), -1)
+    return np.concatenate([both, diagonal], 1)
 
 
 def cholesky(x: Array) -> Array:

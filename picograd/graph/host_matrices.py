@@ -448,9 +448,11 @@ def same(x: Shape, *options: Any) -> Shape:
     return x
 
 
-def row(name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False) -> HostFunction:
+def row(
+    name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False, kernels: Any = None
+) -> HostFunction:
     """Make the row of a function whose value is kept."""
-    return HostFunction(name, numpy, shape, vjp, True, can_fail)
+    return HostFunction(name, numpy, shape, vjp, True, can_fail, kernels=kernels)
 
 
 def quick(
@@ -491,8 +493,21 @@ MATRICES = functions(
         INDEFINITE,
         matrix_kernels.cholesky_kernels,
     ),
-    row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
-    row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
+    row(
+        "pinv",
+        pseudo_inverse,
+        lambda x, *_: (*x[:-2], x[-1], x[-2]),
+        pinv_vjp,
+        True,
+        matrix_kernels.pseudo_inverse_kernels,
+    ),
+    row(
+        "lstsq",
+        nearest,
+        lambda a, b, *_: total(nearest_shapes(a, b), a),
+        nearest_vjp,
+        kernels=matrix_kernels.nearest_kernels,
+    ),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
     quick(
         "eigh",
@@ -510,11 +525,25 @@ MATRICES = functions(
         STUCK,
         kernels=matrix_kernels.eigenvalue_kernels,
     ),
-    quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
+    quick(
+        "svdvals",
+        "svd",
+        values_shape,
+        singular_values_vjp,
+        STUCK,
+        VALUES,
+        matrix_kernels.value_kernels,
+    ),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("geqrf", reflected, lambda x: total((x[-2:], (min(x[-2:]),)), x), None),
-    row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
+    row(
+        "qr",
+        qr,
+        lambda x, mode: total(qr_shapes(x, mode), x),
+        qr_vjp,
+        kernels=matrix_kernels.qr_kernels,
+    ),
     quick("det", "det", lambda x: x[:-2], det_vjp, kernels=matrix_kernels.determinant_kernels),
     quick(
         "slogdet",

@@ -5,17 +5,19 @@ too large.
 """
 
 from picograd.dtype import float64, int32
-from picograd.graph import matrix_loops
+from picograd.graph import matrix_loops, reflector_loops
 from picograd.graph.composites import join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
+from picograd.helpers import product
 from picograd.target import Target
 
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
 EVEN = 32  # columns: tiles of products are whole
+LONG = 2  # times as many rows as columns: the host has less to do with R alone
 MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
 
 
@@ -263,3 +265,96 @@ def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     parts = [each.reshape(column) for each in (signs, sizes)]
     both = join(parts, 1)
     return both.reshape(node.shape)
+
+
+def qr_kernels(node: Node, target: Target) -> Node | None:
+    """Write matrices as Q R."""
+    (x,) = node.inputs
+    if is_complex(node) or not x.size:
+        return None
+    rows, columns = x.shape[-2:]
+    (mode,) = node.arg.options
+    is_complete = mode == "complete"
+    count = rows if is_complete else min(rows, columns)
+    matrices = stacked(exact(x, target))
+    both = reflector_loops.decomposed(matrices, count)
+    lines = [each.reshape((each.shape[0], product(each.shape[1:]))) for each in both]
+    found = join(lines, 1)
+    return found.reshape(node.shape)
+
+
+def nearest_kernels(node: Node, target: Target) -> Node | None:
+    """Make squares of tall matrices, which the host finds what is nearest with."""
+    a, b = node.inputs
+    rows, columns = a.shape[-2:]
+    is_nothing = not a.size or not b.size
+    if is_complex(node) or is_nothing or rows <= columns:
+        return None
+    lead = a.shape[:-2]
+    a = stacked(exact(a, target))
+    b = stacked(exact(b, target))
+    square, right = reflector_loops.reduced(a, b)
+    inputs = spread(square, lead, node), spread(right, lead, node)
+    return Node("host_call", inputs, node.arg, node.shape, node.dtype, node.device)
+
+
+def spread(x: Node, lead: Shape, node: Node) -> Node:
+    """Give a stack of matrices its axes back, and the dtype of a call."""
+    shape = *lead, *x.shape[1:]
+    return x.reshape(shape).cast(node.dtype)
+
+
+def asked(node: Node, x: Node, shape: Shape) -> Node:
+    """Ask the host for what a call is of other matrices, of a result's shape for one."""
+    whole = *x.shape[:-2], *shape
+    return Node("host_call", (x,), node.arg, whole, node.dtype, node.device)
+
+
+def is_long(node: Node) -> bool:
+    """Tell whether the host has less to do with R of matrices, or of their transposes."""
+    (x,) = node.inputs
+    shape = x.shape[-2:]
+    least = min(shape)
+    is_nothing = least == 0
+    if is_nothing or is_complex(node):
+        return False
+    return max(shape) >= LONG * least
+
+
+def tall(node: Node, target: Target) -> Node:
+    """Give matrices, or their transposes, with more rows than columns."""
+    (x,) = node.inputs
+    x = stacked(exact(x, target))
+    rows, columns = x.shape[1:]
+    if rows < columns:
+        return x.permute((0, 2, 1))
+    return x
+
+
+def value_kernels(node: Node, target: Target) -> Node | None:
+    """Find singular values: those of R."""
+    if not is_long(node):
+        return None
+    x = tall(node, target)
+    nothing = matrix_loops.left(x, 0)
+    square, _ = reflector_loops.reduced(x, nothing)
+    square = spread(square, node.shape[:-1], node)
+    return asked(node, square, node.shape[-1:])
+
+
+def pseudo_inverse_kernels(node: Node, target: Target) -> Node | None:
+    """Invert: A^+ = R^+ Q^T."""
+    if not is_long(node):
+        return None
+    rows, columns = node.shape[-2:]
+    x = tall(node, target)
+    count = x.shape[2]
+    q, upper = reflector_loops.decomposed(x, count)
+    square = spread(upper, node.shape[:-2], node)
+    shape = count, count
+    inverse = asked(node, square, shape)
+    inverse = stacked(inverse).cast(q.dtype)
+    found = inverse.contract(q, matrix_loops.SQUARE)
+    if columns < rows:
+        found = found.permute((0, 2, 1))
+    return found.reshape(node.shape)

@@ -12,7 +12,7 @@ from picograd.dtype import int32
 from picograd.graph.composites import join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, stacked, without
 from picograd.graph.node import Node, Nodes
-from picograd.graph.recurrence import make_body, outcome, placeholder, recur
+from picograd.graph.recurrence import make_body, outcome, placeholder, recur, rows_of
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
@@ -24,6 +24,9 @@ PANEL_BYTES = 128 << 10  # of a panel with pivots: half the registers of a multi
 WIDTHS = 32, 16, 8, 4  # columns of a panel with pivots
 SPARE = 512  # elements beside rows and columns
 DOWN, ACROSS = 1, 2  # axes
+FEW = 64  # columns for which a triangle is one loop
+BLOCK = 128  # rows of what is inverted of a triangle: less is solved, more loses digits
+PRODUCT = (0, 1, 2), (0, 2, 3), (0, 1, 3)  # labels of x y
 SQUARE = (0, 1, 2), (0, 3, 2), (0, 1, 3)  # labels of x x^T
 NONE = 0, 0  # elements that are added
 
@@ -33,11 +36,13 @@ Three = tuple[Node, Node, Node]
 Step = Callable[..., Two]
 
 
-def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> list[Values]:
-    """Make steps in turn, each of the carries and a row of every x.
+def repeated(
+    step: Step, length: int, carries: Nodes, *xs: Node, is_reverse: bool = False
+) -> list[Values]:
+    """Make steps in turn, each of the carries and a row of every x, or from the last row on.
 
-    A step gives what the carries become, and results. Returned are the last carries, and the
-    results of all steps, a row for each.
+    A step gives what the carries become, and results. Returned are the last carries, the results
+    of all steps, a row for each, and the carries before each step, and behind the last.
     """
     held = [leaf("carry", each) for each in carries]
     rows = [leaf("x", each) for each in xs]
@@ -46,12 +51,13 @@ def repeated(step: Step, length: int, carries: Nodes, *xs: Node) -> list[Values]
     leaves = held, rows, constants
     body, numbers = make_body(leaves, nexts, results)
     inputs = [*carries, *xs]
-    loop = recur(body, length, False, inputs)
+    loop = recur(body, length, is_reverse, inputs)
     counts = range(len(held))
     lasts = [outcome(loop, "carry", number) for number in counts]
     places = [numbers[id(each)] for each in results]
     stacks = [outcome(loop, "stack", place) for place in places]
-    return [lasts, stacks]
+    histories = [outcome(loop, "history", number) for number in counts]
+    return [lasts, stacks, histories]
 
 
 def leaf(kind: str, x: Node) -> Node:
@@ -193,7 +199,7 @@ def factored_in_loop(x: Node) -> Node:
         taken = moved(x, SIDE, SIDE) - product
         return [is_left.where(taken, 0.0)], [found]
 
-    _, results = repeated(step, count, [x])
+    _, results, _ = repeated(step, count, [x])
     columns = results[0]
     columns = columns.reshape((count, stack, size, SIDE))
     row = columns.iota(2)
@@ -230,18 +236,18 @@ def moved_down(columns: Node) -> Node:
     return found.reshape(shape).stored()
 
 
-def moved_up(x: Node) -> Node:
+def moved_up(x: Node, width: int) -> Node:
     """Cut matrices into panels (T, B, N, C) of which each begins on the diagonal."""
     stack, size, _ = x.shape
-    count = size // SIDE
-    columns = x.reshape((stack, size, count, SIDE))
+    count = size // width
+    columns = x.reshape((stack, size, count, width))
     columns = columns.permute((0, 2, 1, 3))
-    rows = columns.reshape((stack, count * size, SIDE))
+    rows = columns.reshape((stack, count * size, width))
     rows = padded(rows, size, 0)
-    shape = stack * count, size + SIDE, SIDE
+    shape = stack * count, size + width, width
     rows = rows.reshape(shape)
     found = head(rows, size)
-    found = found.reshape((stack, count, size, SIDE))
+    found = found.reshape((stack, count, size, width))
     found = found.permute((1, 0, 2, 3))
     return found.stored()
 
@@ -259,12 +265,15 @@ def solved(triangle: Node, b: Node, kind: str) -> Node:
         found = solved(turned, last_first, kind)
         found = found.flip((DOWN,))
         return found.stored()
-    size = b.shape[1]
-    if size <= LOOPED:
-        more = missing(size)
+    stack, size, columns = b.shape
+    if size <= SIDE:
+        return in_rows(solved_in_columns(triangle, b, kind), stack, columns)
+    if size <= LOOPED or columns <= FEW:
+        side = block_of(size)
+        more = missing(size, side)
         whole = grown(triangle, more)
         b = padded(b, more, 0)
-        found = solved_in_loop(whole, b, kind)
+        found = solved_in_loop(whole, b, kind, side)
         return head(found, size).stored()
     half = half_of(size)
     above = corner(triangle, half).stored()
@@ -278,33 +287,65 @@ def solved(triangle: Node, b: Node, kind: str) -> Node:
     return join([first, last], DOWN).stored()
 
 
-def solved_in_loop(triangle: Node, b: Node, kind: str) -> Node:
-    """Solve lower triangles, some unknowns at a time, which are taken out of what is left."""
+def block_of(size: int) -> int:
+    """Choose the rows of blocks that are inverted: panels, doubled."""
+    side = SIDE
+    while side < min(size, BLOCK):
+        side *= 2
+    return side
+
+
+def solved_in_loop(triangle: Node, b: Node, kind: str, side: int) -> Node:
+    """Solve lower triangles, some unknowns at a time, which are taken out of what is left.
+
+    What is taken out is multiplied by the inverse before, so that a step is one product.
+    """
     stack, size, columns = b.shape
-    count = size // SIDE
+    count = size // side
     row = triangle.iota(DOWN)
     column = triangle.iota(ACROSS)
     is_lower = column.binary("less_equal", row)
-    panels = moved_up(is_lower.where(triangle, 0.0))
+    panels = moved_up(is_lower.where(triangle, 0.0), side)
+    every = panels.reshape((count * stack, size, side))
+    blocks = inverted(head(every, side), kind).stored()
+    below = moved(every, side, 0).contract(blocks, PRODUCT)
+    below = below.reshape((count, stack, size, side))
 
-    def step(b: Node, panel: Node) -> Two:
-        own = head(b, SIDE)
-        first = head(panel, SIDE)
-        found = solved_in_columns(first, own, kind)
-        known = in_rows(found, stack, columns)
-        below = moved(panel, SIDE, 0)
-        others = moved(b, SIDE, 0)
-        others = without(others, below, known)
-        return [others], [found]
+    def step(b: Node, below: Node) -> Two:
+        own = head(b, side)
+        others = moved(b, side, 0)
+        return [without(others, below, own)], []
 
-    _, results = repeated(step, count, [b], panels)
-    found = results[0]
-    blocks, cells = found.shape[1:]
-    found = found.reshape((count * blocks, cells))
-    rows = in_rows(found, count * stack, columns)
-    rows = rows.reshape((count, stack, SIDE, columns))
-    rows = rows.permute((1, 0, 2, 3))
+    *_, histories = repeated(step, count, [b], below)
+    before = rows_of(histories[0], 0, count)
+    given = head(before.reshape((count * stack, size, columns)), side)
+    found = blocks.contract(given, PRODUCT)
+    found = found.reshape((count, stack, side, columns))
+    rows = found.permute((1, 0, 2, 3))
     return rows.reshape((stack, size, columns))
+
+
+def inverted(triangle: Node, kind: str) -> Node:
+    """Invert lower triangles (B, N, N) of a panel's rows, doubled some times.
+
+    [[A, 0], [C, D]]^-1 = [[A^-1, 0], [-D^-1 C A^-1, D^-1]], both halves of the diagonal at once.
+    """
+    stack, size, _ = triangle.shape
+    if size <= SIDE:
+        row = triangle.iota(DOWN)
+        is_one = row.binary("equal", triangle.iota(ACROSS))
+        found = eliminate(beside(triangle, is_one.cast(triangle.dtype)), kind, size)
+        return found.reshape(triangle.shape)
+    half = size // 2
+    both = join([corner(triangle, half), rest(triangle, half)], 0)
+    both = inverted(both, kind).stored()
+    first = rows_of(both, 0, stack)
+    last = rows_of(both, stack, 2 * stack)
+    below = left(tail(triangle, half), half)
+    below = last.contract(below.contract(first, PRODUCT), PRODUCT)
+    top = padded(first, 0, half)
+    bottom = join([-below, last], ACROSS)
+    return join([top, bottom], DOWN)
 
 
 def solved_in_columns(triangle: Node, b: Node, kind: str) -> Node:
@@ -421,7 +462,7 @@ def eliminated_in_loop(x: Node, count: int, width: int) -> Three:
     numbers = left(x, 1).iota(DOWN, int32)
     turns = Node("iota", (), 0, (length,), int32, x.device)
     carries = [x, numbers.stored()]
-    lasts, results = repeated(step, length, carries, turns)
+    lasts, results, _ = repeated(step, length, carries, turns)
     x, numbers = (turned_up(each, rows - end) for each in lasts)
     order = head(numbers, kept).reshape((stack, kept))
     swaps = counted(results[0], width, count)

@@ -110,6 +110,42 @@ def test_large_triangles_fall_into_blocks(size: int) -> None:
         check_kernels(host_call("solve_triangular", triangle, right, options=(is_upper, is_unit)))
 
 
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", [(2, 2, 5, 3), (3, 5), (60, 40)])
+def test_q_and_r(shape: tuple[int, ...], mode: str) -> None:
+    """Signs of rows and columns are the host's; columns beyond those of the matrix are any."""
+    node = host_call("qr", leaf(RANDOM.normal(size=shape)), options=(mode,))
+    if mode == "reduced" or shape[-2] <= shape[-1]:
+        check_kernels(node)
+    else:
+        (root,) = expand_composites([node], target=CUDA)
+        assert root.op != "host_call" and root.shape == node.shape
+
+
+def test_the_host_finds_what_a_square_is_nearest_to() -> None:
+    """It sees as many rows as columns: the rank and the solution of least length are its own."""
+    x = RANDOM.normal(size=(2, 40, 5))
+    x[1, :, 2] = x[1, :, 1]
+    node = host_call("lstsq", leaf(x), leaf(x[:, :, :1] + 1), options=(1e-12,))
+    (root,) = expand_composites([node], target=CUDA)
+    (call,) = [each for each in toposort([root]) if each.op == "host_call"]
+    assert [each.shape for each in call.inputs] == [(2, 5, 5), (2, 5, 1)]
+    np.testing.assert_allclose(value(root), value(node), atol=1e-12)
+    assert value(root)[:, -1].tolist() == [5, 4]
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 40, 5), (5, 40), (40, 40), (39, 20)])
+def test_the_host_has_less_to_do_with_long_matrices(shape: tuple[int, ...]) -> None:
+    x = leaf(RANDOM.normal(size=shape))
+    least = min(shape[-2:])
+    for node in (host_call("svdvals", x), host_call("pinv", x, options=(1e-12, 0.0))):
+        (root,) = expand_composites([node], target=CUDA)
+        (call,) = [each for each in toposort([root]) if each.op == "host_call"]
+        is_long = max(shape) >= 2 * least
+        assert call.inputs[0].shape[-2:] == ((least, least) if is_long else shape)
+        np.testing.assert_allclose(value(root), value(node), atol=1e-12)
+
+
 def test_what_went_wrong_is_told() -> None:
     """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
     singular = SQUARE.copy()

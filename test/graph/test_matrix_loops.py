@@ -16,7 +16,7 @@ RANDOM = np.random.default_rng(4)
 def test_panels_begin_on_the_diagonal() -> None:
     x = RANDOM.normal(size=(2, 96, 96))
     node = leaf(np.tril(x))
-    panels = matrix_loops.moved_up(node)
+    panels = matrix_loops.moved_up(node, 32)
     assert panels.shape == (3, 2, 96, 32)
     np.testing.assert_array_equal(value(panels)[1][:, :64], np.tril(x)[:, 32:, 32:64])
     np.testing.assert_array_equal(value(matrix_loops.moved_down(panels)), np.tril(x))

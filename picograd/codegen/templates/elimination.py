@@ -40,7 +40,7 @@ from picograd.target import Target
 WARP, MOST_THREADS = 32, 512
 FEW, MANY = 32, 64  # elements of a thread: few where blocks are, so that a block takes less long
 MANY_BLOCKS = 8  # on each multiprocessor
-WHOLE = "lu", "panel", "cholesky", "below"  # what is eliminated stays
+WHOLE = "lu", "panel", "cholesky", "below", "reflect"  # what is eliminated stays
 UNDER_WAY = 32  # elements that a thread reads at once
 ALONE = Blocked((), (), ())  # what all threads know
 
@@ -159,10 +159,6 @@ class Matrix:
         self.shared("column", self.dtype, 2, self.i.size)
         self.shared("row", self.dtype, 2, self.j.size)
         both = self.i, self.j
-        size = self.i.size, self.j.size
-        odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
-        more = odd if self.lanes == 1 else self.lanes
-        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=more)
         self.steps += [
             self.bring(),
             self.set_rows("place", self.row),
@@ -172,6 +168,10 @@ class Matrix:
 
     def bring(self) -> Step:
         """Read the matrix: some rows at a time, all of which are asked for before one is there."""
+        size = self.i.size, self.j.size
+        odd = (size[1] + 1) % 2  # neighbours of a column are in banks of their own
+        more = odd if self.lanes == 1 else self.lanes
+        self.tiles["turned"] = Tile("turned", size, self.dtype, "shared", row_padding=more)
         rows, columns = self.i.size, self.j.size
         least = ceil_div(self.lying.register_count, UNDER_WAY)
         counts = range(least, 2 * least + 1)
@@ -366,10 +366,13 @@ class Matrix:
         if self.step.kind == "solve":
             told = self.of("failure").cast(self.dtype)
             self.store(behind, (), told, ALONE)
+        k = Axis("k", count)
+        place = behind + axis_index(k)
+        if self.step.kind == "reflect":
+            diagonal = self.of("diagonal", k)
+            self.store(place, (k,), diagonal, None)
         if self.step.kind in ("lu", "panel"):
-            k = Axis("k", count)
             swap = self.of("swap", k).cast(self.dtype)
-            place = behind + axis_index(k)
             self.store(place, (k,), swap, None)
         if self.step.kind == "panel":
             own = self.place.index(i.size)

@@ -13,7 +13,7 @@ had their turn they are in order again.
 """
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates import elimination
+from picograd.codegen.templates import elimination, reflections
 from picograd.codegen.templates.elimination import ALONE, Matrix, power_of_two, same_place
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import Term, as_term, position
@@ -36,6 +36,8 @@ LEAST_RIGHT = 16  # columns right of a triangle, for a thread each
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write the elimination of columns for a GPU."""
     step = merge_part(kernel.parts[0]).along
+    if isinstance(step, Elimination) and step.kind == "reflect":
+        return reflections.build(kernel)
     if not isinstance(step, Elimination) or not turns(step):
         return elimination.build(kernel, target)
     threads = threads_of(step)

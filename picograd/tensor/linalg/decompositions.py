@@ -1,10 +1,12 @@
 """picograd.linalg: decompositions, solutions and norms, as torch.linalg.
 
-NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors and takes
-determinants and eigenvalues of small matrices itself, and Cholesky's factors and triangles of any
-size. Errors are ShapeError for shapes that do not fit
-and LinAlgError (a ValueError) for a singular or indefinite matrix: outside of jit, vmap and scan
-inv, solve, cholesky, svd, eigh and pinv compute at once, to raise it where they are called.
+NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors (by Cholesky, as
+P L U, as Q R) and takes determinants itself, and eigenvalues of small matrices. Of long matrices
+the host sees R alone, for least squares, singular values and pseudo-inverses.
+
+Errors are ShapeError for shapes that do not fit and LinAlgError (a ValueError) for a singular or
+indefinite matrix: outside of jit, vmap and scan inv, solve, cholesky, svd, eigh and pinv compute at
+once, to raise it where they are called.
 """
 
 # ruff: noqa: I001 (several names a line)
