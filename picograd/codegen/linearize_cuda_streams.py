@@ -120,7 +120,8 @@ def leave_unfilled(block: Block, ring: Ring) -> None:
         tile = block.tiles[each.tile]
         itemsize = tile.dtype.itemsize
         count = product(tile.shape)
-        filled = bytes_of(each, tile) // itemsize
+        boxes = [other for other in ring.boxes if other.tile == each.tile]
+        filled = sum(bytes_of(other, tile) for other in boxes) // itemsize
         for stage in range(ring.stages if filled < count else 0):
             place = block.emitter.integer(stage * count + filled)
             left = (count - filled) * itemsize

@@ -285,7 +285,8 @@ class BinStep:
 class MainLoop:
     """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's.
 
-    `stops`: the sum ends at the least of them; from there on an operand is 0.
+    `stops`: the sum ends at the least of them; from there on an operand is 0. With a `twin`, the
+    tile `beside` is the product of `a` and that.
     """
 
     acc: str
@@ -294,6 +295,14 @@ class MainLoop:
     b: Expr
     schedule: Any = None
     stops: tuple[Index, ...] = field(default=(), repr=False)
+    twin: Expr | None = field(default=None, repr=False)
+    beside: str = field(default="", repr=False)
+
+    @property
+    def products(self) -> tuple[tuple[str, Expr], ...]:
+        """List each sum with its right operand."""
+        own = self.acc, self.b
+        return (own,) if self.twin is None else (own, (self.beside, self.twin))
 
 
 Step = Union[
@@ -517,8 +526,9 @@ def verify_pipeline(
     if any(known[name].stages != step.axis.size for name in kept):
         internal(f"{sorted(kept)} have a stage for each step", format_tiles(tiles))
     stages = {known[name].stages for name in filled if name in known and name not in kept}
-    is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
-    if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
+    is_same = set(boxes) == read and len(filled) == len(step.produce)
+    places = {(each.tile, getattr(each, "start", 0)) for each in step.produce}
+    if not is_same or len(places) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
 
 

@@ -435,9 +435,10 @@ class Fuser:
             is_turned = views.strip_views(facts.inputs[0]).order is not None
             facts.order = computed_order(node, self.target, is_turned or self.has_lone)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
-        depth = self.pairs.depth_of(facts, depth)
-        new = row.hero, depth, node.shape, (), node.device
-        group = self.pairs.find(facts, depth) or self.new_group(*new)
+        group = self.pairs.find(facts, depth)
+        if group is None:
+            depth = self.pairs.depth_of(facts, depth)
+            group = self.new_group(row.hero, depth, node.shape, (), node.device)
         self.join(facts, group, "hero", identity_labels(node.shape))
         self.pairs.note(facts)
 

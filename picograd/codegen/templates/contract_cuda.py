@@ -28,6 +28,8 @@ from picograd.codegen.operands import (
     role,
     size_of,
     stores,
+    sums_in,
+    with_twin,
 )
 from picograd.codegen.templates import (
     contract_direct,
@@ -91,13 +93,12 @@ def build(
 
     Its products are tiles of one grid, one after the other: all have as many threads.
     """
-    products = [arranged(analyse(kernel, part), target) for part in kernel.parts]
+    analysed = [with_twin(analyse(kernel, part), kernel) for part in kernel.parts]
+    products = [arranged(each, target) for each in analysed]
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
-    products = [
-        (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
-    ]
+    products = [(c, without_boxes(c, dtype), majors) for c, dtype, majors in products]
     shares = shared_among([c for c, *_ in products], target)
     options = [choices(*each, s, select) for each, s in zip(products, shares, strict=True)]
     options = alike([c for c, *_ in products], options, shares)
@@ -113,6 +114,13 @@ def build(
             part = replace(part, together=part.together or schedule.resident)
         parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
+
+
+def without_boxes(c: Contraction, dtype: DType) -> DType:
+    """Choose the dtype of operands that no boxes bring: twins are multiplied without tensor cores,
+    8-bit floats as wider ones."""
+    wider = float16 if dtype.kind == "float8" else dtype
+    return wider if c.twin is None else c.dtype
 
 
 def alike(
@@ -142,7 +150,9 @@ def alike(
 
 def is_direct(c: Contraction, schedules: list[SimtSchedule], target: Target) -> bool:
     """Tell whether a product takes less time without tiles than in its best ones."""
-    return any(form.build_part(c, schedules[0], target) is not None for form in DIRECT)
+    return c.twin is None and any(
+        form.build_part(c, schedules[0], target) is not None for form in DIRECT
+    )
 
 
 def narrowed(
@@ -184,7 +194,8 @@ def choose(
     A direct form takes the place of tiles that would take longer, if a schedule has its threads.
     """
     contraction, dtype, _ = arranged
-    direct = DIRECT if contract_direct.THREADS in {s.threads for s in schedules} else ()
+    is_open = contraction.twin is None and contract_direct.THREADS in {s.threads for s in schedules}
+    direct = DIRECT if is_open else ()
     for schedule in schedules:
         for form in direct:
             part = form.build_part(contraction, schedule, target)
@@ -290,7 +301,9 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     batch, m, n, k = c.sizes
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
-    if isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
+    if c.twin is not None:
+        splits = 1
+    elif isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
         splits = contract_steps.split_count(c, schedule, target)
     else:
         splits = split_count(batch * rows * columns, depth, schedule, target)
@@ -319,20 +332,28 @@ def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> i
 
 def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
-    block_m, block_n, block_k = schedule.block
+    block_m, block_n = schedule.layout.shape
+    block_k = schedule.block[2]
     m, n = Axis("m", block_m), Axis("n", block_n)
     k = Axis("k", grid.tiles * block_k)
     rows = role(c.rows, grid.row * block_m + axis_index(m))
     columns = role(c.columns, grid.column * block_n + axis_index(n))
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
-    a, b = (cast(narrow(x, 8) if dtype.bits == 16 else x, dtype) for x in (c.a, c.b))
-    bound = [
-        guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
-        for expr, side in ((a, rows), (b, columns))
-    ]
+    sides = [(c.a, rows), (c.b, columns)]
+    if c.twin is not None:
+        sides.append((c.twin.b, columns))
+    bound = []
+    for expr, side in sides:
+        operand = cast(narrow(expr, 8) if dtype.bits == 16 else expr, dtype)
+        conditions = *side.conditions, *depth.conditions
+        bound.append(guarded(bind_roles(operand, side, depth), conditions))
     first = axis_index(grid.split) * k.size
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
+    tiles = [acc]
+    if c.twin is not None:
+        main = replace(main, twin=bound[2], beside="beside")
+        tiles.append(replace(acc, name="beside"))
     ends = epilogue(c, (m, n), rows, columns, schedule.layout)
     windows: tuple[Step, ...] = ()
     if isinstance(schedule, SimtSchedule):
@@ -340,7 +361,7 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     ends += windows
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
-        part = TilePart(axes, (acc,), (main, *ends))
+        part = TilePart(axes, tuple(tiles), (main, *ends))
     elif is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
     else:
@@ -388,15 +409,19 @@ def epilogue(
     rows: Role,
     columns: Role,
     layout: Layout,
-    name: str = "acc",
+    name: str = "",
 ) -> tuple[Step, ...]:
-    """Write the stores: the epilogue's expressions over the accumulator registers."""
-    acc = Expr("tile", (), (name, tuple(axis_index(axis) for axis in dims)), c.dtype)
+    """Write the stores: the epilogue's expressions over the accumulator registers, or a sum of
+    them."""
+    where = tuple(axis_index(axis) for axis in dims)
+    sums = sums_in(c, where)
+    if name:
+        sums[c.number] = Expr("tile", (), (name, where), c.dtype)
     values = {**rows.values, **columns.values}
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
         Store(out.slot, out.index, dims, out.expr, conditions, layout)
-        for out in stores(c, values, {c.number: acc})
+        for out in stores(c, values, sums)
     )
 
 

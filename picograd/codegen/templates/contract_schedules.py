@@ -5,7 +5,7 @@ tensor cores, the cache and the memory take, how full the last wave is, what is 
 multiplies.
 """
 
-from dataclasses import replace
+from dataclasses import field, replace
 from math import ceil
 
 from picograd.codegen.boxes import ROW_BYTES, Side
@@ -16,7 +16,7 @@ from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.target import Target
 
-Sides = tuple[Side, Side]
+Sides = tuple[Side, ...]  # of the left operand, and each right one
 
 WARP_ROWS = 16  # that a warp stores at once
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
@@ -44,7 +44,8 @@ class BoxSchedule:
     tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
     multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
     with 14 bits. So many blocks as are `together` multiply tiles one below the other, and bring
-    their right operand, which is the same, each a part to all of them.
+    their right operand, which is the same, each a part to all of them. With `sums` of two the
+    columns of a tile are those of a product and, beside them, of its twin.
     """
 
     block: tuple[int, int]
@@ -56,11 +57,23 @@ class BoxSchedule:
     is_shared: bool = False
     is_summed: bool = False
     together: int = 1
+    sums: int = field(default=1, repr=False)
+
+    @property
+    def results(self) -> tuple[int, int]:
+        """Rows and columns of what is stored of a tile."""
+        rows, columns = self.block
+        return rows, columns // self.sums
 
     @property
     def layout(self) -> WgmmaAccumulator:
         """Layout of the accumulator of a team."""
         return WgmmaAccumulator(self.block[1], self.groups, self.block[0] // 64 // self.groups)
+
+    @property
+    def stored(self) -> WgmmaAccumulator:
+        """Layout of what is stored of a tile."""
+        return replace(self.layout, n=self.results[1])
 
     @property
     def threads(self) -> int:
@@ -70,7 +83,7 @@ class BoxSchedule:
     @property
     def parts(self) -> int:
         """Pieces in which a warp stores its share of a tile of 16-bit numbers."""
-        return self.layout.stacked * ceil_div(2 * self.block[1], ROW_BYTES)
+        return self.layout.stacked * ceil_div(2 * self.results[1], ROW_BYTES)
 
     def with_slots(self) -> "BoxSchedule":
         """Give each piece a slot, at the cost of stages."""
@@ -191,7 +204,7 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     block_m, block_n = schedule.block
     own_n = 0 if work.kept else block_n / schedule.together
     # What all of them bring, and what one can.
-    a_line, b_line = lines_of(c, sides, points > blocks)
+    a_line, b_line, *_ = lines_of(c, sides, points > blocks)
     each = block_m * a_line + own_n * b_line
     shared = each * full_points / blocks
     lone = (block_m + own_n) * LONE
@@ -202,7 +215,7 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     alone = unhidden * area
     multiplying = multiplied * depth
     tensors = [side.copy.tensor for side in sides]
-    stored = FAR * elements_stored(c, block_n, work.kept > 0)
+    stored = FAR * elements_stored(c, schedule.results[1], work.kept > 0)
     zeros = work.empty * stored
     passed = FAR * sum(map(elements_of, tensors)) + stored - zeros
     waited = WAITING * passed if schedule.groups > 1 else 0
