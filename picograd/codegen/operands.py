@@ -328,6 +328,12 @@ def is_element(contraction: Contraction, compute: Compute) -> bool:
     return not compute.reduce and set(compute.axes) == every
 
 
+def is_across(contraction: Contraction, compute: Compute) -> bool:
+    """Tell whether a compute reduces elements of the result over all rows, or all columns."""
+    c = contraction
+    return bool(compute.reduce) and set(compute.reduce) in (set(c.rows), set(c.columns))
+
+
 def element_values(
     contraction: Contraction, values: Bindings, sums: Mapping[int, Expr]
 ) -> Callable[[Expr], Expr | None]:

@@ -402,7 +402,7 @@ class Fuser:
         """
         source = facts.inputs[0]
         home = source.home
-        found = joining.summed_places(facts, axes) if self.target.packs_operands else None
+        found = joining.summed_places(facts, axes, self.target)
         if home is None or found is None:
             return False
         if views.innermost(source) in axes and self.work_on_rows(source, axes).is_together:

@@ -37,6 +37,13 @@ from picograd.codegen.templates import (
     contract_steps,
     contract_tma,
 )
+from picograd.codegen.templates.contract_block_sums import (
+    Blocks,
+    Sums,
+    is_kept,
+    reductions,
+    write_sums,
+)
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -301,7 +308,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     batch, m, n, k = c.sizes
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
-    if c.twin is not None:
+    if c.twin is not None or reductions(c):
         splits = 1
     elif isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
         splits = contract_steps.split_count(c, schedule, target)
@@ -359,15 +366,45 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     if isinstance(schedule, SimtSchedule):
         windows = tuple(store_windows(c, schedule, (grid.row, grid.column)))
     ends += windows
+    sums = sums_of(c, schedule, grid, (m, n), (rows, columns)) if reductions(c) else None
+    if sums is not None:
+        ends += tuple(write_sums(sums, sums_in(c, (axis_index(m), axis_index(n)))))
+        tiles += sums.tiles
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
-        part = TilePart(axes, tuple(tiles), (main, *ends))
+        spaces = sums.workspaces if sums is not None else ()
+        part = TilePart(axes, tuple(tiles), (main, *ends), spaces)
     elif is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)
     wanted = wanted_of(c, grid, schedule)
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
+
+
+def sums_of(
+    c: Contraction,
+    schedule: Schedule,
+    grid: Grid,
+    dims: tuple[Axis, Axis],
+    roles: tuple[Role, Role],
+) -> Sums:
+    """Find the reductions of the result in a tile: of each row, or of each column."""
+    layout = schedule.layout
+    check(isinstance(layout, Blocked), "results are reduced without tensor cores", c.computes)
+    across = Role(
+        {**roles[0].values, **roles[1].values}, (*roles[0].conditions, *roles[1].conditions)
+    )
+    _, m, n, _ = c.sizes
+    counts = ceil_div(m, layout.shape[0]), ceil_div(n, layout.shape[1])
+    places = grid.row, grid.column
+    side = 0 if is_kept(c, c.rows) else 1
+    if side:
+        turned = layout.shape[::-1], layout.threads[::-1], layout.vector[::-1]
+        layout = Blocked(*turned, True)
+    other = 1 - side
+    blocks = Blocks(places[side], counts[side], places[other], counts[other], schedule.threads)
+    return Sums(c, dims[side], (dims[other],), roles[side], across, layout, blocks)
 
 
 def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[Apart]:

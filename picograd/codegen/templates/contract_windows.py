@@ -27,6 +27,7 @@ from picograd.codegen.operands import (
     Role,
     Windows,
     bind,
+    is_across,
     is_element,
     reorder,
     role,
@@ -291,8 +292,8 @@ def inside_axes(c: Contraction) -> tuple[Axis, ...]:
     """List the axes inside windows; none where a product has no windows."""
     own = c.computes[c.number]
     for compute in c.computes:
-        is_after = compute is not own and not is_element(c, compute)
-        if is_after and compute.reduce:
+        is_after = compute is not own and {*compute.reduce} <= {*own.axes}
+        if is_after and compute.reduce and not is_across(c, compute):
             return compute.reduce
     return ()
 
