@@ -76,9 +76,14 @@ class Contraction:
         return batch, m, n * self.sums, k
 
     @property
+    def rights(self) -> tuple[Expr, ...]:
+        """List the right operands: its own, and that of a twin."""
+        return (self.b,) if self.twin is None else (self.b, self.twin.b)
+
+    @property
     def sums(self) -> int:
-        """Count the sums of an element: one, or two with a twin."""
-        return 1 if self.twin is None else 2
+        """Count the sums of an element."""
+        return len(self.rights)
 
     @property
     def windows(self) -> tuple["Windows", ...]:
@@ -179,7 +184,7 @@ def analyse(kernel: Kernel, part: Part | None = None, number: int = 0) -> Contra
     return Contraction(computes, *roles, a, b, hero.dtype, part.ends, number)
 
 
-def with_twin(c: Contraction, kernel: Kernel) -> Contraction:
+def with_twin(c: Contraction) -> Contraction:
     """Let a second product among the computes be the twin of the first."""
     others = [number for number in products_of(c.computes) if number != c.number]
     if not others:
@@ -187,8 +192,8 @@ def with_twin(c: Contraction, kernel: Kernel) -> Contraction:
     (number,) = others
     hero = c.computes[number]
     same = dict(zip(hero.reduce, map(axis_index, c.depth), strict=True))
-    a, b = factors(rewrite(hero.body, same), hero.dtype, kernel)
-    check(main_load(a) == main_load(c.a), "products of one kernel share their left operand", kernel)
+    a, b = factors(rewrite(hero.body, same), hero.dtype, hero)
+    check(main_load(a) == main_load(c.a), "products of one kernel share their left operand", hero)
     return replace(c, twin=Twin(b, number))
 
 
@@ -207,7 +212,7 @@ def sums_in(c: Contraction, where: tuple[Index, ...], columns: int = 0) -> dict[
     return found
 
 
-def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
+def factors(body: Expr, dtype: DType, kernel: Kernel | Compute) -> tuple[Expr, Expr]:
     """Find a and b of `mul(a, b)` below casts and guards, both converted to `dtype`.
 
     A guard around the product (fill 0) moves onto each operand that has all axes of a condition.

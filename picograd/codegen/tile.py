@@ -285,8 +285,8 @@ class BinStep:
 class MainLoop:
     """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's.
 
-    `stops`: the sum ends at the least of them; from there on an operand is 0. With a `twin`, the
-    tile `beside` is the product of `a` and that.
+    `stops`: the sum ends at the least of them; from there on an operand is 0. Of `twins`,
+    other tiles are the products of `a` and another right operand.
     """
 
     acc: str
@@ -295,14 +295,12 @@ class MainLoop:
     b: Expr
     schedule: Any = None
     stops: tuple[Index, ...] = field(default=(), repr=False)
-    twin: Expr | None = field(default=None, repr=False)
-    beside: str = field(default="", repr=False)
+    twins: tuple[tuple[str, Expr], ...] = field(default=(), repr=False)
 
     @property
     def products(self) -> tuple[tuple[str, Expr], ...]:
         """List each sum with its right operand."""
-        own = self.acc, self.b
-        return (own,) if self.twin is None else (own, (self.beside, self.twin))
+        return (self.acc, self.b), *self.twins
 
 
 Step = Union[

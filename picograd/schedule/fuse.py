@@ -401,9 +401,8 @@ class Fuser:
         Its tasks reduce the blocks they have in cache, and the last of them the results of all.
         """
         source = facts.inputs[0]
-        home = source.home
         found = joining.summed_places(facts, axes, self.target)
-        if home is None or found is None:
+        if found is None or (home := source.home) is None:
             return False
         if views.innermost(source) in axes and self.work_on_rows(source, axes).is_together:
             return False  # what follows works on the rows again: a softmax, a norm

@@ -23,6 +23,8 @@ from picograd.target import Target
 PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TWINS, TILE = 2, 64  # products of one kernel of a GPU, and the least sides of their tiles
 WHOLE = 8  # elements of 16 bits that an engine copies at once
+# Of such tiles, without tensor cores: of fewer it is better that blocks share K (measured, H200).
+WAVES = 8
 
 Shape = tuple[int, ...]
 Key = tuple[Sink, int, Shape, str]
@@ -110,17 +112,19 @@ def may_be_twin(facts: Facts, target: Target) -> bool:
     if not may_wait(facts, target) or ends_of(node) or product_depth(node) < TILE:
         return False
     first, second = product_sides(node)
-    rows, columns = (product(node.shape[d] for d in side) for side in (first, second))
-    is_large = min(rows, columns) >= TILE and rows * columns >= TILE**2 * target.multiprocessors
+    rows = product(node.shape[d] for d in first)
+    columns = product(node.shape[d] for d in second)
+    wave = TILE**2 * target.multiprocessors
     last = max((d for d, n in enumerate(node.shape) if n != 1), default=0)
     labels_a, labels_b, _ = node.arg
     is_matrix = last in second and len(set(labels_a) & set(labels_b)) == 1
-    if not is_large or not is_matrix:
+    if not is_matrix or min(rows, columns) < TILE or rows * columns < wave:
         return False
     if not uses_tensor_cores(facts, target):
-        return node.dtype is float32
+        return node.dtype is float32 and rows * columns >= WAVES * wave
     is_half = all(strip_views(source).node.dtype.bits == 16 for source in facts.inputs)
-    is_whole = columns % WHOLE == product_depth(node) % WHOLE == 0
+    depth = product_depth(node)
+    is_whole = columns % WHOLE == depth % WHOLE == 0
     return target.copies_boxes and is_half and is_whole
 
 

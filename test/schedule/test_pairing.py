@@ -40,10 +40,10 @@ def twins(plan: Plan) -> bool:
 @pytest.mark.parametrize("dtype", [float32, bfloat16])
 def test_on_a_gpu_products_that_share_their_left_operand_are_one_kernel(dtype: DType) -> None:
     x, target = leaf(4096, 512, dtype=dtype), cuda_target("sm_90a")
-    gate, up = (build.matmul(x, leaf(512, 1024, dtype=dtype)) for _ in range(2))
+    gate, up = (build.matmul(x, leaf(512, 2048, dtype=dtype)) for _ in range(2))
     assert twins(schedule([gate * gate * up], target))
     assert twins(schedule([gate, up, gate * up], target)), "stored too"
-    third = build.matmul(x, leaf(512, 1024, dtype=dtype))
+    third = build.matmul(x, leaf(512, 2048, dtype=dtype))
     assert counts(schedule([gate * up * third], target)) == [[2], [1]]
 
 
@@ -55,13 +55,15 @@ def test_on_a_gpu_no_others_are_one_kernel() -> None:
         a, b = (build.matmul(x, leaf(k, n, dtype=dtype)) for _, n in shapes)
         return twins(schedule([a * b], target))
 
-    assert is_one((4096, 1024), (4096, 1024))
+    assert is_one((4096, 2048), (4096, 2048))
     assert not is_one((4096, 32), (4096, 32)), "half a tile"
-    assert not is_one((4096, 1024), (4096, 1024), dtype=float64)
-    assert not is_one((4096, 1024), (4096, 1024), k=511, dtype=bfloat16), "no boxes"
-    assert not is_one((4096, 1024), (4096, 1024), dtype=bfloat16, target=cuda_target("sm_80"))
-    assert not is_one((4096, 1024), (4096, 1024), target=replace(target, tf32=True))
-    w = leaf(512, 1024)
+    assert not is_one((1024, 2048), (1024, 2048)), "blocks share K"
+    assert is_one((1024, 2048), (1024, 2048), k=2048, dtype=bfloat16)
+    assert not is_one((4096, 2048), (4096, 2048), dtype=float64)
+    assert not is_one((4096, 2048), (4096, 2048), k=511, dtype=bfloat16), "no boxes"
+    assert not is_one((4096, 2048), (4096, 2048), dtype=bfloat16, target=cuda_target("sm_80"))
+    assert not is_one((4096, 2048), (4096, 2048), target=replace(target, tf32=True))
+    w = leaf(512, 2048)
     left = [build.matmul(leaf(4096, 512), w) for _ in range(2)]
     assert not twins(schedule([left[0] * left[1]], target)), "they share the right one"
 

@@ -10,11 +10,11 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 blocks do, a few rows each, when all are done.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
-from picograd.codegen.cuts import below, depth_ends, single_axis
+from picograd.codegen.cuts import below, limits_of, stops_of
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
@@ -26,7 +26,6 @@ from picograd.codegen.operands import (
     guarded,
     narrow,
     role,
-    size_of,
     stores,
     sums_in,
     with_twin,
@@ -37,13 +36,7 @@ from picograd.codegen.templates import (
     contract_steps,
     contract_tma,
 )
-from picograd.codegen.templates.contract_block_sums import (
-    Blocks,
-    Sums,
-    is_kept,
-    reductions,
-    write_sums,
-)
+from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -100,8 +93,7 @@ def build(
 
     Its products are tiles of one grid, one after the other: all have as many threads.
     """
-    analysed = [with_twin(analyse(kernel, part), kernel) for part in kernel.parts]
-    products = [arranged(each, target) for each in analysed]
+    products = [arranged(with_twin(analyse(kernel, part)), target) for part in kernel.parts]
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
@@ -340,39 +332,34 @@ def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> i
 def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
     block_m, block_n = schedule.layout.shape
-    block_k = schedule.block[2]
     m, n = Axis("m", block_m), Axis("n", block_n)
-    k = Axis("k", grid.tiles * block_k)
+    k = Axis("k", grid.tiles * schedule.block[2])
     rows = role(c.rows, grid.row * block_m + axis_index(m))
     columns = role(c.columns, grid.column * block_n + axis_index(n))
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
-    sides = [(c.a, rows), (c.b, columns)]
-    if c.twin is not None:
-        sides.append((c.twin.b, columns))
-    bound = []
-    for expr, side in sides:
-        operand = cast(narrow(expr, 8) if dtype.bits == 16 else expr, dtype)
-        conditions = *side.conditions, *depth.conditions
-        bound.append(guarded(bind_roles(operand, side, depth), conditions))
-    first = axis_index(grid.split) * k.size
-    main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
+    sides = [(c.a, rows), *((expr, columns) for expr in c.rights)]
+    a, b, *twin = (operand(expr, dtype, side, depth) for expr, side in sides)
+    stops = stops_of(c.a, c.b, c.depth, axis_index(grid.split) * k.size)
+    main = MainLoop("acc", (m, n, k), a, b, schedule, stops)
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
     tiles = [acc]
-    if c.twin is not None:
-        main = replace(main, twin=bound[2], beside="beside")
+    for other in twin:
+        main = replace(main, twins=(("beside", other),))
         tiles.append(replace(acc, name="beside"))
     ends = epilogue(c, (m, n), rows, columns, schedule.layout)
     windows: tuple[Step, ...] = ()
+    spaces: tuple[tuple[int, bool], ...] = ()
     if isinstance(schedule, SimtSchedule):
-        windows = tuple(store_windows(c, schedule, (grid.row, grid.column)))
+        places = grid.row, grid.column
+        windows = tuple(store_windows(c, schedule, places))
+        if reductions(c):
+            sums = sums_of(c, schedule, (m, n), places, (rows, columns))
+            windows += tuple(write_sums(sums, sums_in(c, (axis_index(m), axis_index(n)))))
+            tiles += sums.tiles
+            spaces = sums.workspaces
     ends += windows
-    sums = sums_of(c, schedule, grid, (m, n), (rows, columns)) if reductions(c) else None
-    if sums is not None:
-        ends += tuple(write_sums(sums, sums_in(c, (axis_index(m), axis_index(n)))))
-        tiles += sums.tiles
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
-        spaces = sums.workspaces if sums is not None else ()
         part = TilePart(axes, tuple(tiles), (main, *ends), spaces)
     elif is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
@@ -382,29 +369,11 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
 
 
-def sums_of(
-    c: Contraction,
-    schedule: Schedule,
-    grid: Grid,
-    dims: tuple[Axis, Axis],
-    roles: tuple[Role, Role],
-) -> Sums:
-    """Find the reductions of the result in a tile: of each row, or of each column."""
-    layout = schedule.layout
-    check(isinstance(layout, Blocked), "results are reduced without tensor cores", c.computes)
-    across = Role(
-        {**roles[0].values, **roles[1].values}, (*roles[0].conditions, *roles[1].conditions)
-    )
-    _, m, n, _ = c.sizes
-    counts = ceil_div(m, layout.shape[0]), ceil_div(n, layout.shape[1])
-    places = grid.row, grid.column
-    side = 0 if is_kept(c, c.rows) else 1
-    if side:
-        turned = layout.shape[::-1], layout.threads[::-1], layout.vector[::-1]
-        layout = Blocked(*turned, True)
-    other = 1 - side
-    blocks = Blocks(places[side], counts[side], places[other], counts[other], schedule.threads)
-    return Sums(c, dims[side], (dims[other],), roles[side], across, layout, blocks)
+def operand(expr: Expr, dtype: DType, side: Role, depth: Role) -> Expr:
+    """Read an operand at a place of a tile and of K, in the dtype that is multiplied."""
+    plain = narrow(expr, 8) if dtype.bits == 16 else expr
+    conditions = *side.conditions, *depth.conditions
+    return guarded(bind_roles(cast(plain, dtype), side, depth), conditions)
 
 
 def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[Apart]:
@@ -424,20 +393,6 @@ def wanted_of(c: Contraction, grid: Grid, schedule: Schedule) -> tuple[Condition
         first = place * schedule.block[number]
         found += [below(first - limit) for limit in limits_of(axes, c.ends)]
     return tuple(found)
-
-
-def stops_of(c: Contraction, first: Index) -> tuple[Index, ...]:
-    """List where the sum stops, counted from position `first` of K."""
-    ends = depth_ends(c.a, c.b, c.depth)
-    return tuple(limit - first for limit in limits_of(c.depth, ends))
-
-
-def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
-    """List the flat positions of a role at which the slowest of its axes ends."""
-    wide = [axis for axis in axes if axis.size > 1]
-    inner = size_of(wide[1:])
-    slowest = [end for end in ends if wide and single_axis(end) is wide[0]]
-    return [(axis_index(wide[0]) - end[0]) * inner for end in slowest]
 
 
 def epilogue(

@@ -139,7 +139,7 @@ def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
     """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
     if not isinstance(schedule, SimtSchedule) or c.dtype is not float32:
         return False
-    if c.ends or c.windows or c.number or not c.depth:
+    if c.ends or c.windows or c.number or c.twin or not c.depth:
         return False
     exprs = *walk(c.a), *walk(c.b)
     return all(expr.op in PLAIN for expr in exprs)
@@ -224,7 +224,7 @@ def write_part(plan: Plan) -> TilePart:
     shape = row.size, *(axis.size for axis in space.dims)
     layout = Blocked(shape, (1, THREADS, 1), (1, 1, 1))
     every = Role(values, conditions)
-    summed = Sums(c, row, space.dims, rows, every, layout, blocks)
+    summed = Sums(c, row, space.dims, rows, every, layout, blocks, True)
     steps += write_sums(summed, sums)
     tiles += summed.tiles
     return TilePart(grid, tuple(tiles), tuple(steps), summed.workspaces, together=RESIDENT)

@@ -5,10 +5,11 @@ tensor cores, the cache and the memory take, how full the last wave is, what is 
 multiplies.
 """
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from math import ceil
 
-from picograd.codegen.boxes import ROW_BYTES, Side
+from picograd.codegen.boxes import ROW_BYTES, CopyBox, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
 from picograd.codegen.templates.contract_memory import elements_of, elements_stored, line_cost
@@ -93,6 +94,12 @@ class BoxSchedule:
         more = max(0, self.parts - self.slots)
         stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
         return replace(self, slots=self.parts, stages=stages)
+
+    def with_twins(self) -> "BoxSchedule":
+        """Let half of the columns be those of a twin; slots go round in what is stored."""
+        found = replace(self, sums=2)
+        slots = min(found.slots, found.parts)
+        return replace(found, slots=slots)
 
     @property
     def places(self) -> int:
@@ -221,6 +228,22 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     waited = WAITING * passed if schedule.groups > 1 else 0
     longest = max(multiplying, moved * depth, passed)
     return zeros + longest + BESIDE * multiplying + alone + waited
+
+
+def beside(sides: Sequence[Side], schedule: BoxSchedule) -> tuple[Side, list[CopyBox]]:
+    """Let the boxes of right operands lie one behind the other in a stage."""
+    copies = [replace(side.copy, together=schedule.together) for side in sides]
+    first, *others = sides
+    if not others:
+        return replace(first, copy=copies[0]), []
+    rows, columns = first.layout.shape
+    shape = rows, columns * len(sides)
+    if first.is_k_major:
+        shape = rows * len(sides), columns
+    layout = replace(first.layout, shape=shape)
+    size = first.layout.size
+    behind = [replace(each, start=n * size) for n, each in enumerate(copies[1:], 1)]
+    return replace(first, copy=copies[0], layout=layout), behind
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:

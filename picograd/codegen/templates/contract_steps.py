@@ -219,7 +219,9 @@ def sorted_options(
         if run >= IMAGE.block[2]:  # else what a thread reads lies apart
             found += IMAGES
     if c.twin is not None:
-        found = [replace(each, sums=c.sums) for each in found if each.has_twins]
+        fitting = (each for each in found if each.has_twins)
+        sums = c.sums
+        found = [replace(each, sums=sums) for each in fitting]
     options = [
         replace(each, a_is_k_major=a, b_is_k_major=b, has_single=has_single) for each in found
     ]

@@ -49,6 +49,7 @@ from picograd.codegen.templates.contract_schedules import (
     BoxSchedule,
     Sides,
     Work,
+    beside,
     cost,
     may_share,
     rows_of_tiles,
@@ -173,7 +174,7 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     limit = MOST_REGISTERS
     fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
     if c.twin is not None:
-        fitting = [twins(each) for each in fitting if not each.is_shared]
+        fitting = [each.with_twins() for each in fitting if not each.is_shared]
     if exprs or c.twin is not None:
         fitting = [each for each in fitting if 2 * each.results[1] % ROW_BYTES == 0]
     if exprs:
@@ -182,12 +183,6 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
     return [each.with_slots() for each in found] if of_product and all(can_roll) else found
-
-
-def twins(schedule: BoxSchedule) -> BoxSchedule:
-    """Let half of the columns be those of a twin; slots go round in what is stored."""
-    found = replace(schedule, sums=2)
-    return replace(found, slots=min(found.slots, found.parts))
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -234,9 +229,8 @@ def operands(
         rows, columns = zip(
             (c.rows, c.columns), frame.corners, schedule.results, majors, strict=True
         )
-        given = [("a", c.a, *rows), ("b", c.b, *columns)]
-        if c.twin is not None:
-            given.append(("b", c.twin.b, *columns))
+        given = [("a", c.a, *rows)]
+        given += [("b", expr, *columns) for expr in c.rights]
         found = []
         for operand in given:
             side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
@@ -356,20 +350,6 @@ def write_part(
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     return shared(loop, tiles) if schedule.is_shared else TilePart((block,), tiles, (loop,))
-
-
-def beside(sides: list[Side], schedule: BoxSchedule) -> tuple[Side, list[CopyBox]]:
-    """Let the boxes of right operands lie one behind the other in a stage."""
-    copies = [replace(side.copy, together=schedule.together) for side in sides]
-    first, *others = sides
-    if not others:
-        return replace(first, copy=copies[0]), []
-    rows, columns = first.layout.shape
-    shape = (rows * len(sides), columns) if first.is_k_major else (rows, columns * len(sides))
-    layout = replace(first.layout, shape=shape)
-    size = first.layout.size
-    behind = [replace(each, start=n * size) for n, each in enumerate(copies[1:], 1)]
-    return replace(first, copy=copies[0], layout=layout), behind
 
 
 def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> int:

@@ -292,8 +292,10 @@ def inside_axes(c: Contraction) -> tuple[Axis, ...]:
     """List the axes inside windows; none where a product has no windows."""
     own = c.computes[c.number]
     for compute in c.computes:
-        is_after = compute is not own and {*compute.reduce} <= {*own.axes}
-        if is_after and compute.reduce and not is_across(c, compute):
+        reduced = set(compute.reduce)
+        if not reduced or not reduced <= set(own.axes):
+            continue
+        if not is_across(c, compute):
             return compute.reduce
     return ()
 

@@ -6,16 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from contractions import conv
-from cuda_tools import compile_host, matmul_kernel, run_host
+from cuda_tools import H200, compile_host, matmul_kernel, run_host
+from plan_support import leaf
 from summed_products import statistics, with_statistics
 
 from picograd.codegen import interpret_tile
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_block_sums import is_kept, reductions
-from picograd.codegen.tile import LastBlock, MainLoop, TileKernel, verify
+from picograd.codegen.tile import Accumulate, Assign, LastBlock, MainLoop, TileKernel, verify
 from picograd.dtype import float32
+from picograd.graph import build
 from picograd.schedule.loop import Kernel
+from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 FEW = cuda_target("sm_90a", 2)  # processors
@@ -113,6 +116,14 @@ def test_no_part_of_k_is_apart() -> None:
     kernel = matmul_kernel(256, 256, 4096, float32)
     assert splits(kernel) > 1
     assert splits(with_statistics(kernel)) == 1
+
+
+def test_results_need_not_be_stored() -> None:
+    x, w = leaf(32768, 64), leaf(64, 64)
+    plan = schedule([build.matmul(x, w).reduce("sum", (0,))], H200)
+    (part,) = verify(contract_cuda.build(plan.kernels[0], H200)).parts
+    reducing = part.steps[1:]
+    assert [type(step) for step in reducing] == [Accumulate, Assign, LastBlock]
 
 
 def test_what_is_reduced_and_kept() -> None:

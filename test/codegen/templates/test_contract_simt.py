@@ -86,7 +86,7 @@ def test_threads_have_patches_of_a_product_and_of_its_twin() -> None:
 
 def test_tiles_of_twins_have_whole_patches_of_each() -> None:
     kernel = twin_products.gated_kernel(4096, 2048, 768, float32, b="nk")
-    c = with_twin(analyse(kernel, kernel.parts[0]), kernel)
+    c = with_twin(analyse(kernel, kernel.parts[0]))
     assert c.sizes == (1, 4096, 4096, 768) and c.twin.number == 1
     found = sorted_options(c, float32, (True, True), TARGET)
     assert 0 < len(found) < len(PLAIN)
