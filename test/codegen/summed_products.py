@@ -12,13 +12,17 @@ from picograd.schedule.loop import Compute, Expr, Kernel, Slot, cast, const
 
 
 def with_statistics(kernel: Kernel, is_of_rows: bool = False) -> Kernel:
-    """Store sums of elements and of their squares, for each column or row, and their difference."""
+    """Store sums of elements and of their squares, for each column or row, and their difference.
+
+    Elements are half above the products: those that are not there are not 0.
+    """
     (part,) = kernel.parts
     c = analyse(kernel)
     kept, gone = (c.rows, c.columns) if is_of_rows else (c.columns, c.rows)
     count = product(axis.size for axis in kept)
     at = flatten([axis_index(axis) for axis in kept], [axis.size for axis in kept])
     wide = cast(Expr("ref", (), 0, part.computes[0].dtype), float64)
+    wide = Expr("add", (wide, const(0.5, float64)), None, float64)
     square = Expr("mul", (wide, wide), None, float64)
     first, slots = len(part.computes), list(kernel.slots)
     bodies = (gone, wide, float64), (gone, square, float64)
@@ -37,6 +41,6 @@ def with_statistics(kernel: Kernel, is_of_rows: bool = False) -> Kernel:
 
 def statistics(matrix: np.ndarray, is_of_rows: bool = False) -> list[np.ndarray]:
     """What is stored of a result that is seen as rows and columns, in float64."""
-    axis = 1 if is_of_rows else 0
-    sums, squares = matrix.sum(axis), (matrix * matrix).sum(axis)
+    axis, above = 1 if is_of_rows else 0, matrix + 0.5
+    sums, squares = above.sum(axis), (above * above).sum(axis)
     return [sums, squares, squares - 0.5 * sums]

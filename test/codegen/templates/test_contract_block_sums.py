@@ -1,6 +1,7 @@
 """Reductions of a product's result by the blocks of a GPU: values at both levels, in any order."""
 
 import ctypes
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from picograd.codegen.templates.contract_block_sums import is_kept, reductions
 from picograd.codegen.tile import Accumulate, Assign, LastBlock, MainLoop, TileKernel, verify
 from picograd.dtype import float32
 from picograd.graph import build
+from picograd.schedule.index import constant, substitute
 from picograd.schedule.loop import Kernel
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -26,6 +28,10 @@ IMAGES = {
     "direct": (conv((4, 16, 20, 8), 16, 3, padding=1, channels_last=False), True),
     "direct, chunks of channels, no whole block": (
         conv((3, 15, 17, 5), 20, 3, stride=2, padding=1, channels_last=False),
+        True,
+    ),
+    "direct, groups of blocks": (
+        conv((16, 16, 16, 4), 20, 3, padding=1, channels_last=False),
         True,
     ),
     "channels are columns": (conv((4, 16, 20, 8), 40, 3, padding=1), False),
@@ -104,6 +110,19 @@ def test_which_form_reduces(name: str, cases: dict[str, Case]) -> None:
     _, is_direct = IMAGES[name]
     assert isinstance(part.steps[-1], LastBlock)
     assert isinstance(part.steps[0], MainLoop) != is_direct
+
+
+@pytest.mark.parametrize("name", [*IMAGES, *MATRICES])
+def test_each_group_counts_its_own_blocks(name: str, cases: dict[str, Case]) -> None:
+    """Blocks run one after the other here: a cell that two groups share would not be seen."""
+    part = cases[name].tiles.parts[0]
+    last = part.steps[-1]
+    assert isinstance(last, LastBlock)
+    counts: Counter[int] = Counter()
+    for place in np.ndindex(*part.shape):
+        values = dict(zip(part.grid, map(constant, place), strict=True))
+        counts[substitute(last.cell, values).const] += 1
+    assert set(counts.values()) == {last.total}
 
 
 def test_no_part_of_k_is_apart() -> None:
