@@ -50,10 +50,10 @@ def expected(kernel, arrays, case):
     return {number: each.reshape(-1) for number, each in ((2, gated), (4, a), (5, b))}
 
 
-def results(case, target, block, together=1):
+def results(case, target, block, together=1, is_shared=False):
     """Run a case as Tile IR and as a program; yield (expected, tile result, program result)."""
     kernel = gated_kernel(**case)
-    tiles = tiles_of(kernel, block, target, together=together)
+    tiles = tiles_of(kernel, block, target, is_shared, together)
     arrays = numbers(kernel)
     want = expected(kernel, arrays, case)
     values = [from_raw(x, s.dtype).copy() for x, s in zip(arrays, kernel.slots, strict=True)]

@@ -29,8 +29,11 @@ def test_sums_over_the_rows_or_columns_of_a_product_are_part_of_it() -> None:
 def test_on_a_gpu_blocks_add_up_the_results_that_they_have() -> None:
     target = cuda_target("sm_90a")
 
-    def kernels(rows: int, columns: int, axis: int = 0, dtype: DType = float32, **given) -> int:
-        y = build.matmul(leaf(rows, 64, dtype=dtype), leaf(64, columns, dtype=dtype)).unary("exp")
+    def kernels(
+        rows: int, columns: int, axis: int = 0, dtype: DType = float32, k: int = 256, **given
+    ) -> int:
+        x, w = leaf(rows, k, dtype=dtype), leaf(k, columns, dtype=dtype)
+        y = build.matmul(x, w).unary("exp")
         total = y.reduce("sum", (axis,))
         plan = schedule([y, total, total * total], replace(target, **given))
         return len(plan.kernels)
@@ -38,9 +41,10 @@ def test_on_a_gpu_blocks_add_up_the_results_that_they_have() -> None:
     assert kernels(32768, 64) == 1
     assert kernels(32768, 64, dtype=bfloat16) > 1, "tensor cores"
     assert kernels(32768, 64, tf32=True) > 1
-    assert kernels(2048, 64) > 1, "K is split"
+    assert kernels(2048, 64) > 1, "blocks share K"
+    assert kernels(32768, 64, k=128) > 1, "K is short"
     assert kernels(32768, 64, axis=1) > 1, "rows are short"
-    unread = build.matmul(leaf(32768, 64), leaf(64, 64)).reduce("sum", (0,))
+    unread = build.matmul(leaf(32768, 256), leaf(256, 64)).reduce("sum", (0,))
     assert len(schedule([unread], target).kernels) == 1
 
 

@@ -174,7 +174,7 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     limit = MOST_REGISTERS
     fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
     if c.twin is not None:
-        fitting = [each.with_twins() for each in fitting if not each.is_shared]
+        fitting = [each.with_twins() for each in fitting]
     if exprs or c.twin is not None:
         fitting = [each for each in fitting if 2 * each.results[1] % ROW_BYTES == 0]
     if exprs:

@@ -138,7 +138,7 @@ def test_no_part_of_k_is_apart() -> None:
 
 
 def test_results_need_not_be_stored() -> None:
-    x, w = leaf(32768, 64), leaf(64, 64)
+    x, w = leaf(32768, 256), leaf(256, 64)
     plan = schedule([build.matmul(x, w).reduce("sum", (0,))], H200)
     (part,) = verify(contract_cuda.build(plan.kernels[0], H200)).parts
     reducing = part.steps[1:]

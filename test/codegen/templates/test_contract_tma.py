@@ -469,6 +469,15 @@ def test_a_tile_has_columns_of_a_product_and_of_its_twin(name):
         assert np.abs(program - want).max() < limit
 
 
+def test_blocks_share_tiles_of_twins():
+    """Three tiles for two blocks."""
+    case = dict(m=128, n=192, k=328, dtype=bfloat16, b="nk", is_kept=True)
+    for want, tile, program in twin_products.results(case, TWO, (128, 128), is_shared=True):
+        limit = TOLERANCE["bfloat16"] * np.abs(want).max()
+        assert np.abs(tile - want).max() < limit
+        assert np.abs(program - want).max() < limit
+
+
 def test_the_boxes_of_twins_fill_one_stage():
     kernel = twin_products.gated_kernel(2048, 1024, 256, bfloat16, b="nk")
     part = contract_cuda.build(kernel, H200).parts[0]
