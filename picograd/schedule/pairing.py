@@ -25,6 +25,7 @@ TWINS, TILE = 2, 64  # products of one kernel of a GPU, and the least sides of t
 WHOLE = 8  # elements of 16 bits that an engine copies at once
 # Of such tiles, without tensor cores: of fewer it is better that blocks share K (measured, H200).
 WAVES = 8
+MANY_ROWS = 256  # of tensor cores: of 128 one kernel took 5 % longer than two (H200)
 
 Shape = tuple[int, ...]
 Key = tuple[Sink, int, Shape, str]
@@ -125,7 +126,7 @@ def may_be_twin(facts: Facts, target: Target) -> bool:
     is_half = all(strip_views(source).node.dtype.bits == 16 for source in facts.inputs)
     depth = product_depth(node)
     is_whole = columns % WHOLE == depth % WHOLE == 0
-    return target.copies_boxes and is_half and is_whole
+    return target.copies_boxes and is_half and is_whole and rows >= MANY_ROWS
 
 
 def is_twin(group: Group, facts: Facts) -> bool:

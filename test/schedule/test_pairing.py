@@ -59,6 +59,7 @@ def test_on_a_gpu_no_others_are_one_kernel() -> None:
     assert not is_one((4096, 32), (4096, 32)), "half a tile"
     assert not is_one((1024, 2048), (1024, 2048)), "blocks share K"
     assert is_one((1024, 2048), (1024, 2048), k=2048, dtype=bfloat16)
+    assert not is_one((128, 8192), (128, 8192), k=2048, dtype=bfloat16), "few rows"
     assert not is_one((4096, 2048), (4096, 2048), dtype=float64)
     assert not is_one((4096, 2048), (4096, 2048), k=511, dtype=bfloat16), "no boxes"
     assert not is_one((4096, 2048), (4096, 2048), dtype=bfloat16, target=cuda_target("sm_80"))
