@@ -229,6 +229,9 @@ class Block:
         is_here = tuple(index) == found.coordinates[:count]  # type: ignore[union-attr]
         if isinstance(tile.layout, Blocked) and (patch != tile.layout.vector or not is_here):
             return register_of(tile.layout, index)
+        is_fragment = isinstance(tile.layout, WgmmaAccumulator) and count == 2
+        if is_fragment and found.columns not in (0, tile.layout.n):  # type: ignore[union-attr]
+            return tile.layout.register_of(*index)  # type: ignore[union-attr]
         return found.register(count)  # type: ignore[union-attr]
 
     def walked(

@@ -23,7 +23,7 @@ writes are rings of `Tile.stages`; only `consume` of the same pipeline may read 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import permutations
 from typing import Any
 
@@ -186,7 +186,8 @@ class CopyBox:
     `slab` numbers the slabs. Of a map with windows: `at` is where the first window begins, and
     `offsets` are those of the elements from there, in every window the same. So many neighbouring
     blocks as are `together` want the same boxes at the same points: each brings a part to all.
-    If it `is_kept`, boxes are the same at all points: each position has a stage, filled once.
+    If it `is_kept`, boxes are the same at all points: each position has a stage, filled once. The
+    first slab begins `start` elements into a stage.
     """
 
     tile: str
@@ -196,6 +197,7 @@ class CopyBox:
     offsets: tuple[Index, ...] = ()
     together: int = 1
     is_kept: bool = False
+    start: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ the first `limit` positions are wanted. An axis that is not the slowest of its b
 0 again and again (`cycle`): stretches of the block are left out that lie beyond it as a whole.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -302,3 +302,17 @@ def depth_ends(a: Expr, b: Expr, depth: Sequence[Axis]) -> Conditions:
     """List the ends that both operands have along the axes that are summed over."""
     both, axes = set(guards_of(b)), set(depth)
     return tuple([end for end in guards_of(a) if end in both and axes_of(end[0]) <= axes])
+
+
+def stops_of(a: Expr, b: Expr, depth: tuple[Axis, ...], first: Index) -> tuple[Index, ...]:
+    """List where the sum of a product stops, counted from position `first` of K."""
+    ends = depth_ends(a, b, depth)
+    return tuple(limit - first for limit in limits_of(depth, ends))
+
+
+def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
+    """List the flat positions of a role at which the slowest of its axes ends."""
+    wide = [axis for axis in axes if axis.size > 1]
+    inner = size_of(wide[1:])
+    slowest = [end for end in ends if wide and single_axis(end) is wide[0]]
+    return [(axis_index(wide[0]) - end[0]) * inner for end in slowest]

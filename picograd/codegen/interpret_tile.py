@@ -88,13 +88,16 @@ def where_held(step: Store | RunStep) -> Expr:
     return Expr("guard", (expr, const(0, expr.dtype)), step.conditions, expr.dtype)
 
 
-def accumulation(step: MainLoop) -> Accumulate:
-    """Write a main loop as one sum."""
+def accumulations(step: MainLoop) -> list[Accumulate]:
+    """Write a main loop as sums."""
     m, n, k = step.dims
     places = [axis_index(k) - stop for stop in step.stops]
-    body = Expr("mul", (step.a, step.b), None, step.a.dtype)
-    body = guarded(body, [(place, place.lo, -1) for place in places])
-    return Accumulate(step.acc, (m, n), (k,), "sum", body)
+    found = []
+    for acc, b in step.products:
+        body = Expr("mul", (step.a, b), None, step.a.dtype)
+        body = guarded(body, [(place, place.lo, -1) for place in places])
+        found.append(Accumulate(acc, (m, n), (k,), "sum", body))
+    return found
 
 
 class BlockInterpreter:
@@ -377,7 +380,8 @@ class BlockInterpreter:
 
     def main_loop(self, step: MainLoop) -> None:
         """Multiply two operands up to where the sum stops."""
-        self.accumulate(self.once(step, lambda: accumulation(step)))
+        for each in self.once(step, lambda: accumulations(step)):
+            self.accumulate(each)
 
     def pipelined(self, step: Persistent | Pipeline | CopyBox) -> None:
         """Run the body of a persistent loop or pipeline in order, or copy a box."""
@@ -428,6 +432,7 @@ class BlockInterpreter:
         tile = self.part.tiles[self.numbers[step.tile]]
         columns = self.memory(step.tile)[0].reshape(tile.shape)
         span = step.tensor.box[0]
+        before, row = divmod(step.start // span, tile.shape[0])
         for slab in range(step.slab.size):
             self.outer[step.slab] = slab
             at, offsets = ([int(self.index(i, ())) for i in x] for x in (step.at, step.offsets))
@@ -437,7 +442,8 @@ class BlockInterpreter:
                 is_same = self.wanted.setdefault(key, self.brought[-1]) == self.brought[-1]
                 check(is_same, "blocks of a cluster want different boxes", step)
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
-            columns[: len(value), slab * span : (slab + 1) * span] = value
+            first = (before + slab) * span
+            columns[row : row + len(value), first : first + span] = value
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

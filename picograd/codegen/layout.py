@@ -142,6 +142,11 @@ class WgmmaAccumulator:
         """Elements each thread holds."""
         return self.n // 2 * self.stacked
 
+    def register_of(self, row: Index, column: Index) -> Index:
+        """Find the register of an element in the thread that holds it."""
+        places = row // 64 % self.stacked, column // 8, row // 8 % 2, column % 2
+        return flatten(places, (self.stacked, self.n // 8, 2, 2))
+
     def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
         """Find the element that `register` of `thread` holds."""
         warp, lane = divmod(thread, 32)
@@ -277,6 +282,7 @@ class Walk:
     fragment: Index | None = None  # the register, when the layout is an accumulator fragment
     vector_dim: int = -1
     row: Index | None = None  # the register of what each row of a fragment has one of
+    columns: int = 0  # of a fragment
 
     def register(self, count: int) -> Index:
         """Register of the current point in a tile that has the first `count` dimensions."""
@@ -325,7 +331,8 @@ def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
     vector = (pair, 2) if is_vector else None
     named = tuple(loop for loop in named if loop[0].size > 1)
     by_row = stacked if isinstance(layout, WgmmaAccumulator) else None
-    return Walk(named, (row, column), (), vector, (), (), register, 1, by_row)
+    columns = layout.shape[1]
+    return Walk(named, (row, column), (), vector, (), (), register, 1, by_row, columns)
 
 
 def rows_walk(found: Walk) -> Walk:

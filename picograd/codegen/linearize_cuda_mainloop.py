@@ -42,11 +42,12 @@ class Copier:
 def main_loop(block: Block, step: MainLoop) -> None:
     """Write a MainLoop: clear the accumulator, run the pipeline."""
     schedule, emitter = step.schedule, block.emitter
-    acc = block.arrays[step.acc]
-    registers = Axis("register", emitter.instructions[acc].arg)
-    with emitter.axis_loop(registers, True):
-        at, zero = (emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc)))
-        emitter.put(acc, at, zero)
+    for name, _ in step.products:
+        acc = block.arrays[name]
+        registers = Axis("register", emitter.instructions[acc].arg)
+        with emitter.axis_loop(registers, True):
+            at, zero = (emitter.index(axis_index(registers)), emitter.const(0, emitter.dtype(acc)))
+            emitter.put(acc, at, zero)
     operands = operands_of(step)
     copiers = [copier(block, operand, schedule) for operand in operands]
     k = step.dims[2]
@@ -259,18 +260,25 @@ def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier
 def simt_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier]) -> None:
     """Write acc += a @ b of one stage: an outer product of registers for every k."""
     emitter, schedule = block.emitter, step.schedule
-    acc, dtype = block.arrays[step.acc], step.a.dtype
-    layout = schedule.layout
-    parts = [emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in (0, 1)]
-    depth, axes = Axis("depth", schedule.block[2]), []
-    with emitter.axis_loop(depth, True), ExitStack() as stack:
-        for d, item in enumerate(copiers):
-            load_part(block, step, tiles, item, depth, d, parts[d])
-        for d in (0, 1):
-            axes.append(Axis("ij"[d], schedule.per_thread(d)))
-            stack.enter_context(emitter.axis_loop(axes[d], True))
-        i, j = axis_index(axes[0]), axis_index(axes[1])
-        v = layout.vector
+    layout, dtype = schedule.layout, step.a.dtype
+    sides = [0, *(1 for _ in step.products)]
+    left, *right = [emitter.add("array", dtype, arg=schedule.per_thread(d)) for d in sides]
+    depth = Axis("depth", schedule.block[2])
+    with emitter.axis_loop(depth, True):
+        for d, item, part in zip(sides, copiers, (left, *right), strict=True):
+            load_part(block, step, tiles, item, depth, d, part)
+        for (name, _), part in zip(step.products, right, strict=True):
+            add_products(block, layout, block.arrays[name], (left, part))
+
+
+def add_products(block: Block, layout: Blocked, acc: int, parts: tuple[int, int]) -> None:
+    """Write acc += a @ b of one k, whose factors are in registers."""
+    emitter, v = block.emitter, layout.vector
+    axes = [Axis("ij"[d], layout.steps[d] * v[d]) for d in (0, 1)]
+    with ExitStack() as stack:
+        for axis in axes:
+            stack.enter_context(emitter.axis_loop(axis, True))
+        i, j = map(axis_index, axes)
         where = (i // v[0] * layout.steps[1] + j // v[1]) * (v[0] * v[1])
         at = emitter.index(where + i % v[0] * v[1] + j % v[1])
         a = emitter.get(parts[0], emitter.index(i))
@@ -290,7 +298,7 @@ def load_part(
     thread = axis_index(block.thread)
     mine = thread // layout.threads[1] if d == 0 else thread % layout.threads[1]
     start = axis_index(tiles) % schedule.stages * item.operand.size
-    row = start + axis_index(depth) * schedule.pitch(schedule.block[d])
+    row = start + axis_index(depth) * schedule.pitch(layout.shape[d])
     for number in range(layout.steps[d]):
         place = emitter.index(row + (mine + number * threads) * lanes)
         value = emitter.add("load", dtype, (item.shared, place), lanes=lanes)

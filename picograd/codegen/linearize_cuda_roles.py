@@ -207,8 +207,8 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     rows //= step.together
     tensor = tensor_of(block, step)
     start = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
-    for slab in range(layout.slabs):
-        offset = emitter.integer(slab * layout.shape[0] * layout.span)
+    for slab in range(step.slab.size):
+        offset = emitter.integer(step.start + slab * layout.shape[0] * layout.span)
         place = emitter.arithmetic("add", start, offset)
         number = {step.slab: constant(slab)}
         at = [emitter.index(substitute(i, number)) for i in (*step.at, *step.offsets)]

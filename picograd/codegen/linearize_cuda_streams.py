@@ -120,7 +120,11 @@ def leave_unfilled(block: Block, ring: Ring) -> None:
         tile = block.tiles[each.tile]
         itemsize = tile.dtype.itemsize
         count = product(tile.shape)
-        filled = bytes_of(each, tile) // itemsize
+        nbytes = 0
+        for other in ring.boxes:
+            if other.tile == each.tile:
+                nbytes += bytes_of(other, tile)
+        filled = nbytes // itemsize
         for stage in range(ring.stages if filled < count else 0):
             place = block.emitter.integer(stage * count + filled)
             left = (count - filled) * itemsize

@@ -50,13 +50,15 @@ class Operand:
         return {self.outer: outer, self.depth: depth + axis_index(step) * span}
 
 
-def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
-    """Describe both operands and where their chunks lie in shared memory."""
+def operands_of(step: MainLoop) -> list[Operand]:
+    """Describe the operands and where their chunks lie in shared memory: the left one, and each
+    right one."""
     schedule = step.schedule
     m, n, k = step.dims
     found = []
-    majors = schedule.a_is_k_major, schedule.b_is_k_major
-    for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
+    sides = [(step.a, m, schedule.a_is_k_major)]
+    sides += [(b, n, schedule.b_is_k_major) for _, b in step.products]
+    for expr, outer, is_k_major in sides:
         depth = schedule.block[2]
         rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
         if isinstance(schedule, SimtSchedule | Tf32Schedule):
@@ -68,7 +70,7 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
             place, lanes, size, spread = swizzled(tile), CHUNK, tile.size, 1
         operand = Operand(expr, outer, k, rows, columns, is_k_major, lanes, size, spread, place)
         found.append(operand)
-    return found[0], found[1]
+    return found
 
 
 def forms_of(kernel: Kernel, operand: Operand, schedule: Schedule) -> list[Operand]:
@@ -78,7 +80,7 @@ def forms_of(kernel: Kernel, operand: Operand, schedule: Schedule) -> list[Opera
     """
     if not isinstance(schedule, SimtSchedule) or not schedule.has_single:
         return [operand]
-    results = schedule.per_thread(0) * schedule.per_thread(1)
+    results = schedule.sums * schedule.per_thread(0) * schedule.per_thread(1)
     is_full = schedule.threads <= FEW_THREADS and results >= MANY_RESULTS
     is_turned = operand.is_k_major and not is_full
     if is_turned and plain_load(kernel, replace(operand, spread=1)) is not None:

@@ -16,7 +16,15 @@ from picograd.dtype import DType, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Bindings, Index, axes_of, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Bindings,
+    Index,
+    axes_of,
+    axis_index,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import (
     Compute,
     Condition,
@@ -32,6 +40,14 @@ from picograd.schedule.loop import (
     walk,
 )
 from picograd.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A second product of the same left operand and as many columns, whose tiles lie beside."""
+
+    b: Expr  # its right operand, over the axes of the first one's
+    number: int  # of its sum among the computes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +67,23 @@ class Contraction:
     dtype: DType  # of the accumulator
     ends: tuple[Condition, ...] = ()  # of the results: beyond them nobody looks
     number: int = 0  # of its sum among the computes
+    twin: Twin | None = None
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Batch, M, N and K as numbers."""
+        """Batch, M, N and K as numbers; N counts the columns of a twin too."""
         batch, m, n, k = (size_of(x) for x in (self.batch, self.rows, self.columns, self.depth))
-        return batch, m, n, k
+        return batch, m, n * self.sums, k
+
+    @property
+    def rights(self) -> tuple[Expr, ...]:
+        """List the right operands: its own, and that of a twin."""
+        return (self.b,) if self.twin is None else (self.b, self.twin.b)
+
+    @property
+    def sums(self) -> int:
+        """Count the sums of an element."""
+        return len(self.rights)
 
     @property
     def windows(self) -> tuple["Windows", ...]:
@@ -157,7 +184,35 @@ def analyse(kernel: Kernel, part: Part | None = None, number: int = 0) -> Contra
     return Contraction(computes, *roles, a, b, hero.dtype, part.ends, number)
 
 
-def factors(body: Expr, dtype: DType, kernel: Kernel) -> tuple[Expr, Expr]:
+def with_twin(c: Contraction) -> Contraction:
+    """Let a second product among the computes be the twin of the first."""
+    others = [number for number in products_of(c.computes) if number != c.number]
+    if not others:
+        return c
+    (number,) = others
+    hero = c.computes[number]
+    same = dict(zip(hero.reduce, map(axis_index, c.depth), strict=True))
+    a, b = factors(rewrite(hero.body, same), hero.dtype, hero)
+    check(main_load(a) == main_load(c.a), "products of one kernel share their left operand", hero)
+    return replace(c, twin=Twin(b, number))
+
+
+def sums_in(c: Contraction, where: tuple[Index, ...], columns: int = 0) -> dict[int, Expr]:
+    """Read the sums of a product, and of its twin, at a place of their tiles.
+
+    If a tile has so many columns of each, those of the twin are behind the others.
+    """
+    found = {c.number: Expr("tile", (), ("acc", where), c.dtype)}
+    if c.twin is not None:
+        place = "beside", where
+        if columns:
+            row, column = where
+            place = "acc", (row, column + columns)
+        found[c.twin.number] = Expr("tile", (), place, c.dtype)
+    return found
+
+
+def factors(body: Expr, dtype: DType, kernel: Kernel | Compute) -> tuple[Expr, Expr]:
     """Find a and b of `mul(a, b)` below casts and guards, both converted to `dtype`.
 
     A guard around the product (fill 0) moves onto each operand that has all axes of a condition.
@@ -278,6 +333,12 @@ def is_element(contraction: Contraction, compute: Compute) -> bool:
     return not compute.reduce and set(compute.axes) == every
 
 
+def is_across(contraction: Contraction, compute: Compute) -> bool:
+    """Tell whether a compute reduces elements of the result over all rows, or all columns."""
+    c = contraction
+    return bool(compute.reduce) and set(compute.reduce) in (set(c.rows), set(c.columns))
+
+
 def element_values(
     contraction: Contraction, values: Bindings, sums: Mapping[int, Expr]
 ) -> Callable[[Expr], Expr | None]:
@@ -324,7 +385,8 @@ def arrange(c: Contraction, target: Target) -> tuple[Contraction, DType, tuple[b
     """
     out = output_strides(c, (*c.rows, *c.columns))
     real = [axis for axis in out if axis.size > 1]
-    if real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows:
+    is_turned = real and min(real, key=lambda axis: out[axis] or 1 << 60) in c.rows
+    if is_turned and c.twin is None:  # twins share what their rows read
         c = swap(c)
     dtype = operand_dtype(c, target)
     a_steps, b_steps = (strides(c.a, (*c.rows, *c.depth)), strides(c.b, (*c.columns, *c.depth)))

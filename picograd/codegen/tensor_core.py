@@ -18,7 +18,7 @@ One multiplication stays in flight while the next stage is prepared, so a stage 
 step later than with `mma.sync`.
 """
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from picograd.codegen.layout import Blocked, MmaAccumulator, WgmmaAccumulator
 from picograd.dtype import DType
@@ -141,7 +141,8 @@ class SimtSchedule:
     Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
     `resident` blocks share a processor, which registers are only kept for if it `is_bound`;
     `rate`: how fast they multiply, of what it can. With `has_single`, what cannot be copied in
-    vectors is copied element by element.
+    vectors is copied element by element. With `sums` of two the columns of a tile are those of a
+    product and of its twin.
     """
 
     block: tuple[int, int, int]  # m, n, k
@@ -154,11 +155,22 @@ class SimtSchedule:
     rate: float = 1.0
     has_single: bool = False
     is_bound: bool = False
+    sums: int = field(default=1, repr=False)
 
     @property
     def layout(self) -> Blocked:
-        """Layout of the accumulator."""
-        return Blocked(self.block[:2], self.threads_mn, (self.vector, self.vector))
+        """Layout of an accumulator."""
+        rows, columns, _ = self.block
+        shape = rows, columns // self.sums
+        return Blocked(shape, self.threads_mn, (self.vector, self.vector))
+
+    @property
+    def has_twins(self) -> bool:
+        """Tell whether threads have whole patches of half the columns, and copy as many chunks."""
+        _, columns, depth = self.block
+        patches = columns // 2 % (self.threads_mn[1] * self.vector)
+        chunks = columns // 2 * depth // self.vector % self.threads
+        return patches == chunks == 0
 
     @property
     def threads(self) -> int:

@@ -285,7 +285,8 @@ class BinStep:
 class MainLoop:
     """acc[m, n] = sum over k of a[m, k] * b[k, n], pipelined; `schedule` is the generator's.
 
-    `stops`: the sum ends at the least of them; from there on an operand is 0.
+    `stops`: the sum ends at the least of them; from there on an operand is 0. Of `twins`,
+    other tiles are the products of `a` and another right operand.
     """
 
     acc: str
@@ -294,6 +295,12 @@ class MainLoop:
     b: Expr
     schedule: Any = None
     stops: tuple[Index, ...] = field(default=(), repr=False)
+    twins: tuple[tuple[str, Expr], ...] = field(default=(), repr=False)
+
+    @property
+    def products(self) -> tuple[tuple[str, Expr], ...]:
+        """List each sum with its right operand."""
+        return (self.acc, self.b), *self.twins
 
 
 Step = Union[
@@ -517,8 +524,9 @@ def verify_pipeline(
     if any(known[name].stages != step.axis.size for name in kept):
         internal(f"{sorted(kept)} have a stage for each step", format_tiles(tiles))
     stages = {known[name].stages for name in filled if name in known and name not in kept}
-    is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
-    if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
+    is_same = set(boxes) == read and len(filled) == len(step.produce)
+    places = {(each.tile, getattr(each, "start", 0)) for each in step.produce}
+    if not is_same or len(places) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
 
 

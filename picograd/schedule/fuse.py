@@ -380,9 +380,8 @@ class Fuser:
         Its tasks reduce the blocks they have in cache, and the last of them the results of all.
         """
         source = facts.inputs[0]
-        home = source.home
-        found = joining.summed_places(facts, axes) if self.target.packs_operands else None
-        if home is None or found is None:
+        found = joining.summed_places(facts, axes, self.target)
+        if found is None or (home := source.home) is None:
             return False
         if views.innermost(source) in axes and self.work_on_rows(source, axes).is_together:
             return False  # what follows works on the rows again: a softmax, a norm
@@ -414,9 +413,10 @@ class Fuser:
             is_turned = views.strip_views(facts.inputs[0]).order is not None
             facts.order = computed_order(node, self.target, is_turned or self.has_lone)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
-        depth = self.pairs.depth_of(facts, depth)
-        new = row.hero, depth, node.shape, (), node.device
-        group = self.pairs.find(facts, depth) or self.new_group(*new)
+        group = self.pairs.find(facts, depth)
+        if group is None:
+            depth = self.pairs.depth_of(facts, depth)
+            group = self.new_group(row.hero, depth, node.shape, (), node.device)
         self.join(facts, group, "hero", identity_labels(node.shape))
         self.pairs.note(facts)
 

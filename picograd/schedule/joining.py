@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from math import prod
 
+from picograd.dtype import float32
 from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.conv_forms import is_weight_gradient
 from picograd.graph.node import Node
@@ -22,7 +23,14 @@ from picograd.schedule.group import (
     place_in,
     waits_for_rows,
 )
-from picograd.schedule.heroes import has_every_axis, is_product, product_sides, times_packed
+from picograd.schedule.heroes import (
+    has_every_axis,
+    is_product,
+    product_depth,
+    product_sides,
+    times_packed,
+    uses_tensor_cores,
+)
 from picograd.schedule.rescaled_sums import is_rescaled
 from picograd.schedule.views import strip_views
 from picograd.target import Target
@@ -31,6 +39,8 @@ Place = tuple[Group, str, Labels]
 NOTHING: frozenset[int] = frozenset()
 LEAST_TURNED = 16384  # elements: fewer stay in the first-level cache, or nearly
 SHORTEST_TURNED = 16  # elements on both sides of a square, to use lines of memory whole
+TILE = 64  # rows and columns of a tile of results
+LEAST_DEPTH = 208  # of K: with their sums convolutions of 147 and 200 took 2 and 1 % longer
 LONG_ARRAY = 64 << 20  # bytes that are worth one more reading, where memory is most wanted
 
 
@@ -213,7 +223,9 @@ def places_of(source: Facts) -> Labels | None:
     return None if placed is None else placed[1]
 
 
-def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Labels] | None:
+def summed_places(
+    facts: Facts, axes: tuple[int, ...], target: Target
+) -> tuple[tuple[int, ...], Labels] | None:
     """Find over what a reduction reduces the product it reads, and its labels there.
 
     That must be all rows of the result, or all columns, and what others reduce it over.
@@ -232,7 +244,21 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     is_wanted = set(home.summed) == over if home.summed else is_side
     if not is_wanted or not is_product(hero) or not has_every_axis(hero.inputs[1]):
         return None
+    if target.has_blocks and not has_many_tiles(hero, over, target):
+        return None
     return tuple(sorted(over)), places
+
+
+def has_many_tiles(hero: Facts, over: set[int], target: Target) -> bool:
+    """Tell whether blocks of a GPU have results of a product in registers, all of K of each, whose
+    sums they add up: float32 without tensor cores, of more tiles than there are processors."""
+    node = hero.node
+    if node.dtype is not float32 or uses_tensor_cores(hero, target):
+        return False
+    if product_depth(node) < LEAST_DEPTH:
+        return False
+    is_deep = prod(node.shape[d] for d in over) >= TILE * target.multiprocessors
+    return is_deep and node.size >= 2 * TILE**2 * target.multiprocessors
 
 
 def is_ready(facts: Facts, home: Group, target: Target) -> bool:

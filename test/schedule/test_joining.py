@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from plan_support import SAME, TARGET, check_plan, leaf, spread
 
-from picograd.dtype import bfloat16, float64, int64
+from picograd.dtype import DType, bfloat16, float32, float64, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -25,6 +25,28 @@ def test_sums_over_the_rows_or_columns_of_a_product_are_part_of_it() -> None:
     assert heroes(y, first, y.reduce("sum", (1,))) == ["contract", "reduce.row"]
     assert heroes(build.softmax(y, 1)) == ["contract", "reduce.row"]  # rows are worked on again
     assert heroes(y, y.reduce("sum", (0, 1))) == ["contract", "reduce.all"]
+
+
+def test_on_a_gpu_blocks_add_up_the_results_that_they_have() -> None:
+    target = cuda_target("sm_90a")
+
+    def kernels(
+        rows: int, columns: int, axis: int = 0, dtype: DType = float32, k: int = 256, **given
+    ) -> int:
+        x, w = leaf(rows, k, dtype=dtype), leaf(k, columns, dtype=dtype)
+        y = build.matmul(x, w).unary("exp")
+        total = y.reduce("sum", (axis,))
+        plan = schedule([y, total, total * total], replace(target, **given))
+        return len(plan.kernels)
+
+    assert kernels(32768, 64) == 1
+    assert kernels(32768, 64, dtype=bfloat16) > 1, "tensor cores"
+    assert kernels(32768, 64, tf32=True) > 1
+    assert kernels(2048, 64) > 1, "blocks share K"
+    assert kernels(32768, 64, k=128) > 1, "K is short"
+    assert kernels(32768, 64, axis=1) > 1, "rows are short"
+    unread = build.matmul(leaf(32768, 256), leaf(256, 64)).reduce("sum", (0,))
+    assert len(schedule([unread], target).kernels) == 1
 
 
 def test_a_convolution_of_a_number_multiplies_an_array_of_it() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from plan_support import TARGET, check_plan, leaf, spread
 
+from picograd.dtype import DType, bfloat16, float32, float64
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule.loop import Kernel
@@ -28,12 +29,49 @@ def test_a_gate_and_what_it_gates_are_never_stored() -> None:
     hidden = (gate * gate * up) + spread(leaf(1, 15), (20, 15))
     plan = check_plan([build.matmul(hidden, leaf(15, 6))], 2)
     assert counts(plan) == [[2], [1]]
-    assert len(schedule([hidden], cuda_target("sm_90a")).kernels) > 1, "one product a kernel"
+    assert len(schedule([hidden], cuda_target("sm_90a")).kernels) > 1, "too few tiles"
+
+
+def twins(plan: Plan) -> bool:
+    """Tell whether one kernel has two products."""
+    return counts(plan) == [[2]]
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16])
+def test_on_a_gpu_products_that_share_their_left_operand_are_one_kernel(dtype: DType) -> None:
+    x, target = leaf(4096, 512, dtype=dtype), cuda_target("sm_90a")
+    gate, up = (build.matmul(x, leaf(512, 2048, dtype=dtype)) for _ in range(2))
+    assert twins(schedule([gate * gate * up], target))
+    assert twins(schedule([gate, up, gate * up], target)) == (dtype is float32), "stored too"
+    third = build.matmul(x, leaf(512, 2048, dtype=dtype))
+    assert counts(schedule([gate * up * third], target)) == [[2], [1]]
+
+
+def test_on_a_gpu_no_others_are_one_kernel() -> None:
+    target = cuda_target("sm_90a")
+
+    def is_one(*shapes: tuple[int, int], k: int = 512, dtype: DType = float32, target=target):
+        x = leaf(shapes[0][0], k, dtype=dtype)
+        a, b = (build.matmul(x, leaf(k, n, dtype=dtype)) for _, n in shapes)
+        return twins(schedule([a * b], target))
+
+    assert is_one((4096, 2048), (4096, 2048))
+    assert not is_one((4096, 32), (4096, 32)), "half a tile"
+    assert not is_one((1024, 2048), (1024, 2048)), "blocks share K"
+    assert is_one((1024, 2048), (1024, 2048), k=2048, dtype=bfloat16)
+    assert not is_one((128, 8192), (128, 8192), k=2048, dtype=bfloat16), "few rows"
+    assert not is_one((4096, 2048), (4096, 2048), dtype=float64)
+    assert not is_one((4096, 2048), (4096, 2048), k=511, dtype=bfloat16), "no boxes"
+    assert not is_one((4096, 2048), (4096, 2048), dtype=bfloat16, target=cuda_target("sm_80"))
+    assert not is_one((4096, 2048), (4096, 2048), target=replace(target, tf32=True))
+    w = leaf(512, 2048)
+    left = [build.matmul(leaf(4096, 512), w) for _ in range(2)]
+    assert not twins(schedule([left[0] * left[1]], target)), "they share the right one"
 
 
 def test_on_a_gpu_the_second_product_computes_what_reads_both() -> None:
-    x, target = leaf(2048, 256), cuda_target("sm_90a")
-    gate, up = (build.matmul(x, leaf(256, 1024)) for _ in range(2))
+    target = cuda_target("sm_90a")
+    gate, up = (build.matmul(leaf(2048, 256), leaf(256, 1024)) for _ in range(2))
     plan = schedule([gate * gate * up], target)
     assert [len(kernel.parts[0].computes) for kernel in plan.kernels] == [1, 2]
     small = [build.matmul(leaf(1, 16), leaf(16, 32)) for _ in range(2)]

@@ -10,11 +10,11 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 blocks do, a few rows each, when all are done.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
-from picograd.codegen.cuts import below, depth_ends, single_axis
+from picograd.codegen.cuts import below, limits_of, stops_of
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
@@ -26,8 +26,9 @@ from picograd.codegen.operands import (
     guarded,
     narrow,
     role,
-    size_of,
     stores,
+    sums_in,
+    with_twin,
 )
 from picograd.codegen.templates import (
     contract_direct,
@@ -35,6 +36,7 @@ from picograd.codegen.templates import (
     contract_steps,
     contract_tma,
 )
+from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -91,13 +93,11 @@ def build(
 
     Its products are tiles of one grid, one after the other: all have as many threads.
     """
-    products = [arranged(analyse(kernel, part), target) for part in kernel.parts]
+    products = [arranged(with_twin(analyse(kernel, part)), target) for part in kernel.parts]
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
-    products = [
-        (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
-    ]
+    products = [(c, without_boxes(c, dtype), majors) for c, dtype, majors in products]
     shares = shared_among([c for c, *_ in products], target)
     options = [choices(*each, s, select) for each, s in zip(products, shares, strict=True)]
     options = alike([c for c, *_ in products], options, shares)
@@ -113,6 +113,13 @@ def build(
             part = replace(part, together=part.together or schedule.resident)
         parts.append(part)
     return TileKernel(kernel, tuple(parts), threads)
+
+
+def without_boxes(c: Contraction, dtype: DType) -> DType:
+    """Choose the dtype of operands that no boxes bring: twins are multiplied without tensor cores,
+    8-bit floats as wider ones."""
+    wider = float16 if dtype.kind == "float8" else dtype
+    return wider if c.twin is None else c.dtype
 
 
 def alike(
@@ -142,7 +149,9 @@ def alike(
 
 def is_direct(c: Contraction, schedules: list[SimtSchedule], target: Target) -> bool:
     """Tell whether a product takes less time without tiles than in its best ones."""
-    return any(form.build_part(c, schedules[0], target) is not None for form in DIRECT)
+    return c.twin is None and any(
+        form.build_part(c, schedules[0], target) is not None for form in DIRECT
+    )
 
 
 def narrowed(
@@ -184,7 +193,8 @@ def choose(
     A direct form takes the place of tiles that would take longer, if a schedule has its threads.
     """
     contraction, dtype, _ = arranged
-    direct = DIRECT if contract_direct.THREADS in {s.threads for s in schedules} else ()
+    is_open = contraction.twin is None and contract_direct.THREADS in {s.threads for s in schedules}
+    direct = DIRECT if is_open else ()
     for schedule in schedules:
         for form in direct:
             part = form.build_part(contraction, schedule, target)
@@ -290,7 +300,9 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     batch, m, n, k = c.sizes
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
-    if isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
+    if c.twin is not None or reductions(c):
+        splits = 1
+    elif isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
         splits = contract_steps.split_count(c, schedule, target)
     else:
         splits = split_count(batch * rows * columns, depth, schedule, target)
@@ -319,34 +331,49 @@ def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> i
 
 def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
-    block_m, block_n, block_k = schedule.block
+    block_m, block_n = schedule.layout.shape
     m, n = Axis("m", block_m), Axis("n", block_n)
-    k = Axis("k", grid.tiles * block_k)
+    k = Axis("k", grid.tiles * schedule.block[2])
     rows = role(c.rows, grid.row * block_m + axis_index(m))
     columns = role(c.columns, grid.column * block_n + axis_index(n))
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
-    a, b = (cast(narrow(x, 8) if dtype.bits == 16 else x, dtype) for x in (c.a, c.b))
-    bound = [
-        guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
-        for expr, side in ((a, rows), (b, columns))
-    ]
-    first = axis_index(grid.split) * k.size
-    main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
+    sides = [(c.a, rows), *((expr, columns) for expr in c.rights)]
+    a, b, *twin = (operand(expr, dtype, side, depth) for expr, side in sides)
+    stops = stops_of(c.a, c.b, c.depth, axis_index(grid.split) * k.size)
+    main = MainLoop("acc", (m, n, k), a, b, schedule, stops)
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
+    tiles = [acc]
+    for other in twin:
+        main = replace(main, twins=(("beside", other),))
+        tiles.append(replace(acc, name="beside"))
     ends = epilogue(c, (m, n), rows, columns, schedule.layout)
     windows: tuple[Step, ...] = ()
+    spaces: tuple[tuple[int, bool], ...] = ()
     if isinstance(schedule, SimtSchedule):
-        windows = tuple(store_windows(c, schedule, (grid.row, grid.column)))
+        places = grid.row, grid.column
+        windows = tuple(store_windows(c, schedule, places))
+        if reductions(c):
+            sums = sums_of(c, schedule, (m, n), places, (rows, columns))
+            windows += tuple(write_sums(sums, sums_in(c, (axis_index(m), axis_index(n)))))
+            tiles += sums.tiles
+            spaces = sums.workspaces
     ends += windows
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
-        part = TilePart(axes, (acc,), (main, *ends))
+        part = TilePart(axes, tuple(tiles), (main, *ends), spaces)
     elif is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)
     wanted = wanted_of(c, grid, schedule)
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
+
+
+def operand(expr: Expr, dtype: DType, side: Role, depth: Role) -> Expr:
+    """Read an operand at a place of a tile and of K, in the dtype that is multiplied."""
+    plain = narrow(expr, 8) if dtype.bits == 16 else expr
+    conditions = *side.conditions, *depth.conditions
+    return guarded(bind_roles(cast(plain, dtype), side, depth), conditions)
 
 
 def is_summed_apart(schedule: Schedule, splits: int) -> TypeGuard[Apart]:
@@ -368,35 +395,25 @@ def wanted_of(c: Contraction, grid: Grid, schedule: Schedule) -> tuple[Condition
     return tuple(found)
 
 
-def stops_of(c: Contraction, first: Index) -> tuple[Index, ...]:
-    """List where the sum stops, counted from position `first` of K."""
-    ends = depth_ends(c.a, c.b, c.depth)
-    return tuple(limit - first for limit in limits_of(c.depth, ends))
-
-
-def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
-    """List the flat positions of a role at which the slowest of its axes ends."""
-    wide = [axis for axis in axes if axis.size > 1]
-    inner = size_of(wide[1:])
-    slowest = [end for end in ends if wide and single_axis(end) is wide[0]]
-    return [(axis_index(wide[0]) - end[0]) * inner for end in slowest]
-
-
 def epilogue(
     c: Contraction,
     dims: tuple[Axis, Axis],
     rows: Role,
     columns: Role,
     layout: Layout,
-    name: str = "acc",
+    name: str = "",
 ) -> tuple[Step, ...]:
-    """Write the stores: the epilogue's expressions over the accumulator registers."""
-    acc = Expr("tile", (), (name, tuple(axis_index(axis) for axis in dims)), c.dtype)
+    """Write the stores: the epilogue's expressions over the accumulator registers, or a sum of
+    them."""
+    where = tuple(axis_index(axis) for axis in dims)
+    sums = sums_in(c, where)
+    if name:
+        sums[c.number] = Expr("tile", (), (name, where), c.dtype)
     values = {**rows.values, **columns.values}
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
         Store(out.slot, out.index, dims, out.expr, conditions, layout)
-        for out in stores(c, values, {c.number: acc})
+        for out in stores(c, values, sums)
     )
 
 

@@ -27,6 +27,13 @@ from picograd.codegen.operands import (
     swap,
 )
 from picograd.codegen.templates import contract_steps
+from picograd.codegen.templates.contract_block_sums import (
+    Blocks,
+    Sums,
+    is_kept,
+    reductions,
+    write_sums,
+)
 from picograd.codegen.templates.grid import Cut, balanced
 from picograd.codegen.templates.sliding import (
     Patches,
@@ -39,9 +46,9 @@ from picograd.codegen.templates.sliding import (
 from picograd.codegen.tensor_core import SimtSchedule
 from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, Store, Tile, TilePart
 from picograd.dtype import float32
-from picograd.helpers import ceil_div, divisors, round_up
+from picograd.helpers import ceil_div, divisors, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
+from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Expr, const, indices_of, rewrite, walk
 from picograd.target import Target
 
@@ -132,9 +139,7 @@ def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
     """Tell whether a product of two arrays would be computed in tiles without tensor cores."""
     if not isinstance(schedule, SimtSchedule) or c.dtype is not float32:
         return False
-    if c.ends or c.windows or c.number or not c.depth:
-        return False
-    if any(compute.reduce for compute in c.computes[1:]):
+    if c.ends or c.windows or c.number or c.twin or not c.depth:
         return False
     exprs = *walk(c.a), *walk(c.b)
     return all(expr.op in PLAIN for expr in exprs)
@@ -151,7 +156,7 @@ def time_of_tiles(c: Contraction, schedule: Schedule, target: Target) -> float:
 def plan_of(c: Contraction, target: Target) -> Plan | None:
     """Choose how to compute a product directly; None if lines of places are too short for it."""
     side = c if c.sizes[1] <= c.sizes[2] else swap(c)
-    if len(side.columns) < 2:
+    if len(side.columns) < 2 or (reductions(c) and not is_kept(c, side.rows)):
         return None
     *others, last = side.columns
     if last.size < SHORTEST:
@@ -207,7 +212,22 @@ def write_part(plan: Plan) -> TilePart:
         leave = Store(out.slot, out.index, dims, out.expr, conditions, acc.layout)
         steps.append(leave)
     grid = (*c.batch, chunk, *space.grid)
-    return TilePart(grid, tuple(tiles), tuple(steps), together=RESIDENT)
+    if not reductions(c):
+        return TilePart(grid, tuple(tiles), tuple(steps), together=RESIDENT)
+    blocks = Blocks(
+        axis_index(chunk),
+        chunk.size,
+        position_over(space.grid),
+        product(axis.size for axis in space.grid),
+        THREADS,
+    )
+    shape = row.size, *(axis.size for axis in space.dims)
+    layout = Blocked(shape, (1, THREADS, 1), (1, 1, 1))
+    every = Role(values, conditions)
+    summed = Sums(c, row, space.dims, rows, every, layout, blocks, True)
+    steps += write_sums(summed, sums)
+    tiles += summed.tiles
+    return TilePart(grid, tuple(tiles), tuple(steps), summed.workspaces, together=RESIDENT)
 
 
 def each_piece(plan: Plan, space: Cut, rows: Role, row: Axis, tiles: list[Tile]) -> list[Step]:

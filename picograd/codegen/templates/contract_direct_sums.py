@@ -23,6 +23,7 @@ from picograd.codegen.operands import (
     strides,
 )
 from picograd.codegen.templates import contract_steps
+from picograd.codegen.templates.contract_block_sums import reductions
 from picograd.codegen.templates.contract_direct import (
     BUSY,
     FARTHEST,
@@ -109,7 +110,8 @@ def reach(slide: Slide, patch: int) -> int:
 
 def build_part(c: Contraction, schedule: Schedule, target: Target) -> TilePart | None:
     """Write a gradient; None if tiles of a schedule are sooner ready, or it is another product."""
-    plan = plan_of(c) if is_plain(c, schedule, target) else None
+    is_sum = is_plain(c, schedule, target) and not reductions(c)
+    plan = plan_of(c) if is_sum else None
     if plan is None:
         return None
     blocks = plan.tiles * plan.splits(target)

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import ROW_BYTES, Side
-from picograd.codegen.operands import Contraction, step_of, stores
+from picograd.codegen.operands import Contraction, step_of, stores, sums_in
 from picograd.helpers import product
 from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import Axis, Index
-from picograd.schedule.loop import Expr
 
 # Measured on an H100 (docs/records/0014-convolutions): bytes of a piece of a row that memory takes
 # as fast as a whole one, and how much longer shorter ones take, alone or beside one another.
@@ -27,9 +26,8 @@ def elements_stored(c: Contraction, columns: int, is_together: bool = False) -> 
     """
     longer = BESIDE if is_together else SHORT
     total: float = 0
-    acc = Expr("tile", (), ("acc", ()), c.dtype)
-    count = product(c.sizes[:3])
-    for out in stores(c, {}, {c.number: acc}):
+    count = product(c.sizes[:3]) // c.sums
+    for out in stores(c, {}, sums_in(c, ())):
         row = run_of(out.index, c.columns)
         is_piece = columns < row and columns * out.expr.dtype.itemsize < PIECE
         total += count * (longer if is_piece else 1)

@@ -5,10 +5,11 @@ tensor cores, the cache and the memory take, how full the last wave is, what is 
 multiplies.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import field, replace
 from math import ceil
 
-from picograd.codegen.boxes import ROW_BYTES, Side
+from picograd.codegen.boxes import ROW_BYTES, CopyBox, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
 from picograd.codegen.templates.contract_memory import elements_of, elements_stored, line_cost
@@ -16,7 +17,7 @@ from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.target import Target
 
-Sides = tuple[Side, Side]
+Sides = tuple[Side, ...]  # of the left operand, and each right one
 
 WARP_ROWS = 16  # that a warp stores at once
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
@@ -44,7 +45,8 @@ class BoxSchedule:
     tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
     multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
     with 14 bits. So many blocks as are `together` multiply tiles one below the other, and bring
-    their right operand, which is the same, each a part to all of them.
+    their right operand, which is the same, each a part to all of them. With `sums` of two the
+    columns of a tile are those of a product and, beside them, of its twin.
     """
 
     block: tuple[int, int]
@@ -56,11 +58,23 @@ class BoxSchedule:
     is_shared: bool = False
     is_summed: bool = False
     together: int = 1
+    sums: int = field(default=1, repr=False)
+
+    @property
+    def results(self) -> tuple[int, int]:
+        """Rows and columns of what is stored of a tile."""
+        rows, columns = self.block
+        return rows, columns // self.sums
 
     @property
     def layout(self) -> WgmmaAccumulator:
         """Layout of the accumulator of a team."""
         return WgmmaAccumulator(self.block[1], self.groups, self.block[0] // 64 // self.groups)
+
+    @property
+    def stored(self) -> WgmmaAccumulator:
+        """Layout of what is stored of a tile."""
+        return replace(self.layout, n=self.results[1])
 
     @property
     def threads(self) -> int:
@@ -70,7 +84,7 @@ class BoxSchedule:
     @property
     def parts(self) -> int:
         """Pieces in which a warp stores its share of a tile of 16-bit numbers."""
-        return self.layout.stacked * ceil_div(2 * self.block[1], ROW_BYTES)
+        return self.layout.stacked * ceil_div(2 * self.results[1], ROW_BYTES)
 
     def with_slots(self) -> "BoxSchedule":
         """Give each piece a slot, at the cost of stages."""
@@ -80,6 +94,12 @@ class BoxSchedule:
         more = max(0, self.parts - self.slots)
         stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
         return replace(self, slots=self.parts, stages=stages)
+
+    def with_twins(self) -> "BoxSchedule":
+        """Let half of the columns be those of a twin; slots go round in what is stored."""
+        found = replace(self, sums=2)
+        slots = min(found.slots, found.parts)
+        return replace(found, slots=slots)
 
     @property
     def places(self) -> int:
@@ -191,7 +211,7 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     block_m, block_n = schedule.block
     own_n = 0 if work.kept else block_n / schedule.together
     # What all of them bring, and what one can.
-    a_line, b_line = lines_of(c, sides, points > blocks)
+    a_line, b_line, *_ = lines_of(c, sides, points > blocks)
     each = block_m * a_line + own_n * b_line
     shared = each * full_points / blocks
     lone = (block_m + own_n) * LONE
@@ -202,12 +222,28 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     alone = unhidden * area
     multiplying = multiplied * depth
     tensors = [side.copy.tensor for side in sides]
-    stored = FAR * elements_stored(c, block_n, work.kept > 0)
+    stored = FAR * elements_stored(c, schedule.results[1], work.kept > 0)
     zeros = work.empty * stored
     passed = FAR * sum(map(elements_of, tensors)) + stored - zeros
     waited = WAITING * passed if schedule.groups > 1 else 0
     longest = max(multiplying, moved * depth, passed)
     return zeros + longest + BESIDE * multiplying + alone + waited
+
+
+def beside(sides: Sequence[Side], schedule: BoxSchedule) -> tuple[Side, list[CopyBox]]:
+    """Let the boxes of right operands lie one behind the other in a stage."""
+    copies = [replace(side.copy, together=schedule.together) for side in sides]
+    first, *others = sides
+    if not others:
+        return replace(first, copy=copies[0]), []
+    rows, columns = first.layout.shape
+    shape = rows, columns * len(sides)
+    if first.is_k_major:
+        shape = rows * len(sides), columns
+    layout = replace(first.layout, shape=shape)
+    size = first.layout.size
+    behind = [replace(each, start=n * size) for n, each in enumerate(copies[1:], 1)]
+    return replace(first, copy=copies[0], layout=layout), behind
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:

@@ -218,10 +218,13 @@ def sorted_options(
         run = c.depth[-1].size if b else IMAGE.block[1]
         if run >= IMAGE.block[2]:  # else what a thread reads lies apart
             found += IMAGES
+    if c.twin is not None:
+        fitting = (each for each in found if each.has_twins)
+        sums = c.sums
+        found = [replace(each, sums=sums) for each in fitting]
     options = [
         replace(each, a_is_k_major=a, b_is_k_major=b, has_single=has_single) for each in found
     ]
-
     return sorted(options, key=lambda schedule: time_of(c, schedule, target))
 
 

@@ -32,7 +32,15 @@ from picograd.codegen.boxes import (
     view_of,
     whole_chunks,
 )
-from picograd.codegen.operands import Contraction, has_units, role, size_of, step_of, stores
+from picograd.codegen.operands import (
+    Contraction,
+    has_units,
+    role,
+    size_of,
+    step_of,
+    stores,
+    sums_in,
+)
 from picograd.codegen.templates.contract_schedules import (
     MOST_REGISTERS,
     MOST_REGISTERS_BUSY,
@@ -41,6 +49,7 @@ from picograd.codegen.templates.contract_schedules import (
     BoxSchedule,
     Sides,
     Work,
+    beside,
     cost,
     may_share,
     rows_of_tiles,
@@ -164,9 +173,12 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     exprs = heavy(c)
     limit = MOST_REGISTERS
     fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+    if c.twin is not None:
+        fitting = [each.with_twins() for each in fitting]
+    if exprs or c.twin is not None:
+        fitting = [each for each in fitting if 2 * each.results[1] % ROW_BYTES == 0]
     if exprs:
         limit = MOST_REGISTERS_BUSY
-        fitting = [each for each in fitting if 2 * each.block[1] % ROW_BYTES == 0]
     found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
@@ -175,8 +187,7 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
 
 def heavy(c: Contraction) -> list[Expr]:
     """List what is stored of the accumulator that needs many instructions and registers."""
-    acc = Expr("tile", (), ("acc", ()), c.dtype)
-    exprs = [out.expr for out in stores(c, {}, {c.number: acc})]
+    exprs = [out.expr for out in stores(c, {}, sums_in(c, ()))]
     return [expr for expr in exprs if not is_light(expr)]
 
 
@@ -215,19 +226,23 @@ def operands(
     """Describe both operands; None if one cannot be copied in boxes."""
     for depth in depths(c, dtype):
         frame = frame_of(c, schedule, depth, target)
-        exprs = c.a, c.b
-        roles = c.rows, c.columns
-        given = zip("ab", exprs, roles, frame.corners, schedule.block, majors, strict=True)
+        rows, columns = zip(
+            (c.rows, c.columns), frame.corners, schedule.results, majors, strict=True
+        )
+        given = [("a", c.a, *rows)]
+        given += [("b", expr, *columns) for expr in c.rights]
         found = []
         for operand in given:
             side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
             if side is None:
                 break
-            found.append(fitting_box(side) if side.is_k_major else whole_chunks(side))
+            if c.twin is None or not side.is_k_major:  # boxes of twins fill a stage
+                side = fitting_box(side) if side.is_k_major else whole_chunks(side)
+            found.append(side)
         has_windows = any(side.copy.tensor.windows for side in found)  # no block brings a part
         is_same = not has_windows and frame.reach is None  # in blocks that bring boxes together
-        if len(found) == 2 and (is_same or schedule.together == 1):
-            return frame, (found[0], found[1])
+        if len(found) == len(given) and (is_same or schedule.together == 1):
+            return frame, tuple(found)
     return None
 
 
@@ -262,9 +277,9 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
     have different steps, those with the same ones are, so that all blocks have as many of each.
     Where blocks keep the right operand, tiles of the same rows are.
     """
-    block_m, block_n = schedule.block
+    block_m, block_n = schedule.results
     _, m, n, _ = c.sizes
-    rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
+    rows, columns = rows_of_tiles(m, schedule), ceil_div(n, schedule.block[1])
     blocks = target.multiprocessors
     tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
     if schedule.is_shared:
@@ -272,13 +287,13 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
         return Frame(tile, step, (row * block_m, column * block_n), depth, blocks)
     corners = corners_of(tile, schedule, (rows, columns), target)
     frame = Frame(tile, step, corners, depth, blocks)
-    if reach_of(c, depth, corners, schedule.block) is None:
+    if reach_of(c, depth, corners, schedule.results) is None:
         return kept(frame, c, schedule, columns)
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
     group = group_of(rows, block_m * row_bytes, schedule.together)
     corners = corners_of(tile, schedule, (rows, columns), target, group)
-    reached = reach_of(c, depth, corners, schedule.block)
+    reached = reach_of(c, depth, corners, schedule.results)
     return replace(frame, corners=corners, reach=reached)
 
 
@@ -296,7 +311,8 @@ def corners_of(
 ) -> tuple[Index, Index]:
     """Find the first row and column of each tile."""
     row, column = order(axis_index(tile), *counts, target.multiprocessors, group)
-    return row * schedule.block[0], column * schedule.block[1]
+    rows, columns = schedule.results
+    return row * rows, column * columns
 
 
 # -- Tile IR --------------------------------------------------------------------------------------
@@ -306,24 +322,23 @@ def write_part(
     kernel: Kernel, c: Contraction, schedule: BoxSchedule, found: tuple[Frame, Sides]
 ) -> TilePart:
     """Write the program of a block: for each of its tiles the main loop, then the epilogue."""
+    frame, (a, *right) = found
     block_m, block_n = schedule.block
-    frame, sides = found
     dims = Axis("m", block_m), Axis("n", block_n)
     acc = Tile("acc", schedule.block, c.dtype, "register", schedule.layout)
-    a, b = sides
     is_kept = frame.kept_columns > 0
     points = (frame.tile, *c.batch) if is_kept else (*c.batch, frame.tile)
     block = Axis("block", blocks_of(points, schedule, frame.blocks))
-    b = replace(b, copy=replace(b.copy, together=schedule.together))
+    b, others = beside(right, schedule)
     if is_kept:
         b = replace(b, copy=of_block(b.copy, frame, c.batch, block))
     ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
     stages = [stage_of("a", a, ahead)]
     stages.append(stage_of("b", b, frame.depth.count if is_kept else ahead))
-    copies = a.copy, b.copy
+    copies = a.copy, b.copy, *others
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    ends, boxes = epilogue(kernel, c, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
@@ -356,6 +371,7 @@ def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> F
     waves = ceil_div(points, frame.blocks)
     more = ceil_div(points, frame.blocks - idle) - waves if idle < frame.blocks else waves
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
+    is_alone &= c.twin is None
     has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
     is_worth_it = turns == 1 or (waves >= LEAST_WAVES and MORE_WAVES * more <= waves)
     if not is_alone or not has_room or not is_worth_it:
@@ -415,17 +431,15 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
 
 
 def epilogue(
-    kernel: Kernel,
-    c: Contraction,
-    dims: tuple[Axis, Axis],
-    corners: tuple[Index, Index],
-    schedule: BoxSchedule,
+    kernel: Kernel, c: Contraction, corners: tuple[Index, Index], schedule: BoxSchedule
 ) -> tuple[list[Step], list[Tile]]:
     """Write the stores: the epilogue's expressions over the accumulator registers."""
+    block_m, block_n = schedule.results
+    dims = Axis("m", block_m), Axis("n", block_n)
     rows = role(c.rows, corners[0] + axis_index(dims[0]))
     columns = role(c.columns, corners[1] + axis_index(dims[1]))
     where = tuple(map(axis_index, dims))
-    value = {c.number: Expr("tile", (), ("acc", where), c.dtype)}
+    value = sums_in(c, where, block_n)
     conditions = (*rows.conditions, *columns.conditions)
     steps: list[Store] = []
     tiles: list[Tile] = []  # outputs of one dtype leave through the same memory, the rest directly
@@ -445,7 +459,7 @@ def epilogue(
             box = None
         if isinstance(box, BoxStore) and dtype.bits == 16:
             box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
-        store = Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box)
+        store = Store(slot, out.index, dims, out.expr, conditions, schedule.stored, box)
         steps.append(store)
     return with_riders(steps, kernel), tiles
 

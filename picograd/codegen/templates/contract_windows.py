@@ -27,6 +27,7 @@ from picograd.codegen.operands import (
     Role,
     Windows,
     bind,
+    is_across,
     is_element,
     reorder,
     role,
@@ -291,8 +292,10 @@ def inside_axes(c: Contraction) -> tuple[Axis, ...]:
     """List the axes inside windows; none where a product has no windows."""
     own = c.computes[c.number]
     for compute in c.computes:
-        is_after = compute is not own and not is_element(c, compute)
-        if is_after and compute.reduce:
+        reduced = set(compute.reduce)
+        if not reduced or not reduced <= set(own.axes):
+            continue
+        if not is_across(c, compute):
             return compute.reduce
     return ()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from contractions import Case, finish, strided, values
+from summed_products import with_statistics
 
 from picograd.codegen import interpret_tile
 from picograd.codegen.operands import analyse
@@ -69,6 +70,12 @@ def test_values(case: Case) -> None:
     out = np.full(case.kernel.slots[-1].size, np.nan, np.float32)
     interpret_tile.interpret(tiles, [*(each.ravel() for each in case.inputs), out], [])
     np.testing.assert_allclose(out, case.expected.ravel(), rtol=2e-5, atol=2e-4)
+
+
+def test_gradients_whose_own_sums_are_wanted_are_in_tiles() -> None:
+    kernel = with_statistics(gradient((8, 16, 128, 32), 3, 3).kernel)
+    (part,) = contract_cuda.build(kernel, TARGET).parts
+    assert any(isinstance(step, MainLoop) for step in part.steps)
 
 
 def test_few_rows_of_many_positions_are_direct() -> None:

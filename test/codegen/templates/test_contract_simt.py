@@ -1,9 +1,11 @@
 """Which tile a product without tensor cores gets, and in how many parts K is cut."""
 
+import numpy as np
 import pytest
-from cuda_tools import matmul_kernel
+import twin_products
+from cuda_tools import compile_host, matmul_kernel, run_host
 
-from picograd.codegen.operands import analyse
+from picograd.codegen.operands import analyse, with_twin
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_steps import PLAIN, cost, sorted_options, split_count
 from picograd.dtype import float32, float64
@@ -54,3 +56,40 @@ def test_no_part_of_k_is_too_short() -> None:
         for schedule in PLAIN:
             splits = split_count(c, schedule, TARGET)
             assert splits == 1 or k // splits >= 4 * schedule.block[2]
+
+
+TWINS = {
+    "columns of weights": dict(m=100, n=136, k=72, b="nk"),
+    "rows of weights, products stored": dict(m=130, n=200, k=40, is_kept=True),
+    "no whole vectors": dict(m=130, n=203, k=41, b="nk"),
+    "turned": dict(m=132, n=260, k=100, a="km"),
+}
+
+
+def test_threads_have_patches_of_a_product_and_of_its_twin() -> None:
+    few = cuda_target("sm_90a", 2)
+    kernels = [twin_products.gated_kernel(**case, dtype=float32) for case in TWINS.values()]
+    tiles = [contract_cuda.build(kernel, few) for kernel in kernels]
+    library = compile_host(tiles)
+    generator = np.random.default_rng(0)
+    for case, kernel, each in zip(TWINS.values(), kernels, tiles, strict=True):
+        own, beside = each.parts[0].tiles
+        assert (own.name, beside.name, own.shape) == ("acc", "beside", beside.shape)
+        arrays = [generator.standard_normal(slot.size).astype("f") for slot in kernel.slots]
+        inputs = {n: arrays[n] for n, slot in enumerate(kernel.slots) if slot.role == "in"}
+        want = twin_products.expected(kernel, arrays, case)
+        found = run_host(library, each, inputs)
+        assert set(found) <= set(want)
+        for number, value in found.items():
+            assert np.abs(value - want[number]).max() < 2e-6 * np.abs(want[number]).max()
+
+
+def test_tiles_of_twins_have_whole_patches_of_each() -> None:
+    kernel = twin_products.gated_kernel(4096, 2048, 768, float32, b="nk")
+    c = with_twin(analyse(kernel, kernel.parts[0]))
+    assert c.sizes == (1, 4096, 4096, 768) and c.twin.number == 1
+    found = sorted_options(c, float32, (True, True), TARGET)
+    assert 0 < len(found) < len(PLAIN)
+    for each in found:
+        assert each.layout.shape == (each.block[0], each.block[1] // 2)
+        assert each.layout.register_count * each.threads * 2 == each.block[0] * each.block[1]

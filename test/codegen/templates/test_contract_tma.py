@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import twin_products
 from box_products import TF32, TWO, numbers, program_of, results, tiles_of
 from cuda_tools import H200, compile_cuda, disassemble, from_raw, matmul_kernel, source_of
 
@@ -13,6 +14,7 @@ from picograd import Tensor
 from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
+from picograd.codegen.tensor_core import SimtSchedule
 from picograd.codegen.tile import Store
 from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float16, float32
 from picograd.errors import InternalError
@@ -440,3 +442,53 @@ def test_blocks_are_as_many_as_processors():
     assert tiles_of(matmul_kernel(512, 512, 64, bfloat16)).parts[0].grid[0].size == 2
     assert tiles_of(matmul_kernel(64, 64, 64, bfloat16)).parts[0].grid[0].size == 1
     assert TWO.multiprocessors == 2
+
+
+TWINS = {
+    "columns of weights": ((128, 128), 1, dict(m=200, n=136, k=136, dtype=bfloat16, b="nk")),
+    "rows of weights, products stored": (
+        (128, 256),
+        1,
+        dict(m=136, n=136, k=328, dtype=bfloat16, is_kept=True),
+    ),
+    "two fragments": ((256, 128), 1, dict(m=300, n=136, k=72, dtype=float16, b="nk")),
+    "one team, turned": ((64, 128), 1, dict(m=104, n=200, k=72, dtype=float16, a="km")),
+    "clusters": ((64, 128), 2, dict(m=300, n=136, k=136, dtype=bfloat16, b="nk")),
+    "clusters, rows of weights": ((128, 256), 2, dict(m=264, n=264, k=72, dtype=float16)),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_tile_has_columns_of_a_product_and_of_its_twin(name):
+    block, together, case = TWINS[name]
+    found = [*twin_products.results(case, TWO, block, together)]
+    assert len(found) == (3 if case.get("is_kept") else 1)
+    for want, tile, program in found:
+        limit = TOLERANCE[case["dtype"].name] * np.abs(want).max()
+        assert np.abs(tile - want).max() < limit
+        assert np.abs(program - want).max() < limit
+
+
+def test_blocks_share_tiles_of_twins():
+    """Three tiles for two blocks."""
+    case = dict(m=128, n=192, k=328, dtype=bfloat16, b="nk", is_kept=True)
+    for want, tile, program in twin_products.results(case, TWO, (128, 128), is_shared=True):
+        limit = TOLERANCE["bfloat16"] * np.abs(want).max()
+        assert np.abs(tile - want).max() < limit
+        assert np.abs(program - want).max() < limit
+
+
+def test_the_boxes_of_twins_fill_one_stage():
+    kernel = twin_products.gated_kernel(2048, 1024, 256, bfloat16, b="nk")
+    part = contract_cuda.build(kernel, H200).parts[0]
+    acc, _, b, *_ = part.tiles
+    assert b.shape == (acc.shape[1], 64)
+    _, first, second = part.steps[0].body[1].produce
+    assert (first.tile, first.start) == ("b", 0)
+    assert (second.tile, second.start) == ("b", b.shape[0] // 2 * 64)
+
+
+def test_twins_that_no_boxes_bring_are_multiplied_without_tensor_cores():
+    kernel = twin_products.gated_kernel(100, 135, 71, bfloat16, b="nk")
+    part = contract_cuda.build(kernel, TWO).parts[0]
+    assert isinstance(part.steps[0].schedule, SimtSchedule)
