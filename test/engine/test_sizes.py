@@ -500,6 +500,7 @@ def test_masks_of_varying_length_share_plans_on_cuda(monkeypatch: pytest.MonkeyP
         assert all(family.reused for family in sizes.FAMILIES.values())
 
 
+@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
 def test_kernels_for_cuda_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products, scatters, sorts and scans of varying length, interpreted as a GPU would run."""
     monkeypatch.setattr(realize, "PLANS", PlanCache())

@@ -5,6 +5,7 @@ from plan_support import TARGET, leaf
 
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import toposort
+from picograd.schedule import scores as scores_stage
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.schedule import facts_of
 from picograd.schedule.scores import Finder, find_regions, is_seed, lone_axis
@@ -95,6 +96,7 @@ def test_members_move_seldom_however_many_regions_meet(monkeypatch, is_first):
         unite(self, region, facts, other, at)
 
     monkeypatch.setattr(Finder, "unite", counted)
+    monkeypatch.setattr(scores_stage, "CHAIN_LIMIT", 10_000)
 
     def count(layers):
         moved.clear()

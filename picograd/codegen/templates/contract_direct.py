@@ -141,6 +141,9 @@ def is_plain(c: Contraction, schedule: Schedule, target: Target) -> bool:
         return False
     if c.ends or c.windows or c.number or c.twin or not c.depth:
         return False
+    summed = {number for number, _ in reductions(c)}
+    if any(each.reduce and n not in summed for n, each in enumerate(c.computes) if n):
+        return False  # windows
     exprs = *walk(c.a), *walk(c.b)
     return all(expr.op in PLAIN for expr in exprs)
 

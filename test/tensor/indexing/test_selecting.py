@@ -105,6 +105,7 @@ def test_an_index_without_axes_chooses_of_a_row() -> None:
         Tensor.zeros(3, 3).gather(0, at)
 
 
+@pytest.mark.usefixtures("on_host")
 def test_masks_on_a_gpu_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for all elements, so the plans are the same whatever a mask holds."""
     monkeypatch.setattr(realize, "PLANS", PlanCache())
@@ -124,6 +125,7 @@ def test_masks_on_a_gpu_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(tracked.grad.numpy(), 2.0 * (array < 0.3))
 
 
+@pytest.mark.usefixtures("on_host")
 def test_few_rows_get_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a mask holds seldom, what was found does not keep room for all elements."""
     array = np.arange(8192, dtype=np.float32)

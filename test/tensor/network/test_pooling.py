@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
 from op_support import Case, compare, numbers
+from poison import poison
 
 import picograd
 from picograd import Tensor
@@ -245,3 +247,19 @@ def test_unpooled_sizes_are_among_those_that_pool_to_the_input(device: str) -> N
             unpooled(torch, size)
         with pytest.raises(ValueError, match="max_unpool2d: output_size .* is not possible: axis"):
             unpooled(picograd, size)
+
+
+@pytest.mark.usefixtures("on_host")
+def test_windows_of_few_convolved_rows_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that few threads would compute sooner is one of tiles where windows follow it."""
+    generator = np.random.default_rng(0)
+    image, weight = (generator.normal(size=n).astype("f") for n in ((1, 3, 40, 48), (4, 3, 3, 3)))
+    with interpreted_cuda(monkeypatch) as device:
+        poison(monkeypatch, device)
+        x, w = Tensor(image, device="cuda"), Tensor(weight, device="cuda")
+        found = functional.conv2d(x, w, stride=2, padding=1).relu()
+        pooled = functional.max_pool2d(found, 2).numpy()
+        found = found.numpy()
+    wanted = F.conv2d(torch.tensor(image), torch.tensor(weight), stride=2, padding=1).relu()
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(pooled, F.max_pool2d(wanted, 2).numpy(), rtol=1e-4, atol=1e-5)

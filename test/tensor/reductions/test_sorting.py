@@ -215,6 +215,7 @@ def test_topk_of_many_short_rows_selects(axis: int, is_largest: bool) -> None:
         np.testing.assert_array_equal(places.numpy(), order.narrow(axis, 0, k).numpy())
 
 
+@pytest.mark.usefixtures("on_host")
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize(("shape", "count", "axis"), [((3, 5000), 7, -1), ((20_000,), 300, 0)])
 def test_few_of_long_rows_on_a_gpu(
@@ -232,6 +233,7 @@ def test_few_of_long_rows_on_a_gpu(
         np.testing.assert_array_equal(values.numpy(), np.take_along_axis(array, wanted, axis))
 
 
+@pytest.mark.usefixtures("on_host")
 def test_distinct_elements_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for all: elements that are alike, all others, and one alone."""
     with interpreted_cuda(monkeypatch):

@@ -1,0 +1,92 @@
+"""What the host takes for a call of a jitted function, by what is passed and what it does.
+
+Kernels of 4 x 4 numbers on one CPU thread; the lower quartile of 400 calls, processor time. With
+PyTorch's optimizers and eager steps beside those rows that have one.
+
+    python bench/jit_calls.py
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import picograd
+from picograd import Tensor, nn
+
+COUNT, WARM = 400, 100
+Call = Callable[[], Any]
+
+
+def tensors(count: int) -> list[Tensor]:
+    return [picograd.randn(4, 4).realize() for _ in range(count)]
+
+
+def calls() -> dict[str, Call]:
+    """Make a call for each way to pass tensors."""
+    a, b, *others = tensors(20)
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    add = picograd.jit(lambda a, b: a + b)
+    entries = picograd.jit(lambda batch: batch["a"] + batch["b"])
+    total = picograd.jit(lambda listed: sum(listed[1:], listed[0]))
+    named = picograd.jit(lambda a, b=None, flag=False: a + b if flag else a)
+    passed = picograd.jit(lambda model, x: model(x))
+    scaled = picograd.jit(lambda x, scale: x * scale)
+    return {
+        "two tensors": lambda: add(a, b),
+        "a dict of two": lambda: entries({"a": a, "b": b}),
+        "a list of 18": lambda: total(others),
+        "by name, with a flag": lambda: named(a, b=b, flag=True),
+        "a module and a tensor": lambda: passed(frozen, a),
+        "a tensor and a number": lambda: scaled(a, 2.5),
+    }
+
+
+def steps(library: Any) -> dict[str, Call]:
+    """Make steps whose loss, or whose optimizer, stands outside of what is jitted."""
+    jit = picograd.jit if library is picograd else lambda function: function
+    model = library.nn.Sequential(
+        library.nn.Linear(4, 4), library.nn.ReLU(), library.nn.Linear(4, 4)
+    )
+    run, x = jit(model), library.randn(4, 4)
+
+    def learn() -> Any:
+        model.zero_grad()
+        run(x).sum().backward()
+        return model[0].weight.grad.numpy()
+
+    found = {"a model; loss and backward outside": learn}
+    for count in (1, 10, 60):
+        weights = [library.nn.Parameter(library.randn(32, 32)) for _ in range(count)]
+        for weight in weights:
+            weight.grad = library.randn(32, 32)
+        options = {"fused": True} if library is torch else {}
+        optimizer = library.optim.AdamW(weights, lr=1e-3, **options)
+        found[f"AdamW of {count} parameters of 32 x 32"] = jit(optimizer.step)
+    return found
+
+
+def measured(call: Call) -> float:
+    """Time a call, in microseconds."""
+    for _ in range(WARM):
+        call()
+    found = []
+    for _ in range(COUNT):
+        start = time.thread_time()
+        call()
+        found.append(time.thread_time() - start)
+    return sorted(found)[COUNT // 4] * 1e6
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for name, call in calls().items():
+        print(f"{name:40s} {measured(call):8.1f} us")
+    theirs = steps(torch)
+    for name, call in steps(picograd).items():
+        print(f"{name:40s} {measured(call):8.1f} us   PyTorch {measured(theirs[name]):8.1f}")
+
+
+if __name__ == "__main__":
+    main()
