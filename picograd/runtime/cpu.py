@@ -35,6 +35,7 @@ from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
 from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, inside, loop_pieces
+from picograd.runtime.pools import pool
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
@@ -220,15 +221,13 @@ class CpuDevice(Device):
         if isinstance(codes, list) and len(codes) < 2:  # no threads for what nothing runs beside
             yield from enumerate(map(self.machine.compile, codes))
             return
-        from concurrent.futures import Future, ThreadPoolExecutor  # a tenth of importing picograd
-
-        work: list[tuple[Any, Future[None]]] = []
+        work: list[tuple[Any, Any]] = []
         try:
-            with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
+            with pool(self.target.threads) as executor:
                 try:
                     for code in codes:
                         job = self.machine.start(code)
-                        work.append((job, pool.submit(job.run)))
+                        work.append((job, executor.submit(job.run)))
                     for position, (job, done) in enumerate(work):
                         done.result()
                         yield position, job.result()
@@ -333,10 +332,8 @@ class CpuDevice(Device):
         """Load kernels that have run often with all passes, compiled on all threads."""
         if len(executables) < 2 or self.target.threads < 2:
             return list(map(self.compile_again, executables))
-        from concurrent.futures import ThreadPoolExecutor  # as above
-
-        with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
-            return list(pool.map(self.compile_again, executables))
+        with pool(self.target.threads) as executor:
+            return list(executor.map(self.compile_again, executables))
 
     def compile_again(self, executable: Executable) -> Any:
         """Load a kernel that has run often with all passes, with which other processes begin."""

@@ -10,7 +10,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +36,7 @@ from picograd.runtime.nvrtc import (
     nvrtc_version,
 )
 from picograd.runtime.parameters import Parameters
+from picograd.runtime.pools import pool
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Gate, Staging
 from picograd.target import Target, cuda_target
@@ -471,14 +471,14 @@ def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, byt
 
     with (
         Compilers(*load_nvrtc(), config.compile_processes) as compilers,
-        ThreadPoolExecutor(usable_cores()) as pool,
+        pool(usable_cores()) as executor,
     ):
         try:
-            jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
+            jobs = [executor.submit(compile_batch, batch) for batch in batches(codes, listed)]
             for job in jobs:
                 yield from job.result()
         finally:  # after an error, or Ctrl-C, nothing else begins
-            pool.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(wait=False, cancel_futures=True)
 
 
 def open_cuda(ordinal: int = 0, name_compiler: Callable[[], str] = nvrtc_version) -> CudaDevice:

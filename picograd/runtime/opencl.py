@@ -8,7 +8,6 @@ import ctypes
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from picograd.runtime.device import (
 )
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.opencl_library import Library, open_library
+from picograd.runtime.pools import pool
 from picograd.target import Target, opencl_target
 
 NAME, DRIVER, VERSION, EXTENSIONS = 0x102B, 0x102D, 0x102F, 0x1030  # cl.h: CL_DEVICE_*
@@ -184,13 +184,13 @@ class OpenclDevice(Device):
 
     def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Build on all cores, the first while the next are still being written."""
-        with ThreadPoolExecutor(usable_cores(), "picograd-compile") as pool:
-            jobs = [pool.submit(self.compile, code) for code in codes]
+        with pool(usable_cores()) as executor:
+            jobs = [executor.submit(self.compile, code) for code in codes]
             try:
                 for position, job in enumerate(jobs):
                     yield position, job.result()
             finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+                executor.shutdown(wait=False, cancel_futures=True)
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Make a kernel of a binary."""

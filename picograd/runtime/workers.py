@@ -15,6 +15,7 @@ from picograd.code import Code
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.device import Running
 from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, RUNNING, runner_source
+from picograd.runtime.pools import may_start
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
@@ -150,7 +151,7 @@ class Runner(Running):
     def start(self) -> None:
         """Start the threads, if more than one is wanted and they do not run yet."""
         with self.lock:
-            if self.count > 1 and self.state is self.serial:
+            if self.count > 1 and self.state is self.serial and may_start():
                 self.use(Threads(self.library, self.count - 1))
 
     def restart(self) -> None:
