@@ -632,7 +632,7 @@ class Follower:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
             carried.note_gradients(self.served(event, nodes))
         passed = [each for read in self.way.reads[: self.reads] for each in read.passed]
-        for at, is_free in [each for each in passed if each[0] < len(nodes)]:
+        for at, is_free in [e for e in passed if e[0] < len(nodes) and nodes[e[0]] is not None]:
             carried.note_passed(nodes[at], is_free)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]

@@ -8,6 +8,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -1674,3 +1675,17 @@ def test_short_ways_are_followed_where_machine_code_computes_none(
     monkeypatch.setattr(EVENTS, "shorts", 0)
     monkeypatch.setattr(CODED, "compute", lambda nodes, place: None)
     assert short_loop(hits, 80, lives=True) == 10
+
+
+def test_what_is_met_later_was_not_passed_yet() -> None:
+    """A way is left between a read, which computed a tensor, and the event that takes it."""
+    follower: Any = object.__new__(following.Follower)
+    node = (Tensor([1.0]) * 2.0)._node
+    read = SimpleNamespace(passed=[(0, 1), (1, 2), (5, 1)])
+    follower.known = SimpleNamespace(miss=lambda way: None)
+    follower.way = SimpleNamespace(events=[], reads=[read])
+    follower.record = SimpleNamespace(standing={}, found=[None, node])
+    follower.computed, follower.made, follower.at = {}, [], 0
+    follower.reads, follower.begun = 1, 0
+    follower.settle([None, node])
+    assert carried.PASSED[node] == 2
