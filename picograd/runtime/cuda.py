@@ -38,7 +38,7 @@ from picograd.runtime.nvrtc import (
 from picograd.runtime.parameters import Parameters
 from picograd.runtime.pools import pool
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
-from picograd.runtime.staging import Gate, Staging
+from picograd.runtime.staging import Gate, Staging, Stagings
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
@@ -76,7 +76,7 @@ class CudaDevice(Device):
         self.compiler: str = name_compiler()
         self.stream: Any = driver.call("cuStreamCreate", NON_BLOCKING)
         self.launcher: Launcher = Launcher(driver, self.context, self.stream)
-        self.staging: Staging = Staging(driver, self.stream)
+        self.stagings = Stagings(lambda: Staging(driver, self.stream))
         self.gate: Gate = Gate(driver, self.stream)
         self.pool: Pool = Pool(self.name, self.reserve, self.give_back)
         self.workspaces: Workspaces = Workspaces(self.pool, self.fill_zero)
@@ -138,7 +138,8 @@ class CudaDevice(Device):
         packed = np.ascontiguousarray(array)
         with self.lock:
             self.activate()
-            self.staging.write(buffer.address, packed.ctypes.data, buffer.nbytes)
+            with self.stagings.one() as staging:
+                staging.write(buffer.address, packed.ctypes.data, buffer.nbytes)
 
     def fill(self, buffer: Buffer, cell: Bytes) -> None:
         """Write one element everywhere, in stream order: nothing comes from the host."""
@@ -158,14 +159,16 @@ class CudaDevice(Device):
         result: Bytes = np.empty(buffer.nbytes, np.uint8)
         with self.lock:
             self.activate()
-            self.staging.read(result.ctypes.data, buffer.address, buffer.nbytes)
+            with self.stagings.one() as staging:
+                staging.read(result.ctypes.data, buffer.address, buffer.nbytes)
         return result
 
     def read_bytes(self, buffers: Sequence[Buffer]) -> bytes:
         """Read many buffers of one byte, after all work given before; waits once."""
         with self.lock:
             self.activate()
-            return self.staging.gather([buffer.address for buffer in buffers])
+            with self.stagings.one() as staging:
+                return staging.gather([buffer.address for buffer in buffers])
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of this GPU, in stream order."""

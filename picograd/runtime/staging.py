@@ -5,7 +5,7 @@ While the copy engine moves one half, the processor fills or empties the other.
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import memmove, string_at
 from typing import Any
@@ -79,6 +79,26 @@ class Staging:
             half.wait()
             found += string_at(half.address, len(some))
         return found
+
+
+class Stagings:
+    """Hands out halves that nobody is in the middle of using.
+
+    The handler of a signal may copy while a copy of the same thread is between two of its steps.
+    """
+
+    def __init__(self, make: Callable[[], Staging]) -> None:
+        self.make = make
+        self.free = [make()]
+
+    @contextmanager
+    def one(self) -> Iterator[Staging]:
+        """Give halves for as long as the block lasts."""
+        staging = self.free.pop() if self.free else self.make()
+        try:
+            yield staging
+        finally:
+            self.free.append(staging)
 
 
 def empty(host: int, size: int, half: Half) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from picograd.runtime import staging
 from picograd.runtime.driver import Driver
-from picograd.runtime.staging import Gate, Staging
+from picograd.runtime.staging import Gate, Staging, Stagings
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 100, 101, 250, 1000])
@@ -27,6 +27,40 @@ def test_bytes_from_many_places(fake_driver, count):
     places = [(17 * number) % 100 for number in range(count)]
     found = staging.gather([memory.ctypes.data + place for place in places])
     assert list(found) == places
+
+
+@pytest.mark.parametrize("moment", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuEventSynchronize"])
+def test_a_copy_in_the_middle_of_another(fake_driver, moment):
+    """The handler of a signal copies, and does not touch what is on its way."""
+    module = fake_driver()
+    plain, inside, seen = getattr(module, moment), [], []
+    source, device, back = np.arange(1, 251, dtype=np.uint8), *np.zeros((2, 250), np.uint8)
+    own = np.full(90, 77, np.uint8)
+
+    def interrupted(*args):
+        if not inside:
+            inside.append(True)
+            with stagings.one() as staging:
+                target = np.zeros(90, np.uint8)
+                staging.write(target.ctypes.data, own.ctypes.data, 90)
+                result = np.zeros(90, np.uint8)
+                staging.read(result.ctypes.data, target.ctypes.data, 90)
+                seen.append(result)
+                staging.gather([target.ctypes.data])
+            inside.clear()
+        return plain(*args)
+
+    stagings = Stagings(lambda: Staging(Driver(module), "stream", size=100))
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(module, moment, interrupted, raising=False)
+    for _ in range(2):
+        with stagings.one() as staging:
+            staging.write(device.ctypes.data, source.ctypes.data, 250)
+            staging.read(back.ctypes.data, device.ctypes.data, 250)
+            found = staging.gather([device.ctypes.data + 9, device.ctypes.data])
+        np.testing.assert_array_equal(back, source)
+        assert list(found) == [10, 1] and all((each == own).all() for each in seen) and seen
+    assert len(stagings.free) == 2
 
 
 class Module:
