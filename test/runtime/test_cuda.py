@@ -183,8 +183,9 @@ def test_memory_is_reused_and_its_end_reported(fake_driver):
 ])  # fmt: skip
 def test_memory_is_filled_on_the_device(device, monkeypatch, cell, is_copied):
     copied = []
-    write = device.staging.write
-    monkeypatch.setattr(device.staging, "write", lambda *a: (copied.append(a), write(*a)))
+    (staging,) = device.stagings.free
+    write = staging.write
+    monkeypatch.setattr(staging, "write", lambda *a: (copied.append(a), write(*a)))
     buffer = device.new_buffer(BY_NAME[cell.dtype.name], 1000, "here")
     device.fill(buffer, np.array([cell]))
     found = device.copy_out(buffer).view(cell.dtype)
