@@ -14,6 +14,7 @@ that is added again cancels. What is subtracted before a softmax changes nothing
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from picograd.buffer import Overwritten, Sample
 from picograd.errors import GradientError, internal
@@ -218,6 +219,14 @@ WATCHERS: list[Watcher] = []  # what sees the gradients of every node's inputs
 HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
 # what sees the gradients of one node's inputs, and may replace them
 AFTER: "weakref.WeakKeyDictionary[Node, StepHook]" = weakref.WeakKeyDictionary()
+
+
+def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:
+    """Let the hooks of nodes see the gradients of their copies too; gives the copies."""
+    tables: tuple[Any, ...] = HOOKS, AFTER
+    for table in tables:
+        table.update({now: table[was] for was, now in zip(nodes, copies) if was in table})
+    return copies
 
 
 def gradient(

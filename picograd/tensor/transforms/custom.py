@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
-from picograd.graph.gradient import AFTER, HOOKS
+from picograd.graph.gradient import HOOKS, with_hooks
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, substituted, toposort
 from picograd.tensor.core import autograd, saved_hooks
@@ -506,11 +506,7 @@ def hooked_again(root: Node, values: dict[int, Node]) -> Node:
     inside = toposort([root], lambda node: id(node) in values)
     own = [node for node in inside if node in HOOKS and id(node) not in values]
     copied, *copies = substituted([root, *own], values)
-    tables: tuple[Any, ...] = HOOKS, AFTER
-    for node, copy_of in zip(own, copies):
-        for table in tables:
-            if node in table:
-                table[copy_of] = table[node]
+    with_hooks(own, copies)
     return copied
 
 

@@ -31,8 +31,8 @@ WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
-# what a gradient that is read must be, and the weak reference to its owner
-ADDED = "find", "shape", "dtype", "device", "tracks", "is_frozen"
+# what a gradient that is read must be, first as arguments, and the weak reference to its owner
+ADDED = "shape", "dtype", "device", "is_frozen", "tracks", "find"
 MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
 MOST_GIVEN = 32  # arguments, which are compared in pairs
 FIXED = Given, GivenInt  # numbers of a user's, which a trace has for good
@@ -142,9 +142,7 @@ def memory_added(replay: replay, memory):
         need(gradient._node and gradient._view == None and gradient._views == None)
         need(gradient._tracks == each.tracks and gradient._is_frozen == each.is_frozen)
         node: Node = gradient._node
-        need(node.op == world.buffer and node.dtype == each.dtype)
-        need(type_of(node.arg) == world.Storage and is_alike(node.shape, each.shape))
-        need(is_alike(node.device, each.device))
+        need(is_wanted(node, each))
         storage: Storage = node.arg
         memory[number] = storage.buffer
     return 1
@@ -319,5 +317,5 @@ def added_words(closure: Any, table: Table) -> list[int]:
     """Say what gradients that are read must be, as `ADDED` lists it."""
     words = []
     for _, find, (shape, dtype, device, tracks, is_frozen, _) in closure.added:
-        words += [*map(table.name, (find, shape, dtype, device, tracks, is_frozen))]
+        words += [*map(table.name, (shape, dtype, device, is_frozen, tracks, find))]
     return words

@@ -23,7 +23,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
 from picograd.graph.build_composite import custom
-from picograd.graph.gradient import AFTER, HOOKS, gradient
+from picograd.graph.gradient import HOOKS, gradient, with_hooks
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
@@ -182,14 +182,6 @@ def without_writes(roots: dict[int, Node], states: dict[int, Node]) -> dict[int,
         copies[id(node)] = inputs[-1] if node.op in WRITES else node.with_inputs(inputs)
     with_hooks(nodes, [copies[id(node)] for node in nodes])
     return {number: copies[id(root)] for number, root in roots.items()}
-
-
-def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:
-    """Let the hooks of nodes see the gradients of their copies too; gives the copies."""
-    tables: tuple[Any, ...] = HOOKS, AFTER
-    for table in tables:
-        table.update({now: table[was] for was, now in zip(nodes, copies) if was in table})
-    return copies
 
 
 class Recording:
