@@ -302,6 +302,11 @@ def test_gradients_that_are_added_to():
         step(x)
         wanted = before + times * x.numpy().sum(0)[:, None]
         np.testing.assert_allclose(weight.grad.numpy(), wanted, rtol=1e-5, atol=1e-5)
+    for other in leaf(2).double(), leaf(2, (2, 3)):
+        weight.grad.data = other
+        assert not is_ready(step, x)
+        weight.grad = leaf(4)
+        assert is_ready(step, x)
     shown = weight.grad[0]
     assert not is_ready(step, x)
     step(x)
