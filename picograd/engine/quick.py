@@ -151,13 +151,15 @@ def run_anew(updates: Sequence[Update], roots: Nodes, found: GraphKey, key: Any)
     full = graph_key(together)
     plan = realize.find_plan(full, together)
     if type(plan) is CompiledPlan:
-        if len(KNOWN) >= KNOWN_LIMIT:
-            KNOWN.clear()
         buffers = [full.buffers[number] for number in plan.input_numbers]
         scalars = [full.scalars[number] for number in plan.scalar_numbers]
         buffer_places = places_in(found.buffers, buffers)
         scalar_places = places_in(found.scalars, scalars)
-        KNOWN[key] = Known(weakref.ref(plan), full.key, buffer_places, scalar_places)
+        # What a handler of a signal computed since the walk is memory that the walk did not see.
+        if None not in buffer_places and None not in scalar_places:
+            if len(KNOWN) >= KNOWN_LIMIT:
+                KNOWN.clear()
+            KNOWN[key] = Known(weakref.ref(plan), full.key, buffer_places, scalar_places)
     return plan.run(full.buffers, scalar_values(full.scalars), user_place())
 
 
@@ -165,6 +167,8 @@ def check_known(known: Known, updates: Sequence[Update], roots: Nodes, found: Gr
     """Check that the nodes of the writes ask for the same plan on the same memory."""
     full = graph_key(with_writes(updates, roots))
     plan: Any = known.plan()
+    if full.key != known.key and None in places_in(found.buffers, full.buffers):
+        return  # a handler of a signal computed something since the walk
     check(full.key == known.key, "an update took the plan of another graph")
     for listed, places, numbers, mine in (
         (full.buffers, known.buffers, plan.input_numbers, found.buffers),

@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor
 from picograd.config import config
 from picograd.engine import pending, quick
+from picograd.engine.backends import get_device
 from picograd.graph import gradient_formula
 
 
@@ -131,6 +132,26 @@ def test_a_walk_lists_what_is_under_nodes_once():
     count = len(walk.order)
     walk.add([(z + x)._node])
     assert len(walk.order) == count + 1
+
+
+def test_what_is_computed_between_walk_and_plan_is_not_remembered():
+    """A handler of a signal may compute there what the walk saw as a computation."""
+
+    def found(meanwhile):
+        x = leaf(2, 3)
+        part = x * 2.0
+        total = part + 1.0
+        walk = quick.Walk()
+        walk.add([total._node])
+        key = walk.key([total._node])
+        if meanwhile:
+            part.realize()
+        (buffer,) = quick.run([], [total._node], key, None)
+        return get_device(buffer.device).copy_out(buffer).view(np.float32)
+
+    wanted = leaf(2, 3).numpy().ravel() * 2 + 1
+    for meanwhile in (True, True, False, False, True):
+        np.testing.assert_allclose(found(meanwhile), wanted, rtol=1e-6)
 
 
 def test_computations_leave_no_cycles():

@@ -203,7 +203,7 @@ def test_arguments_of_to_are_read_for_others() -> None:
         True,
         None,
     )
-    assert parse(picograd.zeros(1))[:2] == (picograd.device("cpu"), picograd.float32)
+    assert parse(picograd.zeros(1, device="cpu"))[:2] == (picograd.device("cpu"), picograd.float32)
     assert parse(dtype=picograd.float64)[0] is None
 
 
@@ -242,7 +242,7 @@ def test_what_else_holds_a_buffer_keeps_it() -> None:
 
     model = Rotary()
     weight, count = model.inner.weight, model.inner.num_batches_tracked
-    assert model.cpu().frequencies is model.original
+    assert model.to(weight.device).frequencies is model.original
     model.half()
     assert model.original.dtype is picograd.float32 and model.frequencies.dtype is picograd.float16
     assert model.frequencies is model.inner.shared and model.inner.weight is weight

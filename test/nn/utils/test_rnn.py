@@ -137,4 +137,9 @@ def test_whole_numbers_stay_whole():
     packed = rnn.pack_sequence(given, enforce_sorted=False)
     padded, _ = rnn.pad_packed_sequence(packed, batch_first=True)
     assert padded.dtype is picograd.int64 and padded.tolist() == [[4, 0, 0], [1, 2, 3]]
-    assert packed.to("cpu") is packed and packed.float().long().data.tolist() == [1, 4, 2, 3]
+    assert packed.to(packed.data.device) is packed and packed.float().long().data.tolist() == [
+        1,
+        4,
+        2,
+        3,
+    ]
