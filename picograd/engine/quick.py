@@ -7,22 +7,27 @@ What an optimizer writes is told by formulas (engine/update.py), so the key has 
 
 Where such a key is new, all nodes are looked at, the plan is found as for any graph, and remembered
 here with the places of what it takes. With VERIFY that is done each time, and both must
-ask for the same.
+ask for the same. A key that is new only in sizes takes a plan that is bound to sizes by code
+(engine/size_patterns.py): which numbers they are is remembered for these keys, too.
 """
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
-from picograd.engine import foreseen, realize
+from picograd.engine import foreseen, realize, size_patterns
 from picograd.engine.debug import user_place
-from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.executable import CompiledPlan, Runnable, scalar_values
 from picograd.engine.followed import EVENTS, Taken, check_expected
 from picograd.engine.foreseen import Step
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, add_rows, graph_key, walk_pending, with_key
+from picograd.engine.size_patterns import Learnt
+from picograd.engine.sizes import BoundedPlan
 from picograd.engine.small import places_in
 from picograd.engine.update import Update
 from picograd.errors import check
@@ -102,13 +107,27 @@ def update_row(update: Update, found: GraphKey) -> tuple[Any, ...]:
 class Known:
     """A plan, the key that found it, and where it takes its buffers and scalars from, in order."""
 
-    plan: "weakref.ref[CompiledPlan]"
-    key: Key
+    plan: "weakref.ref[Runnable]"
+    key: Any
     buffers: list[int]
     scalars: list[int]
 
 
-KNOWN: dict[Any, Known] = {}
+@dataclass(slots=True)
+class OfSizes:
+    """How a plan is bound to the sizes of graphs of one structure, by their keys and by all nodes.
+
+    It takes all buffers and scalars of the nodes: where they are.
+    """
+
+    learnt: Learnt
+    whole: Learnt
+    buffers: list[int]
+    scalars: list[int]
+
+
+KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
+OF_SIZES: "OrderedDict[Any, OfSizes]" = OrderedDict()
 
 
 def run(
@@ -119,18 +138,22 @@ def run(
     The plan of a `step` is remembered for the next one.
     """
     numbers = found.numbers
-    named = [(numbers[id(each.whole)], each.targets) for each in updates]
-    key = found.key, tuple(named), config.epoch
+    named = tuple([(numbers[id(each.whole)], each.targets) for each in updates])
+    key = found.key, named, config.epoch
     known = KNOWN.get(key)
-    plan = None
-    if known is not None:
-        plan = known.plan()
+    plan = None if known is None else known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
-        return run_anew(updates, roots, found, key)
+        known = known_sizes(key, found)
+        plan = None if known is None else known.plan()
+    if known is None or plan is None or plan.is_worn:
+        return run_anew(updates, roots, found, key, plan)
     if config.verify:
         check_known(known, updates, roots, found)
+    KNOWN.move_to_end(key)
     buffers = [found.buffers[number] for number in known.buffers]
     scalars = [found.scalars[number] for number in known.scalars]
+    if not isinstance(plan, CompiledPlan):
+        return plan.run(buffers, scalar_values(scalars), user_place())
     if EVENTS.learning is not None:
         EVENTS.learning.close(Taken(plan, buffers, scalars, roots), updates)
     if EVENTS.expected is not None:
@@ -145,34 +168,93 @@ def with_writes(updates: Sequence[Update], roots: Nodes) -> list[Node]:
     return [*roots, *(node for each in updates for node in each.writes())]
 
 
-def run_anew(updates: Sequence[Update], roots: Nodes, found: GraphKey, key: Any) -> list[Buffer]:
-    """Find or make the plan by the nodes of the writes, and remember it."""
+def run_anew(
+    updates: Sequence[Update], roots: Nodes, found: GraphKey, key: Any, worn: Runnable | None
+) -> list[Buffer]:
+    """Find or make the plan by the nodes of the writes, and remember it.
+
+    One that is `worn` is for many sizes, and ran so often for these that they get their own.
+    """
     together = with_writes(updates, roots)
     full = graph_key(together)
+    if isinstance(worn, BoundedPlan):
+        PLANS.drop(worn.key)
+        PLANS.put((full.key, config.epoch), worn)
     plan = realize.find_plan(full, together)
-    if type(plan) is CompiledPlan:
-        buffers = [full.buffers[number] for number in plan.input_numbers]
-        scalars = [full.scalars[number] for number in plan.scalar_numbers]
-        buffer_places = places_in(found.buffers, buffers)
-        scalar_places = places_in(found.scalars, scalars)
-        # What a handler of a signal computed since the walk is memory that the walk did not see.
-        if None not in buffer_places and None not in scalar_places:
-            if len(KNOWN) >= KNOWN_LIMIT:
-                KNOWN.clear()
-            KNOWN[key] = Known(weakref.ref(plan), full.key, buffer_places, scalar_places)
+    note(key, found, full, plan)
     return plan.run(full.buffers, scalar_values(full.scalars), user_place())
+
+
+def note(key: Any, found: GraphKey, full: GraphKey, plan: Runnable) -> None:
+    """Remember a plan, and where a key tells what it takes.
+
+    What a handler of a signal computed since the walk is memory that the walk did not see.
+    """
+    if isinstance(plan, CompiledPlan):
+        buffers = places_in(found.buffers, [full.buffers[at] for at in plan.input_numbers])
+        scalars = places_in(found.scalars, [full.scalars[at] for at in plan.scalar_numbers])
+        if None not in buffers and None not in scalars:
+            keep(KNOWN, key, Known(weakref.ref(plan), full.key, buffers, scalars))
+        return
+    whole = size_patterns.learnt_of(full)
+    buffers = places_in(found.buffers, full.buffers)
+    scalars = places_in(found.scalars, full.scalars)
+    if whole is None or None in buffers or None in scalars:
+        return
+    variables = whole.variables.moved(full, found)
+    if variables is not None:
+        learnt = replace(whole, variables=variables)
+        keep(OF_SIZES, structure(key, found), OfSizes(learnt, whole, buffers, scalars))
+
+
+def structure(key: Any, found: GraphKey) -> Any:
+    """Key a graph with updates by what stays when its sizes change."""
+    return size_patterns.structure(found), key[1:]
+
+
+def keep(table: "OrderedDict[Any, Any]", key: Any, value: Any) -> None:
+    """Remember something, and not too much: what was asked for longest ago goes first."""
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > KNOWN_LIMIT:
+        table.popitem(last=False)
+
+
+def known_sizes(key: Any, found: GraphKey) -> Known | None:
+    """Bind a plan for many sizes to those of a graph, and remember it."""
+    if not config.dynamic:
+        return None
+    kind = structure(key, found)
+    of_sizes = OF_SIZES.get(kind)
+    if of_sizes is None:
+        return None
+    learnt = of_sizes.learnt
+    plan = learnt.find(found) if learnt.bound.is_alive() else None
+    if plan is None:
+        return None
+    OF_SIZES.move_to_end(kind)
+    realize.put_bounded(plan, key, 0)
+    known = Known(weakref.ref(plan), of_sizes, of_sizes.buffers, of_sizes.scalars)
+    keep(KNOWN, key, known)
+    return known
 
 
 def check_known(known: Known, updates: Sequence[Update], roots: Nodes, found: GraphKey) -> None:
     """Check that the nodes of the writes ask for the same plan on the same memory."""
     full = graph_key(with_writes(updates, roots))
     plan: Any = known.plan()
-    if full.key != known.key and None in places_in(found.buffers, full.buffers):
+    if isinstance(known.key, OfSizes):
+        values = known.key.learnt.variables.read(found)
+        is_same = values is not None and values == known.key.whole.variables.read(full)
+        taken: Any = range(len(full.buffers)), range(len(full.scalars))
+    else:
+        is_same, taken = full.key == known.key, (plan.input_numbers, plan.scalar_numbers)
+    if not is_same and None in places_in(found.buffers, full.buffers):
         return  # a handler of a signal computed something since the walk
-    check(full.key == known.key, "an update took the plan of another graph")
+    check(is_same, "an update took the plan of another graph")
     for listed, places, numbers, mine in (
-        (full.buffers, known.buffers, plan.input_numbers, found.buffers),
-        (full.scalars, known.scalars, plan.scalar_numbers, found.scalars),
+        (full.buffers, known.buffers, taken[0], found.buffers),
+        (full.scalars, known.scalars, taken[1], found.scalars),
     ):
         pairs = zip(places, numbers, strict=True)
         same = all(mine[place] is listed[number] for place, number in pairs)  # type: ignore[index]

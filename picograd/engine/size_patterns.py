@@ -71,6 +71,23 @@ class Variables:
                 return None
         return values
 
+    def moved(self, found: GraphKey, other: GraphKey) -> "Variables | None":
+        """Find the same numbers in another key of the nodes that have them; None if it lacks one.
+
+        Where the rest of that key is the same, the rest of this one has to be.
+        """
+        varying = []
+        for at, has_numbers in self.varying:
+            number = other.numbers.get(id(found.order[at]), -1)
+            if number < 0:
+                return None
+            varying.append((number, has_numbers))
+        known, rows = dict(varying), other.key.rows[0]
+        others = [at for at in range(len(rows)) if at not in known]
+        frames = [content(other, at, has_numbers, []) for at, has_numbers in varying]
+        same = [rows[at] for at in others]
+        return replace(self, varying=varying, others=others, same=same, frames=frames)
+
 
 @dataclass(slots=True)
 class Learnt:
@@ -116,6 +133,13 @@ def plan_by_code(found: GraphKey) -> BoundedPlan | None:
             pattern.learnt.insert(0, pattern.learnt.pop(number))
             return plan
     return None
+
+
+def learnt_of(found: GraphKey) -> Learnt | None:
+    """Find what was learnt last of a graph that has a plan for many sizes."""
+    pattern = PATTERNS.get(structure(found))
+    learnt = pattern.learnt[0] if pattern is not None and pattern.learnt else None
+    return learnt if learnt is not None and learnt.variables.read(found) is not None else None
 
 
 def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> None:

@@ -40,6 +40,7 @@ from picograd.number import GIVEN, LOST, Derivation, Given, Note, derivation, ma
 
 LIMIT = 256  # graphs whose gradients are known
 FEW = 4  # sizes of a graph whose gradients are kept the first time
+MANY = 16  # and above which no gradient is folded: plans for any size look inside
 STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
@@ -97,6 +98,23 @@ class Placed:
     given: list[Any]
 
 
+@dataclass(slots=True)
+class Sizes:
+    """Graphs of the same operations, by the hashes of their keys, and whether many were met."""
+
+    seen: set[int] = field(default_factory=set)
+    are_many: bool = False
+
+    def is_likely(self, key: int) -> bool:
+        """Note a graph, and tell whether it is likely to come again: of many, one met before."""
+        if len(self.seen) >= LIMIT:
+            self.seen.clear()
+        is_known = key in self.seen or (len(self.seen) < FEW and not self.are_many)
+        self.seen.add(key)
+        self.are_many |= len(self.seen) > MANY
+        return is_known
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """The gradients of a graph; of None nothing can be kept."""
@@ -110,11 +128,12 @@ class Known:
     positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
     block: Block | None = None
     key: Any = None  # its own in `KNOWN`
+    sizes: Sizes = field(default_factory=Sizes)  # of graphs of its operations
 
 
 BLOCKS: "weakref.WeakKeyDictionary[Node, Placed]" = weakref.WeakKeyDictionary()  # by what reads it
 KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
-SIZES: dict[int, dict[int, None]] = {}  # keys of graphs, by their operations
+SIZES: dict[int, Sizes] = {}  # of graphs, by their operations
 
 
 def walk(root: Node, flag_of: Flag) -> Walked | None:
@@ -204,14 +223,11 @@ def end_row(node: Node, given: list[Any]) -> Any:
     return node.op, type(node.arg).__name__
 
 
-def is_likely(walked: Walked) -> bool:
-    """Tell whether a graph is likely to come again: where sizes vary, once one came twice."""
-    sizes = SIZES.setdefault(hash(tuple([node.op for node in walked.order])), {})
-    if len(SIZES) > LIMIT or len(sizes) > LIMIT:
+def sizes_of(walked: Walked) -> Sizes:
+    """Find what is known of graphs of the same operations."""
+    if len(SIZES) > LIMIT:
         SIZES.clear()
-    is_known = len(sizes) < FEW or hash(walked.key) in sizes
-    sizes[hash(walked.key)] = None
-    return is_known
+    return SIZES.setdefault(hash(tuple([node.op for node in walked.order])), Sizes())
 
 
 def keep(
@@ -219,15 +235,18 @@ def keep(
     targets: Sequence[Node],
     gradients: Sequence[Node | None],
     table: dict[int, Note],
-) -> Known:
+) -> Known | None:
     """Keep the gradients of a graph, None for some targets, for the next one with its key.
 
-    The table says how numbers were computed.
+    The table says how numbers were computed. None: no graph with this key is likely to come.
     """
+    sizes = sizes_of(walked)
+    if not sizes.is_likely(hash(walked.key)):
+        return None
     there = [(target, made) for target, made in zip(targets, gradients) if made is not None]
     made = [node for _, node in there]
     known = known_of(walked, [target for target, _ in there], made, table)
-    known = replace(known, block=block_of(walked, known), key=walked.key)
+    known = replace(known, block=block_of(walked, known), key=walked.key, sizes=sizes)
     walked.numbers = numbers_of(walked, known) or walked.given
     KNOWN[walked.key] = known
     KNOWN.move_to_end(walked.key)
@@ -319,7 +338,7 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
             nodes.append(source.node(walked.numbers))
         else:
             nodes.append(order[source])
-    is_one = is_folded and formula.is_plain
+    is_one = is_folded and formula.is_plain and not known.sizes.are_many
     change = mover(known.positions, given) if known.positions else None
     if not is_one:
         return formula.stamp(nodes, change)

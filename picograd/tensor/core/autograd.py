@@ -420,8 +420,7 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
         targets = targets_of(root, True)
         with noting({}) as table:
             made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
-        if gradient_formula.is_likely(walked):
-            known = gradient_formula.keep(walked, targets, made, table)
+        known = gradient_formula.keep(walked, targets, made, table)
         if known is None or known.formula is None:
             pairs = zip(map(leaf_of, targets), made)
             return [(leaf, each) for leaf, each in pairs if each is not None]
