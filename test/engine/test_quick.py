@@ -5,12 +5,14 @@ import weakref
 
 import numpy as np
 import pytest
+from debug_tools import fresh_engine
 
 import picograd
 from picograd import Tensor
 from picograd.config import config
 from picograd.engine import pending, quick
 from picograd.engine.backends import get_device
+from picograd.engine.executable import CompiledPlan
 from picograd.graph import gradient_formula
 
 
@@ -132,6 +134,70 @@ def test_a_walk_lists_what_is_under_nodes_once():
     count = len(walk.order)
     walk.add([(z + x)._node])
     assert len(walk.order) == count + 1
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """List the plans of steps that were found by all of their nodes; nothing is known before."""
+    plans, noted = [], quick.note
+
+    def note(key, found, full, plan):
+        plans.append(plan)
+        noted(key, found, full, plan)
+
+    monkeypatch.setattr(quick, "note", note)
+    with fresh_engine():
+        yield plans
+
+
+class Graphs:
+    """A network of graphs, trained on ever other numbers of nodes and edges."""
+
+    def __init__(self):
+        picograd.manual_seed(0)
+        self.model = picograd.nn.Sequential(picograd.nn.Linear(4, 6), picograd.nn.Linear(6, 3))
+        self.optimizer = picograd.optim.Adam(self.model.parameters(), lr=0.01)
+
+    def step(self, nodes, edges):
+        drawn = np.random.default_rng([nodes, edges])
+        x = Tensor(drawn.standard_normal((nodes, 4)).astype(np.float32))
+        start, end = (Tensor(drawn.integers(0, nodes, edges)) for _ in range(2))
+        hidden = self.model[0](x).tanh()
+        total = picograd.zeros_like(hidden).index_add(0, end, hidden[start])
+        loss = (self.model[1](total) - 1.0).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+SIZES = [(20 + n % 7, 40 + 3 * n % 17) for n in range(40)]
+NEW = [(27, 50), (28, 57), (29, 43)]
+
+
+def test_steps_of_other_sizes_are_bound_by_the_key_of_their_updates(anew, monkeypatch):
+    mine = Graphs()
+    losses = [mine.step(*sizes) for sizes in SIZES]
+    assert len(anew) < 20
+    before = len(anew)
+    losses += [mine.step(*sizes) for sizes in NEW]
+    assert len(anew) == before, "sizes that were never met"
+    monkeypatch.setattr(quick, "known_sizes", lambda key, found: None)
+    monkeypatch.setattr(config, "dynamic", False)
+    other = Graphs()
+    wanted = [other.step(*sizes) for sizes in (*SIZES, *NEW)]
+    np.testing.assert_allclose(losses, wanted, rtol=1e-4)
+
+
+def test_sizes_that_stay_get_a_plan_of_their_own(anew):
+    mine = Graphs()
+    for sizes in SIZES:
+        mine.step(*sizes)
+    before, losses = len(anew), []
+    for _ in range(130):
+        losses.append(mine.step(30, 55))
+    assert len(anew) == before + 1 and isinstance(anew[-1], CompiledPlan)
+    assert losses[-1] < losses[0]
 
 
 def test_what_is_computed_between_walk_and_plan_is_not_remembered():
