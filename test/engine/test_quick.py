@@ -189,6 +189,26 @@ def test_steps_of_other_sizes_are_bound_by_the_key_of_their_updates(anew, monkey
     np.testing.assert_allclose(losses, wanted, rtol=1e-4)
 
 
+def test_what_is_no_size_is_compared(anew):
+    """The same operations along another axis, once a plan was bound to sizes along the first."""
+
+    def losses():
+        weight, found = leaf(4, 4), []
+        optimizer = picograd.optim.SGD([weight], lr=0.1)
+        for number in range(24):
+            x = Tensor(np.random.default_rng(number).random((20 + number, 4), np.float32))
+            loss = ((x @ weight.softmax(int(number > 17))) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    mine = losses()
+    with config.override(dynamic=0):
+        np.testing.assert_allclose(mine, losses(), rtol=1e-5)
+
+
 def test_sizes_that_stay_get_a_plan_of_their_own(anew):
     mine = Graphs()
     for sizes in SIZES:
