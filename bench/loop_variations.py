@@ -21,6 +21,7 @@ import torch
 import training_loops
 import training_loops_by_hand
 import training_loops_deeper
+import training_loops_of_sizes
 import training_loops_wider
 from timing import machine, refuse_pinned_blas
 
@@ -33,6 +34,7 @@ LOOPS = (
     *training_loops_wider.LOOPS,
     *training_loops_deeper.LOOPS,
     *training_loops_by_hand.LOOPS,
+    *training_loops_of_sizes.LOOPS,
 )
 WARM = 12
 COMPARED, TOLERANCE = 3, 2e-3
