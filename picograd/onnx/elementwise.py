@@ -9,7 +9,7 @@ import numpy as np
 
 import picograd.nn.functional as functional
 from picograd.dtype import DType, bool_, float8_e5m2
-from picograd.onnx.table import Call, Value, operator
+from picograd.onnx.table import Call, Value, formulas, operator
 from picograd.onnx.values import dtype_of_onnx, is_held
 from picograd.tensor.tensor import Tensor, where
 
@@ -45,7 +45,9 @@ for each, method in PLAIN.items():
     operator(each)(lambda x, method=method, **options: getattr(functional, method)(x, **options))
 
 
-FORMULAS: dict[str, Callable[..., Value]] = {  # of one line; options have the attributes' defaults
+SELU = 1.67326319217681884765625, 1.05070102214813232421875
+
+FORMULAS: dict[str, Callable[..., Value]] = {  # options have the attributes' defaults
     "Identity": lambda x: x,  # the value itself: nothing writes to it
     "Mean": lambda *xs: functools.reduce(Tensor.add, xs) / len(xs),
     # integers towards zero
@@ -58,9 +60,15 @@ FORMULAS: dict[str, Callable[..., Value]] = {  # of one line; options have the a
     "Swish": lambda x, alpha=1.0: x * (x * alpha).sigmoid(),
     "HardSigmoid": lambda x, alpha=0.2, beta=0.5: (x * alpha + beta).clamp(0, 1),
     "ThresholdedRelu": lambda x, alpha=1.0: where(x > alpha, x, x.zeros_like()),
+    "Selu": lambda x, alpha=SELU[0], gamma=SELU[1]: functional.elu(x, alpha) * gamma,
 }
-for each, formula in FORMULAS.items():
-    operator(each)(formula)
+formulas(FORMULAS)
+
+
+@operator("Clip")
+def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Tensor:
+    """Limit to bounds, which are attributes before opset 11."""
+    return x.clamp(min, max)
 
 
 @operator("Pow")
@@ -76,19 +84,6 @@ def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Te
     """Limit to bounds; the upper one wins."""
     x = x if low is None else x.maximum(low)
     return x if high is None else x.minimum(high)
-
-
-@operator("Clip")
-def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Tensor:
-    """Limit to bounds, which are attributes before opset 11."""
-    return x.clamp(min, max)
-
-
-@operator("Selu")
-def selu(x: Tensor, alpha: float = 1.67326319217681884765625,
-         gamma: float = 1.05070102214813232421875) -> Tensor:  # fmt: skip
-    """Scaled exponential linear unit."""
-    return functional.elu(x, alpha) * gamma
 
 
 @operator("Shrink")

@@ -125,6 +125,23 @@ def formula(*names: str) -> Callable[[Callable[..., Formula]], Any]:
     return add
 
 
+FORMULAS: dict[str, Callable[[Formula], Formula]] = {  # of one expression
+    "rsqrt": lambda x: x.one("Sqrt").one("Reciprocal"),
+    "silu": lambda x: x * x.one("Sigmoid"),
+    "erfc": lambda x: 1 - x.one("Erf"),
+    "trunc": lambda x: (x < 0).choose(x.one("Ceil"), x.one("Floor")),
+    "exp2": lambda x: x.two("Pow", 2, True),
+    "quick_exp2": lambda x: x.two("Pow", 2, True),
+    # near 0 too: it is tanh(x / 2) (exp(x) + 1)
+    "expm1": lambda x: (x * 0.5).one("Tanh") * (x.one("Exp") + 1),
+    "log2": lambda x: x.one("Log") * (1 / math.log(2)),
+    "log10": lambda x: x.one("Log") * (1 / math.log(10)),
+    "portable_cos_turn": lambda x: ((x - x.one("Round")) * (2 * math.pi)).one("Cos"),
+}
+for op, definition in FORMULAS.items():
+    formula(op)(definition)
+
+
 @row("where")
 def chosen(w: Writer, dtype: DType, condition: Written, yes: Written, no: Written) -> Written:
     """Choose elements."""
@@ -143,66 +160,12 @@ def not_equal(w: Writer, dtype: DType, x: Written, y: Written) -> Written:
     return w.apply("Not", w.apply("Equal", x, y, dtype=bool_))
 
 
-@formula("rsqrt")
-def rsqrt(x: Formula) -> Formula:
-    """1 / sqrt(x)."""
-    return x.one("Sqrt").one("Reciprocal")
-
-
-@formula("silu")
-def silu(x: Formula) -> Formula:
-    """x * sigmoid(x)."""
-    return x * x.one("Sigmoid")
-
-
-@formula("erfc")
-def erfc(x: Formula) -> Formula:
-    """1 - erf(x)."""
-    return 1 - x.one("Erf")
-
-
-@formula("trunc")
-def trunc(x: Formula) -> Formula:
-    """Round towards zero."""
-    return (x < 0).choose(x.one("Ceil"), x.one("Floor"))
-
-
-@formula("exp2", "quick_exp2")
-def exp2(x: Formula) -> Formula:
-    """2 ** x."""
-    return x.two("Pow", 2, True)
-
-
-@formula("expm1")
-def expm1(x: Formula) -> Formula:
-    """exp(x) - 1, near 0 too: it is tanh(x / 2) (exp(x) + 1)."""
-    return (x * 0.5).one("Tanh") * (x.one("Exp") + 1)
-
-
 @formula("log1p")
 def log1p(x: Formula) -> Formula:
     """log(1 + x), near 0 too: the rounding of 1 + x is made up for. Source: Kahan (1980)."""
     u = x + 1
     near = u.one("Log") * x / (u - 1)
     return u.equals(1).choose(x, (x > 1).choose(u.one("Log"), near))
-
-
-@formula("log2")
-def log2(x: Formula) -> Formula:
-    """Logarithm to the base 2."""
-    return x.one("Log") * (1 / math.log(2))
-
-
-@formula("log10")
-def log10(x: Formula) -> Formula:
-    """Logarithm to the base 10."""
-    return x.one("Log") * (1 / math.log(10))
-
-
-@formula("portable_cos_turn")
-def cos_turn(x: Formula) -> Formula:
-    """Cosine of a number of whole turns."""
-    return ((x - x.one("Round")) * (2 * math.pi)).one("Cos")
 
 
 @formula("hypot")

@@ -1,23 +1,26 @@
 """ONNX operators of networks: products, convolutions, pools, norms, losses."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import picograd.nn.functional as functional
 from picograd.late_methods import dataclass
-from picograd.onnx.table import Call, operator
+from picograd.onnx.table import Call, Value, formulas, operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
 
 LOW = -math.inf
 
-
-@operator("MatMul")
-def matmul(x: Tensor, y: Tensor) -> Tensor:
-    """Matrix product."""
-    return x @ y
+FORMULAS: dict[str, Callable[..., Value]] = {  # pools over all places of a channel
+    "MatMul": lambda x, y: x @ y,
+    "GlobalAveragePool": lambda x: x.mean(list(range(2, x.ndim)), True),
+    "GlobalMaxPool": lambda x: x.amax(list(range(2, x.ndim)), True),
+    "GlobalLpPool": lambda x, p=2: (x.abs() ** p).sum(list(range(2, x.ndim)), True) ** (1 / p),
+}
+formulas(FORMULAS)
 
 
 @operator("Gemm")
@@ -199,24 +202,6 @@ def lp_pool(x: Tensor, kernel_shape: Any, p: int = 2, **settings: Any) -> Tensor
     """Take the norm of each window."""
     how = windows(x, kernel_shape, **settings)
     return window_sum(pad_space(x.abs() ** p, how.extra, 0), how) ** (1 / p)
-
-
-@operator("GlobalAveragePool")
-def global_average_pool(x: Tensor) -> Tensor:
-    """Average all places of each channel."""
-    return x.mean(list(range(2, x.ndim)), True)
-
-
-@operator("GlobalMaxPool")
-def global_max_pool(x: Tensor) -> Tensor:
-    """Take the largest of each channel."""
-    return x.amax(list(range(2, x.ndim)), True)
-
-
-@operator("GlobalLpPool")
-def global_lp_pool(x: Tensor, p: int = 2) -> Tensor:
-    """Take the norm of each channel."""
-    return (x.abs() ** p).sum(list(range(2, x.ndim)), True) ** (1 / p)
 
 
 @operator("MaxUnpool")

@@ -1,6 +1,7 @@
 """ONNX operators that move elements: shapes, slices, gathers, scatters, constants by shape."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,23 @@ import numpy as np
 import picograd.nn.functional as functional
 from picograd.errors import ShapeError
 from picograd.helpers import lying_along
-from picograd.onnx.table import Array, Call, Value, ints, operator
+from picograd.onnx.table import Array, Call, Value, formulas, ints, operator
 from picograd.onnx.values import dtype_of_onnx
 from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.public import cat, einsum, stack, where
 from picograd.tensor.tensor import Tensor
 
 REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+
+FORMULAS: dict[str, Callable[..., Value]] = {  # one expression each
+    "Transpose": lambda x, perm=None: x.permute(list(perm or range(x.ndim)[::-1])),
+    "Concat": lambda *xs, axis=1: cat(list(xs), axis),
+    "GatherElements": lambda x, places, axis=0: x.gather(axis, wrapped(places, x.shape[axis])),
+    "NonZero": lambda x: (x != 0).nonzero().T,
+    "Einsum": lambda *xs, equation: einsum(equation.replace(" ", ""), *xs),
+    "SequenceLength": lambda values: np.asarray(len(values), np.int64),
+}
+formulas(FORMULAS)
 
 
 @operator("Shape")
@@ -43,12 +54,6 @@ def flatten(x: Tensor, axis: int = 1) -> Tensor:
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-@operator("Transpose")
-def transpose(x: Tensor, perm: Any = None) -> Tensor:
-    """Order axes; the other way round by default."""
-    return x.permute(list(perm) if perm else list(range(x.ndim))[::-1])
-
-
 @operator("Squeeze")
 def squeeze(x: Tensor, axes: list[int] | None = None) -> Tensor:
     """Take axes of size 1 away."""
@@ -62,12 +67,6 @@ def unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
     for place in places:
         x = x.unsqueeze(place)
     return x
-
-
-@operator("Concat")
-def concat(*xs: Tensor, axis: int = 1) -> Tensor:
-    """Join along an axis."""
-    return cat(list(xs), axis)
 
 
 @operator("Split")
@@ -178,12 +177,6 @@ def gather(x: Tensor, places: Tensor, axis: int = 0) -> Tensor:
     return x[(slice(None),) * axis + (places.long(),)]
 
 
-@operator("GatherElements")
-def gather_elements(x: Tensor, places: Tensor, axis: int = 0) -> Tensor:
-    """Take elements along an axis."""
-    return x.gather(axis, wrapped(places, x.shape[axis]))
-
-
 def wrapped(places: Tensor, size: int) -> Tensor:
     """Count negative places from the end."""
     places = places.long()
@@ -257,12 +250,6 @@ def compress(call: Call, x: Tensor, condition: Value, axis: int | None = None) -
         x.index_select(axis, Tensor(kept)))  # fmt: skip
 
 
-@operator("NonZero")
-def nonzero(x: Tensor) -> Tensor:
-    """List the places that are not 0, an axis a row."""
-    return (x != 0).nonzero().T
-
-
 @operator("OneHot")
 def one_hot(index: Tensor, size: int, pair: Tensor, axis: int = -1) -> Tensor:
     """Write one of two values: at the place, and elsewhere."""
@@ -332,12 +319,6 @@ def reverse_sequence(x: Tensor, lengths: Tensor, batch_axis: int = 1, time_axis:
     count = lengths.long().reshape(lying_along(batch_axis, x.ndim))
     places = where(steps < count, count - 1 - steps, steps)
     return x.gather(time_axis, places.expand(x.shape))
-
-
-@operator("Einsum")
-def einstein_sum(*xs: Tensor, equation: str) -> Tensor:
-    """Sum products over indices."""
-    return einsum(equation.replace(" ", ""), *xs)
 
 
 @operator("CenterCropPad")
@@ -424,12 +405,6 @@ def sequence_erase(values: list[Value], place: int | None = None) -> list[Value]
     """Take a value out of a sequence; the last one by default."""
     at = len(values) - 1 if place is None else place
     return [each for n, each in enumerate(values) if n != at % len(values)]
-
-
-@operator("SequenceLength")
-def sequence_length(values: list[Value]) -> Array:
-    """Count the values of a sequence."""
-    return np.asarray(len(values), np.int64)
 
 
 @operator("ConcatFromSequence")

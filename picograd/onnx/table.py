@@ -134,6 +134,12 @@ def operator(*names: str, since: int = 1, domain: str = "") -> Callable[[Definit
     return add
 
 
+def formulas(rows: Mapping[str, Definition]) -> None:
+    """Add rows that are one expression each: their inputs are tensors, or lists of them."""
+    for name, definition in rows.items():
+        operator(name)(definition)
+
+
 def find_operator(name: str, opset: int, domain: str = "") -> Operator | None:
     """Find the row of an operator for an opset of its domain."""
     rows = [row for row in OPERATORS.get(name, []) if row.since <= opset]
