@@ -241,7 +241,6 @@ def hinge_embedding_loss(
     >>> nn.functional.hinge_embedding_loss(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
     1.25
     """
-    need_tensor("hinge_embedding_loss", input=input, target=target)
     far = (target != 1).where((margin - input).clamp(min=0.0), 0.0)
     loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
@@ -458,7 +457,6 @@ def ctc_loss(
     >>> round(ctc_loss(even, Tensor([[1, 2]]), [4], [2], reduction="sum").exp().item(), 2)
     5.4
     """
-    need_tensor("ctc_loss", log_probs=log_probs, targets=targets)
     if len(log_probs.shape) == 2:
         inputs = (log_probs.unsqueeze(1), targets.reshape(1, -1))
         times, sizes = _batched(input_lengths), _batched(target_lengths)

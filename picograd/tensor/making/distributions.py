@@ -113,7 +113,6 @@ def uniform_(
     >>> bool((picograd.zeros(8).uniform_(2, 3) >= 2).all())
     True
     """
-    need_tensor("uniform_", input)
     if not input.dtype.is_complex:
         need_floats("uniform_", input)
     check_range("uniform_", low, high)

@@ -44,7 +44,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     [[[[-0.5, 0.0], [0.5, 0.0]]]]
     """
     op = "affine_grid"
-    need_tensor(op, theta)
     sizes = tuple(size)
     rank = len(sizes) - 2
     if rank not in (2, 3) or tuple(theta.shape) != (sizes[0], rank, rank + 1):

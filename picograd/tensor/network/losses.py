@@ -52,7 +52,6 @@ def cross_entropy(
     0.1269
     """
     op = "cross_entropy"
-    need_tensor(op, input=input, target=target)
     check_probability(op, "label_smoothing", label_smoothing)
     _check_weight(op, input, weight)
     ignored = check_labels(op, input, target, ignore_index)
@@ -87,7 +86,6 @@ def linear_cross_entropy(
     >>> nn.functional.linear_cross_entropy(Tensor.ones(1, 3), even, Tensor([1])).item()
     0.6931...
     """
-    need_tensor("linear_cross_entropy", input=input, linear_weight=linear_weight, target=target)
     *shape, size = linear_weight.shape
     bias = None if linear_bias is None else linear_bias.flatten()
     scores = input.linear(linear_weight.reshape(-1, size), bias)
@@ -187,7 +185,6 @@ def nll_loss(
     2.0
     """
     op = "nll_loss"
-    need_tensor(op, input=input, target=target)
     _check_target(op, input, target, 1 if len(input.shape) > 1 else 0)
     _check_weight(op, input, weight)
     ignored = check_labels(op, input, target, ignore_index)

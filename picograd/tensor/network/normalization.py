@@ -15,7 +15,6 @@ from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.number import given
 from picograd.tensor.core.annotations import Tensor
-from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
 from picograd.tensor.core.recording import Recorded, apply, write_each
@@ -39,7 +38,6 @@ def layer_norm(
     >>> nn.functional.layer_norm(Tensor([[-1.0, 1.0]]), (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
-    need_tensor("layer_norm", input)
     rank = len(normalized_shape)
     if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
         problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
@@ -300,7 +298,6 @@ def local_response_norm(
     >>> nn.functional.local_response_norm(Tensor([[[1.0], [2.0]]]), 2).shape
     (1, 2, 1)
     """
-    need_tensor("local_response_norm", input)
     margins = [(0, 0)] * len(input.shape)
     channels = input.shape[1]
     low, high = min(size // 2, channels), min(size - 1 - size // 2, channels)

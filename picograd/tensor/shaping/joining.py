@@ -252,7 +252,6 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     [[1], [2]]
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    need_tensor("unravel_index", indices)
     need_integer("unravel_index", indices.node)
     if min(sizes, default=0) < 0:
         raise ShapeError("unravel_index", f"{sizes} has a negative size", "use 0 or more")
