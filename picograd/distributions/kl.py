@@ -37,7 +37,7 @@ from picograd.distributions.multivariate import (
     Wishart,
     kl_of_wisharts,
 )
-from picograd.distributions.transformed import LogNormal, Pareto
+from picograd.distributions.transformed import Pareto
 from picograd.distributions.univariate import (
     Cauchy,
     Exponential,
@@ -89,12 +89,6 @@ def kl_normal(p: Normal, q: Normal) -> Tensor:
     ratio = (p.scale / q.scale).square()
     away = ((p.loc - q.loc) / q.scale).square()
     return 0.5 * (ratio + away - 1.0 - ratio.log())
-
-
-@register_kl(LogNormal, LogNormal)
-def kl_log_normal(p: LogNormal, q: LogNormal) -> Tensor:
-    """Logarithms diverge as much."""
-    return kl_normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Pareto, Pareto)
@@ -419,10 +413,14 @@ def kl_normal_laplace(p: Normal, q: Laplace) -> Tensor:
     return crossed + LOG_2 - p.entropy()
 
 
-@register_kl(Beta, ContinuousBernoulli)
-def kl_beta_continuous(p: Beta, q: ContinuousBernoulli) -> Tensor:
+@register_all((Beta, Uniform), ContinuousBernoulli)
+def kl_to_continuous(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
-    return linear(p, q)
+    slope = q.logits * p.mean
+    found = -p.entropy() - slope - q.log_norm
+    if isinstance(p, Uniform):
+        return within_unit(p, found)
+    return found
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
@@ -430,18 +428,6 @@ def kl_continuous(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
     slope = p.logits - q.logits
     return slope * p.mean + p.log_norm - q.log_norm
-
-
-@register_kl(Uniform, ContinuousBernoulli)
-def kl_uniform_continuous(p: Uniform, q: ContinuousBernoulli) -> Tensor:
-    """Log q is linear."""
-    return within_unit(p, linear(p, q))
-
-
-def linear(p: Distribution, q: ContinuousBernoulli) -> Tensor:
-    """Compute the divergence from a p of values in [0, 1]."""
-    slope = q.logits * p.mean
-    return -p.entropy() - slope - q.log_norm
 
 
 @register_kl(Uniform, Beta)

@@ -153,6 +153,19 @@ class Buffers(Members):
         vars(self.module)["_persistence"] = {name: True, **known}
 
 
+class Shown:
+    """This class is an attribute of a module that shows members of a kind, and exchanges them."""
+
+    def __init__(self, kind: type[Members]) -> None:
+        self.kind = kind
+
+    def __get__(self, module: Any, owner: Any = None) -> Members:
+        return self.kind(lambda: module)
+
+    def __set__(self, module: Any, wanted: Mapping[str, Any]) -> None:
+        exchange(self.kind(lambda: module), wanted)
+
+
 VIEWS = {"_parameters": Parameters, "_buffers": Buffers, "_modules": Modules}
 
 

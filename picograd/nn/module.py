@@ -17,7 +17,7 @@ from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks, members
 from picograd.nn.hooks import Hooks
-from picograd.nn.members import Members, check_name
+from picograd.nn.members import check_name
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind_all, replace
 from picograd.nn.walks import (
     EXTRA_STATE,
@@ -85,6 +85,10 @@ class Module(Inner):
     _hooks: Hooks | None = None  # the class's own, once there are any, are those of all modules
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
+
+    # members by name, as dicts that change what they show
+    _parameters, _buffers = members.Shown(members.Parameters), members.Shown(members.Buffers)
+    _modules = members.Shown(members.Modules)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -219,33 +223,6 @@ class Module(Inner):
         vars(self)[name] = module
         self._note_inside(name)
         note_change()
-
-    @property
-    def _modules(self) -> Members:
-        """The modules in attributes, by name: a dict that shows and changes them."""
-        return members.Modules(lambda: self)
-
-    @_modules.setter
-    def _modules(self, wanted: Mapping[str, Any]) -> None:
-        members.exchange(self._modules, wanted)
-
-    @property
-    def _parameters(self) -> Members:
-        """The parameters in attributes, by name; tensors of operations may be put among them."""
-        return members.Parameters(lambda: self)
-
-    @_parameters.setter
-    def _parameters(self, wanted: Mapping[str, Any]) -> None:
-        members.exchange(self._parameters, wanted)
-
-    @property
-    def _buffers(self) -> Members:
-        """The buffers, by name; what is added is a part of the state dict."""
-        return members.Buffers(lambda: self)
-
-    @_buffers.setter
-    def _buffers(self, wanted: Mapping[str, Any]) -> None:
-        members.exchange(self._buffers, wanted)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""
