@@ -338,18 +338,22 @@ def need_axes(shape: Sequence[int], count: int) -> None:
         raise ShapeError("transform", text, "pass whole events")
 
 
-class ScalarTransform(Transform):
+class SameKind(Transform):
+    """This class is the base of transforms without parameters: those of a class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = Transform.__hash__
+
+
+class ScalarTransform(SameKind):
     """This class is the base of functions of one number that have an inverse."""
 
     bijective = True
     domain: Any = constraints.real
     codomain: Any = constraints.real
     sign: Any = 1
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    __hash__ = Transform.__hash__
 
 
 identity_transform = ComposeTransform([])

@@ -6,7 +6,7 @@ from typing import Any
 
 from picograd.distributions import constraints
 from picograd.distributions.distribution import sum_last
-from picograd.distributions.transform import Shape, Transform, need_axes
+from picograd.distributions.transform import SameKind, Shape, Transform, need_axes
 from picograd.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.type_info import finfo
@@ -48,15 +48,6 @@ def is_axis(dim: int, x: Tensor) -> bool:
 def applied(parts: Parts, pieces: list[Tensor]) -> list[Tensor]:
     """Apply each part to its piece."""
     return [part(piece) for part, piece in zip(parts, pieces)]
-
-
-class SameKind(Transform):
-    """This class is the base of transforms without parameters: those of a class are equal."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    __hash__ = Transform.__hash__
 
 
 class SoftmaxTransform(SameKind):
