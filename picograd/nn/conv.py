@@ -105,21 +105,16 @@ class ConvSettings(Family):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
+        axes = len(self.kernel_size)
+        zeros = (0,) * axes
+        ones = (1,) * axes
+        extra = (0,) * len(getattr(self, "output_padding", ()))  # a lazy one has none of the class
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
         text += f", stride={self.stride}"
-        if self.padding != (0,) * len(self.kernel_size):
-            text += f", padding={self.padding}"
-        if any(size != 1 for size in self.dilation):
-            text += f", dilation={self.dilation}"
-        if any(getattr(self, "output_padding", ())):  # a lazy one has none of the class
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
+        text += self._unusual(padding=zeros, dilation=ones, output_padding=extra, groups=1)
         if self.bias is None:
             text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+        return text + self._unusual(padding_mode="zeros")
 
 
 class Conv(ConvSettings):

@@ -64,14 +64,9 @@ class Table(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            sizes += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            sizes += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            sizes += f", norm_type={self.norm_type}"
-        return sizes + (", scale_grad_by_freq=True" if self.scale_grad_by_freq else "")
+        limits = dict(padding_idx=None, max_norm=None, norm_type=2)
+        unusual = self._unusual(**limits, scale_grad_by_freq=False)
+        return f"{self.num_embeddings}, {self.embedding_dim}{unusual}"
 
 
 class Embedding(Table):

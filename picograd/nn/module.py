@@ -612,6 +612,11 @@ class Module(Inner):
         """Describe the settings of this module, as shown between the brackets of its repr."""
         return self._shown.format(self=self)
 
+    def _unusual(self, **usual: Any) -> str:
+        """Write the options that are not as usual: ", groups=2"."""
+        found = {name: getattr(self, name, value) for name, value in usual.items()}
+        return "".join(f", {k}={value}" for k, value in found.items() if value != usual[k])
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle; that it is here, no `__getattr__` of users is asked."""
         self.__dict__.update(members.without_views(state))

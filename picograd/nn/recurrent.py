@@ -108,10 +108,8 @@ class Cell(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        text = f"{self.input_size}, {self.hidden_size}"
-        text = text if self.bias else f"{text}, bias=False"
-        nonlinearity = getattr(self, "nonlinearity", "tanh")
-        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
+        unusual = self._unusual(bias=True, nonlinearity="tanh")
+        return f"{self.input_size}, {self.hidden_size}{unusual}"
 
 
 class RNNCell(Cell):
@@ -389,12 +387,9 @@ class Recurrent(Module):
 
     def extra_repr(self) -> str:
         """Describe the settings."""
-        text = f"{self.input_size}, {self.hidden_size}"
-        changed = dict(proj_size=0, num_layers=1, bias=True, batch_first=False)
-        for name, default in dict(**changed, dropout=0.0, bidirectional=False).items():
-            if getattr(self, name) != default:
-                text += f", {name}={getattr(self, name)}"
-        return text
+        layers = dict(proj_size=0, num_layers=1, bias=True, batch_first=False)
+        unusual = self._unusual(**layers, dropout=0.0, bidirectional=False)
+        return f"{self.input_size}, {self.hidden_size}{unusual}"
 
 
 class RNN(Recurrent):
