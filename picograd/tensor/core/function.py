@@ -9,8 +9,8 @@ functions of `picograd`, and `docs/stubs.py` the files that type checkers read.
     def exp(x: Node) -> Node:
 
 `@within("functional")` shows a definition in a module of functions, here `picograd.nn.functional`;
-MODULES has these rows. Parameters have PyTorch's names; `picograd/tensor/core/calling.py` reads the
-other ones.
+MODULES has these rows. `@method_within("functional")` makes it a method, too. Parameters have
+PyTorch's names; `picograd/tensor/core/calling.py` reads the other ones.
 """
 
 import inspect
@@ -77,6 +77,15 @@ def composed(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
 def within(module: str, *names: str, **seen: Any) -> Callable[[Definition], Definition]:
     """Show a definition of tensors as a function of a module; on nodes, say `is_recorded=True`."""
     return adding(MODULES[module], names, {"is_recorded": False, **seen})
+
+
+def method_within(module: str, **seen: Any) -> Callable[[Definition], Definition]:
+    """Show a definition of tensors as a function of a module, and as a method."""
+
+    def decorate(definition: Definition) -> Definition:
+        return composed(function=False)(within(module, **seen)(definition))
+
+    return decorate
 
 
 def no_tensor(

@@ -11,7 +11,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Scalar, Tensor
-from picograd.tensor.core.function import composed, recorded, within
+from picograd.tensor.core.function import method_within, recorded
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import (
     UNSET,
@@ -77,8 +77,7 @@ def index_add(x: Node, dim: int, index: Node, source: Node, *, alpha: Scalar = 1
     return selecting.index_add(x, dim, index, scaled)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Write each index as a row with a single 1, in int64; -1 classes: the largest index + 1.
 

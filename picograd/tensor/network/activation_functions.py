@@ -7,7 +7,7 @@ the kernel before them. `inplace` writes the result over the input.
 from picograd.errors import ShapeError, ValueRangeError, check_least
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.function import composed, method_within
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, maybe_in_place
 from picograd.tensor.core.together import together
@@ -43,11 +43,10 @@ def implicit_axis(input: Tensor, dim: int | None) -> int:
     """Choose PyTorch's axis for `dim` None: 0 of tensors with 0, 1 or 3 axes, else 1."""
     if dim is not None:
         return dim
-    return 0 if len(input.shape) in (0, 1, 3) else 1
+    return 0 if input.ndim in (0, 1, 3) else 1
 
 
-@composed(function=False)
-@within("functional", in_place=True)
+@method_within("functional", in_place=True)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute SELU_SCALE * elu(x, SELU_ALPHA) (Klambauer et al., 2017).
 
@@ -57,8 +56,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("selu", input, input.elu(SELU_ALPHA) * SELU_SCALE, inplace)
 
 
-@composed(function=False)
-@within("functional", in_place=True)
+@method_within("functional", in_place=True)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron, 2017).
 
@@ -68,8 +66,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return maybe_in_place("celu", input, (input / alpha).elu() * alpha, inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def softsign(input: Tensor) -> Tensor:
     """Compute x / (1 + |x|).
 
@@ -79,8 +76,7 @@ def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1.0)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def tanhshrink(input: Tensor) -> Tensor:
     """Compute x - tanh(x).
 
@@ -90,8 +86,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Zero what lies in [-lambd, lambd].
 
@@ -101,8 +96,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return (input.abs() <= lambd).where(0.0, input)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @together
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move every element by lambd towards 0, not past it.
@@ -114,8 +108,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return input - input.clamp(-lambd, lambd)
 
 
-@composed(function=False)
-@within("functional", in_place=True)
+@method_within("functional", in_place=True)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Compute x where it is above the threshold, else `value`.
 
@@ -126,8 +119,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return maybe_in_place("threshold", input, result, inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -137,8 +129,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("hardsigmoid", input, apply(activation.hard_share, input), inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * relu6(x + 3) / 6 (Howard et al., 2019).
 
@@ -148,8 +139,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("hardswish", input, apply(activation.hard_swish, input), inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * tanh(softplus(x)) (Misra, 2019).
 
@@ -159,8 +149,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return maybe_in_place("mish", input, apply(activation.mish, input), inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @listed
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Compute x where positive, else weight * x (He et al., 2015).
@@ -176,16 +165,15 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise ShapeError("prelu", problem, "pass a vector")
     if count == 1:
         return (input > 0).where(input, weight.reshape(()) * input)
-    channels = input.shape[1] if len(input.shape) > 1 else 1
+    channels = input.shape[1] if input.ndim > 1 else 1
     if count != channels:
         problem = f"{count} weights for {channels} channels of input {tuple(input.shape)}"
         raise ShapeError("prelu", problem, "give one weight, or one per channel")
-    column = weight.reshape(count, *(1,) * (len(input.shape) - 2))
+    column = weight.reshape(count, *(1,) * (input.ndim - 2))
     return (input > 0).where(input, column * input)
 
 
-@composed(function=False)
-@within("functional", in_place=True)
+@method_within("functional", in_place=True)
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -210,8 +198,7 @@ def rrelu(
     return maybe_in_place("rrelu", input, (input >= 0).where(input, input * slopes), inplace)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Halve an axis and compute a * sigmoid(b): (..., 2 N) -> (..., N) (Dauphin et al., 2017).
 
@@ -227,8 +214,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * b.sigmoid()
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Normalise exp(-x) to sum 1 along an axis, chosen as in `softmax`.
 
@@ -239,8 +225,7 @@ def softmin(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | None = 
     return wide.softmax(implicit_axis(input, dim))
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
@@ -259,6 +244,6 @@ def gumbel_softmax(
 
 
 def _positions(input: Tensor, dim: int) -> Tensor:
-    axis = dim % len(input.shape)
+    axis = dim % input.ndim
     shape = [size if i == axis else 1 for i, size in enumerate(input.shape)]
     return Recorded.kind.arange(input.shape[axis], device=input.device).reshape(*shape)

@@ -6,14 +6,13 @@ from picograd.dtype import bool_
 from picograd.errors import DTypeError, ShapeError
 from picograd.tensor.core.annotations import DeviceLike, Tensor
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.function import method_within
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.together import together
 from picograd.tensor.network.dropout import dropout
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @listed
 def scaled_dot_product_attention(
     query: Tensor,

@@ -9,7 +9,7 @@ from picograd.engine.followed import event
 from picograd.errors import ShapeError, check_probability
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.function import method_within, within
 from picograd.tensor.core.recording import Recorded, fresh, maybe_in_place
 from picograd.tensor.making import creation, random
 from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
@@ -18,8 +18,7 @@ from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
 SATURATED = -SELU_ALPHA * SELU_SCALE
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @event
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability p and scale the others by 1/(1-p), while training.

@@ -19,7 +19,7 @@ from picograd.number import size_of
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, need_tensor
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.function import method_within, within
 from picograd.tensor.core.recording import Recorded, apart, apply
 from picograd.tensor.shaping.movement import move_axis
 
@@ -71,8 +71,7 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,

@@ -12,7 +12,7 @@ from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.demands import answer, demand_labels
-from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.function import composed, method_within, within
 from picograd.tensor.core.known_values import check_between
 from picograd.tensor.core.operands import promote_all
 from picograd.tensor.core.recording import Recorded, apply
@@ -30,8 +30,7 @@ def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @listed
 def cross_entropy(
     input: Tensor,
@@ -167,8 +166,7 @@ def _soft_cross_entropy(
     return reduce_loss(op, loss, reduction)
 
 
-@composed(function=False)
-@within("functional")
+@method_within("functional")
 @listed
 def nll_loss(
     input: Tensor,
