@@ -36,6 +36,7 @@ from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import LOOKS
 from picograd.traced_number import SIZED
 
@@ -181,6 +182,12 @@ def repeated(function: Definition) -> Definition:
 
     REPEATED.add(recording)
     return recording  # type: ignore[return-value]
+
+
+def recorded_once(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
+    """Show a definition on nodes whose recording is `repeated`."""
+    show = recorded(*names, **seen)
+    return lambda definition: show(repeated(definition))
 
 
 def kept_recording(function: Any, operands: Sequence[Any], found: Operands) -> tuple[Any, Any]:

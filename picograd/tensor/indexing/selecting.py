@@ -30,7 +30,7 @@ from picograd.tensor.core.demands import check_values, demand_index, demand_numb
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import Operand, as_axis, as_shape, broadcast_to, need_integer
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once, repeated
 from picograd.tensor.indexing import indexing, masking, spans
 from picograd.tensor.making import creation
 from picograd.tensor.shaping import movement
@@ -460,8 +460,7 @@ def rows(op: str, table: Node, index: Node) -> Node:
     return table.gather([indexing.bounded(index, table.shape[0], is_certain, False)], (0,))
 
 
-@recorded()
-@repeated
+@recorded_once()
 def index_select(x: Node, dim: int, index: Node) -> Node:
     """Take slices along an axis in the order of an index.
 

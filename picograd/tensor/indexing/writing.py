@@ -23,7 +23,7 @@ from picograd.tensor.core.operands import (
     need_integer,
 )
 from picograd.tensor.core.recording import apply
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once, repeated
 from picograd.tensor.indexing import indexing, masking, selecting
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
@@ -144,8 +144,7 @@ def write_slices(
     return indexing.store(node, values.cast(node.dtype), [safe], (axis,), monoid, inside)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def take(x: Node, index: Node) -> Node:
     """Read elements by their position in the flattened tensor.
 
@@ -158,8 +157,7 @@ def take(x: Node, index: Node) -> Node:
     return flat.gather([safe], (0,))
 
 
-@recorded(in_place=True)
-@repeated
+@recorded_once(in_place=True)
 def put(x: Node, index: Node, source: Node, accumulate: bool = False) -> Node:
     """Write elements by their position in the flattened tensor; or add to what is there.
 
@@ -179,8 +177,7 @@ def put(x: Node, index: Node, source: Node, accumulate: bool = False) -> Node:
     return written.reshape(x.shape)
 
 
-@recorded(in_place=True)
-@repeated
+@recorded_once(in_place=True)
 def scatter_reduce(
     node: Node, dim: int, index: Node, src: Node, reduce: str, include_self: bool = True
 ) -> Node:

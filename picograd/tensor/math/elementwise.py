@@ -26,7 +26,7 @@ from picograd.tensor.core.operands import (
     read_factor,
     read_scalar,
 )
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once, repeated
 
 
 def arithmetic(op: str, a: Operand, b: Operand) -> Node:
@@ -335,8 +335,7 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
     return bool_ if isinstance(a, bool) and isinstance(b, bool) else int64
 
 
-@recorded("clamp", "clip", in_place=True)
-@repeated
+@recorded_once("clamp", "clip", in_place=True)
 def clamp(node: Node, min: Operand | None = None, max: Operand | None = None) -> Node:
     """Limit values to [min, max].
 
@@ -406,8 +405,7 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
     return where(is_beyond, limit, node)
 
 
-@recorded(in_place=True)
-@repeated
+@recorded_once(in_place=True)
 def lerp(x: Node, end: Operand, weight: Operand) -> Node:
     """Interpolate: self + weight * (end - self), from the nearer end, so that weight 1 is exact.
 

@@ -25,7 +25,7 @@ from picograd.tensor.core.operands import (
     need_float,
     read_scalar,
 )
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once
 from picograd.tensor.linalg import host
 from picograd.tensor.math import elementwise
 from picograd.traced_number import SIZED
@@ -65,8 +65,7 @@ def prod(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | Non
     return total("prod", x, dim, keepdim, dtype)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """Average; 16-bit floats accumulate in float32 and round once.
 
@@ -199,8 +198,7 @@ def argmin(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
     return position("argmin", x, dim, keepdim)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def var(
     x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
@@ -214,8 +212,7 @@ def var(
     return variance("var", x, axes, keepdim, lost)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def std(
     x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
@@ -230,8 +227,7 @@ def std(
     return root(variance("std", x.accumulated(), axes, keepdim, lost)).cast(x.dtype.real)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def var_mean(
     x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
@@ -296,8 +292,7 @@ def count_nonzero(x: Node, dim: Axes = None) -> Node:
     return reduce("count_nonzero", "sum", flags, all_of_none(dim), False)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def logsumexp(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Compute log(sum(exp(x))) without overflow.
 
@@ -345,8 +340,7 @@ def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     return composite.log_softmax(x, as_axis(dim, x.rank, "log_softmax"))
 
 
-@recorded()
-@repeated
+@recorded_once()
 def norm(
     x: Node, p: Scalar | str | None = 2, dim: Axes = None, keepdim: bool = False,
     dtype: DType | None = None,

@@ -37,7 +37,7 @@ from picograd.tensor.core.operands import (
     read_factor,
     read_scalar,
 )
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once
 from picograd.tensor.indexing import selecting
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
@@ -147,8 +147,7 @@ def cross(x: Node, other: Node, dim: int | None = None) -> Node:
     return elementwise.arithmetic("sub", forward, backward)
 
 
-@recorded()
-@repeated
+@recorded_once()
 def cdist(x: Node, other: Node, p: float = 2.0, compute_mode: str | None = None) -> Node:
     """Measure the distance of each row of (..., P, M) from each of (..., R, M): (..., P, R).
 

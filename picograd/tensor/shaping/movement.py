@@ -24,7 +24,7 @@ from picograd.tensor.core.operands import (
     need_rank,
     promote_all,
 )
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once, repeated
 from picograd.tensor.math import elementwise
 
 Pads = Sequence[tuple[int, int]]
@@ -326,8 +326,7 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
     return build.reshape(wide, (*before, size * count, *after))
 
 
-@recorded()
-@repeated
+@recorded_once()
 def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
     """Rotate elements along axes.
 
@@ -455,8 +454,7 @@ def narrow_start(start: int, length: int, size: int) -> int:
     return first
 
 
-@recorded(pieces=True)
-@repeated
+@recorded_once(pieces=True)
 def unbind(x: Node, dim: int = 0) -> list[Node]:
     """Take an axis apart.
 
@@ -553,8 +551,7 @@ def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
     return x.window(((position, size, step, 1),))
 
 
-@recorded(in_place=True)
-@repeated
+@recorded_once(in_place=True)
 def tril(x: Node, diagonal: int = 0) -> Node:
     """Zero the elements above a diagonal.
 
@@ -564,8 +561,7 @@ def tril(x: Node, diagonal: int = 0) -> Node:
     return triangle(x, diagonal, True)
 
 
-@recorded(in_place=True)
-@repeated
+@recorded_once(in_place=True)
 def triu(x: Node, diagonal: int = 0) -> Node:
     """Zero the elements below a diagonal.
 
