@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.nn.init import uniform_values
+from picograd.nn.init import uniform_parameter
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.public import einsum
@@ -46,11 +46,9 @@ class EinMix(mixing._EinmixMixin, Module):  # type: ignore[misc]
         bias_shape: Sequence[int] | None,
         bias_bound: float,
     ) -> None:
-        self.weight: Parameter = Parameter(uniform_values(tuple(weight_shape), weight_bound))
+        self.weight: Parameter = uniform_parameter(tuple(weight_shape), weight_bound)
         has_bias = bias_shape is not None
-        self.bias = (
-            Parameter(uniform_values(tuple(bias_shape or ()), bias_bound)) if has_bias else None
-        )
+        self.bias = uniform_parameter(tuple(bias_shape or ()), bias_bound) if has_bias else None
 
     def _create_rearrange_layers(
         self, before: str | None, sizes_before: Any, after: str | None, sizes_after: Any

@@ -59,11 +59,10 @@ class ConvSettings(Family):
         shape = (outer, inner // self.groups, *self.kernel_size)
         bound = init.fan_in_bound(product(shape[1:]))
         place = (options["device"], options["dtype"])
-        self.weight: Parameter = Parameter(init.uniform_values(shape, bound, *place))
-        has_bias = options["bias"]
+        self.weight: Parameter = init.uniform_parameter(shape, bound, *place)
         self.bias: Parameter | None = None
-        if has_bias:
-            self.bias = Parameter(init.uniform_values((channels[1],), bound, *place))
+        if options["bias"]:
+            self.bias = init.uniform_parameter((channels[1],), bound, *place)
         init.begin(self, ConvSettings)
 
     def reset_parameters(self) -> None:

@@ -9,6 +9,7 @@ from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.room import check_size
 from picograd.helpers import product
+from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.operands import fitting_integer
@@ -55,11 +56,11 @@ def check_sizes(op: str, least: int = 0, **sizes: Any) -> None:
                 raise ValueRangeError(op, text, f"pass {least} or more")
 
 
-def uniform_values(
+def uniform_parameter(
     shape: Shape, bound: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
-) -> Tensor:
+) -> Parameter:
     """Draw from [-bound, bound)."""
-    return Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype)
+    return Parameter(Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype))
 
 
 def normal_values(

@@ -32,12 +32,9 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         bound = init.fan_in_bound(in_features)
-        self.weight = Parameter(
-            init.uniform_values((out_features, in_features), bound, device, dtype)
-        )
-        self.bias = (
-            Parameter(init.uniform_values((out_features,), bound, device, dtype)) if bias else None
-        )
+        place = device, dtype
+        self.weight = init.uniform_parameter((out_features, in_features), bound, *place)
+        self.bias = init.uniform_parameter((out_features,), bound, *place) if bias else None
         init.begin(self, Linear)
 
     def reset_parameters(self) -> None:
@@ -81,10 +78,8 @@ class Bilinear(Module):
         self.out_features = out_features
         bound = init.fan_in_bound(in1_features)
         shape = (out_features, in1_features, in2_features)
-        self.weight: Parameter = Parameter(init.uniform_values(shape, bound, device, dtype))
-        self.bias = (
-            Parameter(init.uniform_values(shape[:1], bound, device, dtype)) if bias else None
-        )
+        self.weight: Parameter = init.uniform_parameter(shape, bound, device, dtype)
+        self.bias = init.uniform_parameter(shape[:1], bound, device, dtype) if bias else None
         init.begin(self, Bilinear)
 
     def reset_parameters(self) -> None:

@@ -70,16 +70,12 @@ class Cell(Module):
         init.check_sizes(type(self).__name__, 1, **names)
         bound, rows = 1.0 / math.sqrt(hidden_size), GATES[self.mode] * hidden_size
         place = (device, dtype)
-        self.weight_ih: Parameter = Parameter(
-            init.uniform_values((rows, input_size), bound, *place)
-        )
-        self.weight_hh: Parameter = Parameter(
-            init.uniform_values((rows, hidden_size), bound, *place)
-        )
+        self.weight_ih: Parameter = init.uniform_parameter((rows, input_size), bound, *place)
+        self.weight_hh: Parameter = init.uniform_parameter((rows, hidden_size), bound, *place)
         self.bias_ih = self.bias_hh = None
         if bias:
-            self.bias_ih = Parameter(init.uniform_values((rows,), bound, *place))
-            self.bias_hh = Parameter(init.uniform_values((rows,), bound, *place))
+            self.bias_ih = init.uniform_parameter((rows,), bound, *place)
+            self.bias_hh = init.uniform_parameter((rows,), bound, *place)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew, from +-1 / sqrt(hidden_size)."""
@@ -202,7 +198,7 @@ class Recurrent(Module):
         check_pieces(type(self).__name__, num_layers, "layers")
         self._check_options()
         for name, shape in self._shapes().items():
-            setattr(self, name, Parameter(init.uniform_values(shape, self._bound(), device, dtype)))
+            setattr(self, name, init.uniform_parameter(shape, self._bound(), device, dtype))
 
     def _check_options(self) -> None:
         name = type(self).__name__
