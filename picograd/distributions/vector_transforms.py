@@ -305,7 +305,9 @@ class CatTransform(PiecesTransform):
         cache_size: int = 0,
     ) -> None:
         super().__init__(tseq, dim, cache_size)
-        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if lengths is None:
+            lengths = [1] * len(self.transforms)
+        self.lengths = list(lengths)
         if len(self.lengths) != len(self.transforms):
             text = f"{len(self.lengths)} lengths for {len(self.transforms)} transforms"
             raise ValueRangeError("CatTransform", text, "pass one length a transform")

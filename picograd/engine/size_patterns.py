@@ -78,11 +78,13 @@ class Variables:
         """
         varying = []
         for at, has_numbers in self.varying:
-            number = other.numbers.get(id(found.order[at]), -1)
+            node = found.order[at]
+            number = other.numbers.get(id(node), -1)
             if number < 0:
                 return None
             varying.append((number, has_numbers))
-        known, rows = dict(varying), other.key.rows[0]
+        known = dict(varying)
+        rows = other.key.rows[0]
         others = [at for at in range(len(rows)) if at not in known]
         frames = [content(other, at, has_numbers, []) for at, has_numbers in varying]
         same = [rows[at] for at in others]
@@ -138,8 +140,11 @@ def plan_by_code(found: GraphKey) -> BoundedPlan | None:
 def learnt_of(found: GraphKey) -> Learnt | None:
     """Find what was learnt last of a graph that has a plan for many sizes."""
     pattern = PATTERNS.get(structure(found))
-    learnt = pattern.learnt[0] if pattern is not None and pattern.learnt else None
-    return learnt if learnt is not None and learnt.variables.read(found) is not None else None
+    if pattern is None or not pattern.learnt:
+        return None
+    learnt = pattern.learnt[0]
+    values = learnt.variables.read(found)
+    return None if values is None else learnt
 
 
 def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> None:
