@@ -118,6 +118,12 @@ class Overwritten(Storage):
         raise GradientError("realize", text + self.describe(), fix)
 
 
+def memory_of(leaf: Any) -> Storage:
+    """Find the storage of a leaf, whatever became of the contents that it names."""
+    storage: Storage = leaf.arg
+    return storage.storage if isinstance(storage, Overwritten) else storage
+
+
 class Sample(Storage):
     """What the leaf names that stands for one sample inside `vmap`: it never has a buffer."""
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
 from picograd.graph.formula import Reader
@@ -426,10 +426,8 @@ class Record:
         """List the nodes that were met; those of memory that was written name what is gone."""
         found = list(self.found)
         for met, version in self.versions.items():
-            leaf, storage = found[met], found[met].arg
-            if type(storage) is Overwritten:
-                storage = storage.storage
-            gone = Overwritten(storage, version)
+            leaf = found[met]
+            gone = Overwritten(memory_of(leaf), version)
             found[met] = Node(leaf.op, (), gone, leaf.shape, leaf.dtype, leaf.device)
             found[met].leaf = leaf.leaf
         return found
@@ -442,6 +440,21 @@ class Record:
             nodes = self.template.make(self.found, self.reached, self.standing, self.drawn)
             follower.settle(nodes)
             self.follower = None
+
+
+def whole(follower: Any, give: Callable[..., Any], *given: Any) -> Any:
+    """Give all that was computed, also where the handler of a signal raises in the middle.
+
+    Half of it would leave tensors whose memory no node names: what was given is given again.
+    """
+    begun = follower.begun
+    try:
+        return give(*given)
+    except BaseException:
+        follower.begun = begun
+        if follower.record.standing:
+            give(*given)
+        raise
 
 
 def standing_node(record: Record, at: int) -> Node:

@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
@@ -95,9 +95,7 @@ def retire(write: Node) -> None:
     while older.op == "assign":
         older, count = older.inputs[0], count + 1
         chain.append(older)
-    storage: Storage = older.arg
-    if isinstance(storage, Overwritten):
-        storage = storage.storage
+    storage = memory_of(older)
     for number, node in enumerate(chain):
         become_leaf(node, Overwritten(storage, storage.version + count - 1 - number))
         WRITES.pop(node, None)

@@ -102,10 +102,11 @@ def move_on(
         storage: Storage = older.arg
         if getrefcount(older) > ALONE + count:
             leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
-            older.arg = Overwritten(storage, storage.version)
             leaf.leaf = weakref.ref(tensor)
             tensor._node, tensor._history = leaf, None
             live.move(id(older), id(leaf), tensor)
+            # last: where the handler of a signal raises before, no tensor names what is gone
+            older.arg = Overwritten(storage, storage.version)
         if storage.source is None:
             storage.version += 1
         else:

@@ -19,7 +19,7 @@ from picograd.graph.composites import (
 )
 from picograd.graph.node import Node, Number
 from picograd.graph.ops import OPS
-from picograd.graph.row import FLOAT, DTypeRule
+from picograd.graph.row import COMPARE, FLOAT, DTypeRule
 from picograd.graph.shape import Window, normalise_axes, normalise_axis, reduce_shape, window_count
 
 
@@ -71,6 +71,13 @@ def relu(node: Node) -> Node:
     """Zero the negative elements."""
     check_dtype("relu", COMPOSITES["relu"].dtype_rule, (node,))
     return node.composite("relu")
+
+
+def side(test: Node) -> Node:
+    """Compare as a test does that finds the side of a corner: its second derivatives are zeros."""
+    if test.row.dtype_rule is not COMPARE or not test.inputs[0].dtype.is_differentiable:
+        return test
+    return Node("side", test.inputs, test.op, test.shape, test.dtype, test.device)
 
 
 def sigmoid(node: Node) -> Node:

@@ -33,7 +33,19 @@ from picograd.graph.bounds import Bounds, Look, place_of_extreme, union
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.formula import is_text
 from picograd.graph.node import Gradients, Node, Nodes, Number
-from picograd.graph.row import ANY, FLOAT, NUMBER, OPS, ORDERED, PLACES, DTypeRule, Op, Role, table
+from picograd.graph.row import (
+    ANY,
+    COMPARE,
+    FLOAT,
+    NUMBER,
+    OPS,
+    ORDERED,
+    PLACES,
+    DTypeRule,
+    Op,
+    Role,
+    table,
+)
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 from picograd.helpers import product
 
@@ -108,6 +120,11 @@ def gelu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 def relu_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Pass where the output is positive or NaN; 0 at 0, as PyTorch."""
     return (output.binary("less_equal", 0).where(0, gradient),)
+
+
+def expand_side(node: Node) -> Node:
+    """Compare, as any comparison."""
+    return node.inputs[0].binary(node.arg, node.inputs[1])
 
 
 # softmax and friends
@@ -338,6 +355,8 @@ COMPOSITES = table(
         lambda arg, *shapes: shapes[-1], batch_arg=same, is_pointwise=True),
     composite("relu", 1, lambda node: node.inputs[0].binary("maximum", 0), relu_vjp, NUMBER,
         batch_arg=same, is_pointwise=True, is_bent=True),
+    composite("side", 2, expand_side, None, COMPARE, batch_arg=same, is_pointwise=True,
+        is_bent=True),
     composite("gelu", 1, expand_gelu, gelu_vjp, batch_arg=same, is_pointwise=True),
     composite("softmax", 1, expand_softmax, softmax_vjp, batch_arg=next_axis, is_shiftless=True),
     composite("log_softmax", 1, expand_log_softmax, log_softmax_vjp, batch_arg=next_axis),

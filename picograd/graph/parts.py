@@ -15,7 +15,7 @@ import numpy as np
 from picograd.dtype import int64
 from picograd.errors import check
 from picograd.graph.node import Gradients, Node
-from picograd.graph.row import ANY, OPS, Op, Role, Starts, table
+from picograd.graph.row import ANY, NUMBERS, OPS, Op, Role, Starts, table
 from picograd.graph.shape import first_shape
 
 Array = Any
@@ -33,10 +33,14 @@ def shown(node: Node, steps: Steps) -> Node:
 
 
 def put(base: Node, value: Node, steps: Steps) -> Node:
-    """Write a value of the view's shape; a view of all elements leaves nothing of the base."""
-    if not value.size:
+    """Write a value of the view's shape; a view of all elements leaves nothing of the base.
+
+    A value of no elements is noted for its gradient alone.
+    """
+    if not value.size and (value.op in NUMBERS or value.dtype is not base.dtype):
         return base
-    if value.size == base.size or value.dtype is not base.dtype:  # parts of complex numbers
+    is_all = value.size == base.size > 0
+    if is_all or value.dtype is not base.dtype:  # parts of complex numbers
         return taken_back(base, value, steps)
     return Node("put", (base, value), steps, base.shape, base.dtype, base.device)
 
@@ -44,7 +48,7 @@ def put(base: Node, value: Node, steps: Steps) -> Node:
 def expand_put(node: Node) -> Node:
     """Choose between the value and the base."""
     base, value = node.inputs
-    return taken_back(base, value, node.arg)
+    return taken_back(base, value, node.arg) if value.size else base
 
 
 def taken_back(base: Node, value: Node, steps: Steps) -> Node:

@@ -93,15 +93,16 @@ class BatchNorm(Affine):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise, and in training mode record the new running statistics."""
         size = self._check(input)
-        if not self.training and self.track_running_stats:
+        has_stats = self._has_stats()
+        if has_stats and not self.training:
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+        is_tracking = has_stats and self.track_running_stats
         if size == 0:
-            if self.training and self.track_running_stats:
+            if is_tracking:
                 self.num_batches_tracked.assign(self.num_batches_tracked + 1)
             return normalization.nothing_to_normalize(input, self.weight, self.bias)
         affine, rate = (self.weight, self.bias), self.momentum
-        is_tracking = self.training and self.track_running_stats
         if is_tracking and rate is not None:
             mean, var, batches = self.running_mean, self.running_var, self.num_batches_tracked
             running = mean, var, batches
@@ -112,6 +113,10 @@ class BatchNorm(Affine):
             batches = self._track(mean, var, size // max(1, self.num_features))
             self.num_batches_tracked.assign(batches)
         return y
+
+    def _has_stats(self) -> bool:
+        """Tell whether there are running statistics: what is set later says if they move."""
+        return self.running_mean is not None and self.running_var is not None
 
     def _track(self, mean: Tensor, var: Tensor, count: int) -> Tensor:
         """Move the running statistics, in place, also under `picograd.jit`; count the batch."""
@@ -301,10 +306,11 @@ class InstanceNorm(BatchNorm):
         if len(input.shape) == self.ranks[0] - 1:
             return self.forward(input.unsqueeze(0)).squeeze(0)
         self._check(input)
-        if not self.training and self.track_running_stats:
+        has_stats = self._has_stats()
+        if has_stats and not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
-        if self.training and self.track_running_stats:
+        if has_stats:  # those that are followed no more still move, in evaluation too
             self._track_samples(input.detach())
         scale, shift = self.weight, self.bias
         return functional.instance_norm(input, weight=scale, bias=shift, eps=self.eps)

@@ -587,6 +587,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         for leaf, node in served:
             found = as_gradient(autograd.hooked(leaf, node), create_graph)
             autograd.accumulate(leaf, found, create_graph)
+        for leaf, _ in served:  # a step of one leaf overwrites what gradients of others read
             if leaf._hooks is not None and leaf.is_leaf:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)

@@ -139,6 +139,7 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "radix_move": (moved, (np.zeros((SIZE, 2, 4), int), np.zeros((SIZE, 2, 256), int))),
     "analytic": (lambda pairs: view_as_real(view_as_complex(pairs).unary("sqrt")), (floats(2, 2),)),
     "relu": (composite("relu", None), (floats(2, 3),)),
+    "side": (lambda a, b: build_composite.side(a.binary("less", b)), (floats(2, 3), floats(2, 3))),
     "gelu": (composite("gelu", "tanh"), (floats(2, 3),)),
     "softmax": (composite("softmax", 1), (floats(2, 3),)),
     "log_softmax": (composite("log_softmax", 0), (floats(2, 3),)),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from graph_support import Build, check_both_orders, gradients_of, leaf, value
 
-from picograd.dtype import bfloat16, float16, float32
-from picograd.graph import build
+from picograd.dtype import bfloat16, float16, float32, int32
+from picograd.graph import build, build_composite
 from picograd.graph.composites import join
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
@@ -156,8 +156,19 @@ def test_every_composite_is_covered() -> None:
         "cumprod_gradient",
         "analytic",
         "counted_mean",
-    }  # test_factors, test_complex_rules, "cross_entropy ignoring"
+        "side",
+    }  # test_factors, test_complex_rules, "cross_entropy ignoring", test_sides
     assert composites - named - elsewhere == {"argmax", "argmin"}
+
+
+def test_sides() -> None:
+    x, y = leaf(X), leaf(X[::-1].copy())
+    for test in (x.binary("less", y), x.binary("less_equal", x), y.binary("less", 0.5)):
+        side = build_composite.side(test)
+        assert side.op == "side"
+        np.testing.assert_array_equal(value(side), value(test))
+    for other in (x.binary("equal", y), x.cast(int32).binary("less", 1)):
+        assert build_composite.side(other) is other
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])

@@ -51,7 +51,12 @@ def test_a_view_of_everything_leaves_nothing() -> None:
     assert node.op != "put"
     np.testing.assert_array_equal(value(node), X[::-1])
     nothing = (("slice", ((2, 2, 1), (0, 6, 1))),)
-    assert put(base, leaf(np.zeros((0, 6))), nothing) is base
+    empty = leaf(np.zeros((0, 6)))
+    assert put(base, empty.const_like(0.0), nothing) is base
+    node = put(base, empty, nothing)  # whose gradient is of no elements
+    assert not problem_of(node)
+    np.testing.assert_array_equal(value(node), X)
+    np.testing.assert_array_equal(interpret(expand_composites([node]))[0], X)
 
 
 def test_a_value_of_another_shape_is_found() -> None:

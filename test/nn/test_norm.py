@@ -81,3 +81,24 @@ def test_a_norm_without_parameters_takes_any_channels() -> None:
         assert free(x).equal(kind(3, affine=False, track_running_stats=False)(x))
         with pytest.raises(ShapeError, match="has 3 channels, 5 wanted"):
             kind(5, affine=True)(x)
+
+
+@pytest.mark.parametrize("name", ["BatchNorm1d", "InstanceNorm1d"])
+def test_statistics_that_are_followed_no_more_or_gone(name: str) -> None:
+    """What is set later decides, as in PyTorch: evaluation uses those there are."""
+    torch = pytest.importorskip("torch")
+    x = X[:, :, 0]
+    found = []
+    for library in (torch, nn):
+        of = library.nn if library is torch else library
+        layer = getattr(of, name)(4, track_running_stats=True)
+        x_there = torch.tensor(x) if library is torch else Tensor(x)
+        results = [layer(x_there)]
+        layer.track_running_stats = False
+        results += [layer(x_there * 2), layer.running_mean.clone(), layer.eval()(x_there)]
+        results += [layer.running_var.clone(), layer.num_batches_tracked]
+        layer.running_mean = layer.running_var = None
+        results += [layer(x_there * 3), layer.train()(x_there)]
+        found.append([each.detach().numpy() for each in results])
+    for theirs, mine in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)

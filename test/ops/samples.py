@@ -376,6 +376,7 @@ ELSEWHERE = {
     "flow": "test/graph/test_recurrence.py",
     "analytic": "test/graph/test_complex_rules.py",
     "counted_mean": "test/graph/test_composites.py",
+    "side": "test/graph/test_composites.py",
     "prod_gradient": "test/graph/test_factors.py",
     "cumprod_gradient": "test/graph/test_factors.py",
 }

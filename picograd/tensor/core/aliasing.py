@@ -277,8 +277,6 @@ def check_target(op: str, tensor: Any) -> None:
 def written(view: View, base: Node, value: Node, is_repeated: bool = False) -> Node:
     """Compute the base after a value was written through its view, which may repeat elements."""
     steps = view.steps()
-    if not value.size:
-        return base
     if steps is None:
         return scattered(view.on, base, value, is_repeated)
     moves = [step for step in steps if step.row.role is not Role.PASS]

@@ -345,7 +345,7 @@ def corners(root: Node) -> list[Node]:
     stack = [root]
     for node in reached(stack):
         if node.row.is_bent:
-            found.append(node)
+            found += node.inputs if node.leaf is None else (node,)
         if node.leaf is None and not is_barrier(node):
             stack += node.inputs
     return found

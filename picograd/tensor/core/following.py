@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import Any
 
-from picograd.buffer import Overwritten, RuntimeScalar, Storage
+from picograd.buffer import Overwritten, RuntimeScalar, Storage, memory_of
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, become_leaf, entries, held, let_go, readers_among
@@ -37,6 +37,7 @@ from picograd.engine.followed import (
     stand_no_more,
     standing_node,
     stop,
+    whole,
 )
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
@@ -706,7 +707,7 @@ class Follower:
             return False
         EVENTS.computed = taken.plan
         pending.flushed()
-        checks = self.give(results, ends and ends[1])
+        checks = whole(self, self.give, results, ends and ends[1])
         record.follower = None
         check_later_all(checks)
         return True
@@ -753,7 +754,7 @@ class Follower:
         pending.flushed()
         computed = dict(zip(read.roots, results))
         self.computed |= computed
-        checks = self.give_writes(computed)
+        checks = whole(self, self.give_writes, computed)
         for number, at in read.alive:
             if at in computed:
                 node = record.standing[at]
@@ -932,11 +933,11 @@ class Follower:
                 pending.LIVE.move(id(self.record.found[met]), id(node), self.met[met])
             for met, at in event.writes:
                 older = self.written.get(met, self.record.found[met])
-                if last[met] == at:
+                if last[met] != at:
+                    memory_of(older).count_writes()
+                elif older is not self.record.standing[at]:  # else it was given
                     self.give_write(self.met[met], older, at, computed[at])
                     self.written[met] = self.record.standing[at]
-                else:
-                    older.arg.count_writes()
         return [(computed[at], error) for event in events for at, error in event.checks]
 
     def last(self, number: int) -> int:
@@ -945,10 +946,9 @@ class Follower:
 
     def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
         """Let a node that stands in for a write be the leaf of the memory that was written."""
-        storage: Storage = older.arg
-        node = self.record.standing[at]
-        older.arg = Overwritten(storage, storage.version)
+        storage, node = memory_of(older), self.record.standing[at]
         become_leaf(node, storage)
+        older.arg = Overwritten(storage, storage.version)  # last: see `whole`
         stand_no_more(node)
         self.record.kept[at] = weakref.ref(node)  # who reads it may be computed later
         storage.count_writes()

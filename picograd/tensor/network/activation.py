@@ -25,7 +25,7 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
     [-0.5, 0.0, 2.0]
     """
-    is_above = compare("less", 0, x)
+    is_above = composite.side(compare("less", 0, x))
     return where(is_above, x, arithmetic("mul", x, negative_slope))
 
 
@@ -127,7 +127,8 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
         raise ValueRangeError("hardtanh", text, "swap them")
     if not x.dtype.is_differentiable:  # limits of whole numbers are whole
         min_val, max_val = int(min_val), int(max_val)
-    below, above = (compare("less_equal", x, min_val), compare("less_equal", max_val, x))
+    tests = compare("less_equal", x, min_val), compare("less_equal", max_val, x)
+    below, above = map(composite.side, tests)
     return where(below, min_val, where(above, max_val, x))
 
 

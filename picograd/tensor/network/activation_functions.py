@@ -5,6 +5,7 @@ the kernel before them. `inplace` writes the result over the input.
 """
 
 from picograd.errors import ShapeError, ValueRangeError, check_least
+from picograd.graph import build_composite as composite
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, method_within
@@ -37,6 +38,11 @@ def swish(input: Tensor) -> Tensor:
     [-0.2689..., 0.0, 1.7615...]
     """
     return input.silu()
+
+
+def side(test: Tensor) -> Tensor:
+    """Tell on which side of a corner elements are."""
+    return apply(composite.side, test)  # type: ignore[no-any-return]
 
 
 def implicit_axis(input: Tensor, dim: int | None) -> int:
@@ -93,7 +99,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> nn.functional.hardshrink(Tensor([-1.0, 0.25, 2.0])).tolist()
     [-1.0, 0.0, 2.0]
     """
-    return (input.abs() <= lambd).where(0.0, input)
+    return side(input.abs() <= lambd).where(0.0, input)
 
 
 @method_within("functional")
@@ -105,7 +111,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     [-0.5, 0.0, 1.5]
     """
     check_least("softshrink", "lambd", lambd)
-    return input - input.clamp(-lambd, lambd)
+    return side(input.abs() <= lambd).where(0.0, input - input.clamp(-lambd, lambd))
 
 
 @method_within("functional", in_place=True)
@@ -115,7 +121,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> nn.functional.threshold(Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0).tolist()
     [9.0, 9.0, 2.0]
     """
-    result = (input <= threshold).where(value, input).cast(input.dtype)
+    result = side(input <= threshold).where(value, input).cast(input.dtype)
     return maybe_in_place("threshold", input, result, inplace)
 
 
@@ -164,13 +170,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         problem = f"weight of shape {tuple(weight.shape)} has {weight.ndim} axes"
         raise ShapeError("prelu", problem, "pass a vector")
     if count == 1:
-        return (input > 0).where(input, weight.reshape(()) * input)
+        return side(input > 0).where(input, weight.reshape(()) * input)
     channels = input.shape[1] if input.ndim > 1 else 1
     if count != channels:
         problem = f"{count} weights for {channels} channels of input {tuple(input.shape)}"
         raise ShapeError("prelu", problem, "give one weight, or one per channel")
     column = weight.reshape(count, *(1,) * (input.ndim - 2))
-    return (input > 0).where(input, column * input)
+    return side(input > 0).where(input, column * input)
 
 
 @method_within("functional", in_place=True)
@@ -195,7 +201,7 @@ def rrelu(
         return maybe_in_place("rrelu", input, input.leaky_relu((lower + upper) / 2), inplace)
     unit = Recorded.kind.rand(*input.shape, device=input.device)
     slopes = distributions.affine(unit, upper - lower, lower).cast(input.dtype)
-    return maybe_in_place("rrelu", input, (input >= 0).where(input, input * slopes), inplace)
+    return maybe_in_place("rrelu", input, side(input >= 0).where(input, input * slopes), inplace)
 
 
 @method_within("functional")

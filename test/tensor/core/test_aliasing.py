@@ -198,6 +198,8 @@ y = torch.zeros(3, 4); y[1].copy_(b * 2); y[0].add_(b); r = y * y
 y = torch.ones(4); y.copy_(b * 3); r = y * y
 y = torch.ones(3, 4); y.copy_(b); r = y.sin()
 y = torch.zeros(0, 4); y[:0] += b; y[:0] += b; r = y.sum() + u + b
+u[:0].mul_(b); r = u
+u[2:2] = b * 2; u[:, 4:].add_(b[0]); r = u * u
 u.detach().zero_(); r = u * 1
 u.detach()[0].fill_(2); r = u * 1
 u.data.mul_(2); r = u * 3

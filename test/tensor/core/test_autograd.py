@@ -536,14 +536,25 @@ def test_blocks_that_decorate_have_one_of_their_own_for_each_call() -> None:
     assert entered == ["a'", "end", "b'", "end", "b'", "end"]
 
 
-def test_second_derivatives_of_what_is_linear_in_pieces_are_zeros() -> None:
+BENT = {  # name -> settings
+    "relu": {}, "leaky_relu": {}, "hardtanh": {}, "relu6": {}, "hardshrink": {}, "softshrink": {},
+    "threshold": {"threshold": 0.1, "value": 20.0},
+    "rrelu": {"training": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*BENT, "prelu"])
+def test_second_derivatives_of_what_is_linear_in_pieces_are_zeros(name: str) -> None:
     """What decides on a side alone has zeros, as in PyTorch; what takes no part has None."""
     found = []
+    settings = BENT.get(name, {})
     for library in (pytest.importorskip("torch"), picograd):
         x = library.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
         weight = library.tensor([[0.5, 1.5, -1.0], [1.0, 0.3, 0.2]], requires_grad=True)
         bias, beside = (library.tensor([0.1, each], requires_grad=True) for each in (0.2, 0.3))
-        hidden = library.nn.functional.relu(x @ weight.T + bias)
+        given = (library.tensor([0.2]),) if name == "prelu" else ()
+        bend = getattr(library.nn.functional, name)
+        hidden = bend(x @ weight.T + bias, *given, **settings)
         cut = library.nn.functional.relu(beside * 2.0).detach()
         pooled = library.nn.functional.max_pool1d((hidden * cut)[None], 2)
         y = pooled.sum() + beside.sum()

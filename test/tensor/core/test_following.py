@@ -1689,3 +1689,47 @@ def test_what_is_met_later_was_not_passed_yet() -> None:
     follower.reads, follower.begun = 1, 0
     follower.settle([None, node])
     assert carried.PASSED[node] == 2
+
+
+@pytest.mark.parametrize("name", ["move_on", "become_leaf", "Overwritten", "give_value"])
+@pytest.mark.parametrize("call", [0, 1])
+def test_a_signal_where_computed_values_are_given_leaves_no_tensor_without_memory(
+    name: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a followed step: parameters can be read and loaded, and training goes on."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(CODED, "finish", None)  # machine code handles no signals there
+    monkeypatch.setattr(following, "ends_of", lambda way: None)
+    program = Program()
+    model, optimizer = program.model, program.optimizer
+
+    def step(number: int) -> float:
+        x, y = program.batch(number)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item()
+
+    start = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    expected = [step(number) for number in range(STEPS)]
+    of = following if hasattr(following, name) else followed
+    usual, calls = getattr(of, name), []
+
+    def interrupted(*args: Any) -> Any:
+        calls.append(args)
+        made = usual(*args)
+        if len(calls) == call + 1:
+            raise KeyboardInterrupt
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(of, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            for number in range(STEPS):
+                step(number)
+    assert all(np.isfinite(each.numpy()).all() for each in model.state_dict().values())
+    model.load_state_dict(start[0])
+    optimizer.load_state_dict(copy.deepcopy(start[1]))
+    assert np.allclose([step(number) for number in range(STEPS)], expected)

@@ -92,6 +92,33 @@ def test_hook_after_accumulation() -> None:
         (x * 2).register_post_accumulate_grad_hook(print)
 
 
+def test_each_leaf_has_an_optimizer_that_steps_in_its_hook() -> None:
+    """A step writes a weight that gradients of leaves before it still read."""
+    torch = pytest.importorskip("torch")
+    found = []
+    for library in (torch, picograd):
+        weights = [library.tensor(X[:, :2] / 5, requires_grad=True) for _ in range(3)]
+        optimizers = {id(w): library.optim.Adam([w], lr=0.01) for w in weights}
+
+        def step(weight: Any, optimizers: Any = optimizers) -> None:
+            optimizers[id(weight)].step()
+            optimizers[id(weight)].zero_grad()
+
+        for weight in weights:
+            weight.register_post_accumulate_grad_hook(step)
+        losses = []
+        for number in range(12):
+            x = library.tensor(X[:, :2] * (1 + number % 3))
+            for weight in weights:
+                x = (x @ weight).tanh()
+            loss = (x - 0.3).square().mean()
+            loss.backward()
+            losses.append(loss.item())
+        assert all(weight.grad is None for weight in weights)
+        found.append(losses)
+    assert np.allclose(*found)
+
+
 def test_hooks_of_what_computed_a_tensor() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = x * x
