@@ -168,7 +168,7 @@ class Fuser:
         for source in views.shared_inputs(facts, self.target):
             self.share_expanded(source, 0 if row.role is Role.PASS else OPERATION_LIMIT)
         self.summarize(facts)
-        if row.role in (Role.ELEMENTWISE, Role.PASS):
+        if row.role is Role.ELEMENTWISE or row.role is Role.PASS:
             views.merge_labels(facts)
         elif row.role is Role.GATHER:
             views.gather_labels(facts)

@@ -13,7 +13,7 @@ from dataclasses import field
 from picograd.graph import build
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node, is_cut
-from picograd.graph.row import EXPONENTIALS, NUMBERS, POSITIONS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, POSITIONS, VIEWS, Role, ops_of
 from picograd.late_methods import dataclass
 from picograd.schedule.monoid import COMBINE
 from picograd.schedule.scores import CONTRACTIONS, is_seed
@@ -59,9 +59,11 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
 
     Scores that are padded are joined with a number.
     """
-    plain = [node for node in order if node.realized is None and type(node) is Node]
-    padded = [node for node in plain if is_padded(node)]
-    if not padded:
+    present = {node.op for node in order}
+    around = {op for op in present & VIEWS if not OPS[op].is_showing}
+    wanted = around | {op for op in present if OPS[op].linear == (1, 2)}
+    plain = [node for node in order if node.op in wanted and is_to_make(node)]
+    if present.isdisjoint(EXPONENTIALS) or not any(node.op in around for node in plain):
         return []
     scores = made_of_products(order)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
@@ -81,6 +83,11 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
     return list(scored)
 
 
+def is_to_make(node: Node) -> bool:
+    """Tell whether a node is not in memory, and of one size."""
+    return node.realized is None and type(node) is Node
+
+
 def made_of_products(order: Sequence[Node]) -> set[int]:
     """Find products that may be scores, and what is made of each of their elements."""
     found: set[int] = set()
@@ -89,7 +96,7 @@ def made_of_products(order: Sequence[Node]) -> set[int]:
             continue
         if node.op in CONTRACTIONS and is_seed(node):
             found.add(id(node))
-        elif node.row.role in BETWEEN:
+        elif found and node.row.role in BETWEEN:
             made = [each for each in node.inputs if id(each) in found]
             if any(each.size == node.size for each in made):
                 found.add(id(node))

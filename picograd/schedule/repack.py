@@ -27,7 +27,7 @@ from itertools import product as choices
 from picograd.graph.conv_few import ALIGNED, FEW, cut_to, padded_to
 from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node, is_renaming
-from picograd.graph.row import EXPONENTIALS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, VIEWS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
@@ -468,15 +468,13 @@ class Walk:
 
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
+        is_view = node.op in VIEWS
+        if not (is_view or self.whole) or is_leaf(node):
+            return
         role = node.row.role
-        if (
-            role is Role.VIEW
-            and node.size >= LEAST_ELEMENTS
-            and not is_leaf(node)
-            and is_permuted(node)
-        ):
+        if is_view and node.size >= LEAST_ELEMENTS and is_permuted(node):
             self.whole[id(node)] = node
-        elif not self.whole or is_leaf(node):
+        elif not self.whole:
             return
         elif role is Role.REDUCE or role is Role.SCAN:
             self.look(node)

@@ -76,8 +76,9 @@ def regrouped_order(before: Order, after: Order, order: Order) -> Order:
 
 def is_window(node: Node) -> bool:
     """Tell whether a view appends dimensions of windows."""
-    row = node.row  # a gather has more dimensions than its input, too
-    return row.role is Role.VIEW and row.is_shifting and node.rank > node.inputs[0].rank
+    if node.op not in VIEWS:  # a gather has more dimensions than its input, too
+        return False
+    return len(node.shape) > len(node.inputs[0].shape) and node.row.is_shifting
 
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
@@ -270,14 +271,16 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     (folding.py). It waits for few threads; long arrays wait for memory. What is read after
     something else is read often.
     """
-    if facts.node.row.role is Role.PASS:
+    role = facts.node.row.role
+    if role is Role.PASS:
         return facts.inputs[: len(facts.inputs) - 1] if facts.node.arg else ()
     if target.has_blocks:
         is_short = facts.size <= target.multiprocessors * THREADS
         is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)
         return tuple(x for x in facts.inputs if is_put(x.node)) if is_sum else ()
-    is_gather = facts.node.row.role is Role.GATHER
-    return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size) if is_gather else ()
+    if role is not Role.GATHER:
+        return ()
+    return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size)
 
 
 @once_a_node
