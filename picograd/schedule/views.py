@@ -185,9 +185,7 @@ def deepen(facts: Facts, source: Facts) -> None:
 
 
 def read_of(facts: Facts) -> tuple[Facts, ...]:
-    """List the inputs that a value is made of; what it only waits for makes it deeper."""
-    if facts.node.row.role is not Role.PASS:
-        return facts.inputs
+    """List what a value that waits is made of; what it only waits for makes it deeper."""
     for source in facts.inputs[1:]:
         deepen(facts, source)
     return facts.inputs[:1]
@@ -195,10 +193,15 @@ def read_of(facts: Facts) -> tuple[Facts, ...]:
 
 def merge_labels(facts: Facts) -> None:
     """Labels of an elementwise node: those of its inputs in the same home must agree."""
+    home = facts.home
+    near = [source for source in facts.inputs if source.home is home] if home is not None else []
+    if home is None or len(near) == 1:
+        for source in near:
+            facts.is_grand |= source.is_grand
+        facts.labels = near[0].labels if near else None
+        return
     labels: list[int] | None = [FREE] * len(facts.node.shape)
-    for source in facts.inputs:
-        if facts.home is None or source.home is not facts.home:
-            continue
+    for source in near:
         facts.is_grand |= source.is_grand
         for d, label in enumerate(source.labels or ()):
             if labels is not None and label != FREE and labels[d] not in (FREE, label):
@@ -206,7 +209,7 @@ def merge_labels(facts: Facts) -> None:
             elif labels is not None and label != FREE:
                 labels[d] = label
         labels = None if source.labels is None else labels
-    facts.labels = None if labels is None or facts.home is None else tuple(labels)
+    facts.labels = None if labels is None else tuple(labels)
 
 
 def gather_labels(facts: Facts) -> None:
