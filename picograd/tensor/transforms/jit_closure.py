@@ -1,10 +1,11 @@
 """The short way of a replay: a call like the last one, of a trace that computes, or trains.
 
 Such a trace was called with tensors and numbers, and hands out new ones; what it changes are
-gradients and what it writes in place (`Changes`). Then all that a replay does is to see that nothing
-changed, to evaluate what the trace followed of numbers, to run the plan on the memory of its
-arguments and of the tensors it captured, and to hand out the results. What is seen at each call is compared one by one, without the key that finds traces
-in general; whatever differs is left to the long way.
+gradients and what it writes in place (`Changes`). Then all that a replay does is to see that
+nothing changed, to evaluate what the trace followed of numbers, to run the plan on the memory of
+its arguments and of the tensors it captured, and to hand out the results. What is seen at each call
+is compared one by one, without the key that finds traces in general; whatever differs is left to
+the long way.
 """
 
 from collections.abc import Callable, Sequence
