@@ -32,6 +32,8 @@ from picograd.tensor.transforms.jit_replay import (
     check_results,
     computed,
     draw_again,
+    given_of,
+    hand_out,
     own_memory,
     prepare_writes,
     put_together,
@@ -127,8 +129,7 @@ def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
-    "copies", "replaced", "escapes", "sizes", "graph", "stores", "opened", "refusals",
-    "asked",
+    "copies", "replaced", "escapes", "sizes", "stores", "opened", "refusals", "asked",
 )  # fmt: skip
 CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
@@ -180,6 +181,8 @@ class Closure:
             return MISSED
         if self.runs >= self.limit or (self.waits and plan.native.address):
             self.compile(plan)
+        if capture.graph is not None:
+            return self.tracking(plan, args, inputs, slots)
         if self.changes is not None:
             found = self.changes.run(plan, args, inputs, slots, self.are_shown)
         elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
@@ -197,6 +200,18 @@ class Closure:
             return self.made(found[number], shape, is_made)
         made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
         return put_together(capture, made, slots)
+
+    def tracking(
+        self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], slots: Sequence[Any]
+    ) -> Any:
+        """Run the trace, and hand out what gradients can be asked of."""
+        capture = self.capture
+        values = draw_again(capture, slots)
+        given = given_of(capture, args)
+        found = plan.run(inputs, values)
+        if capture.checks:
+            check_results(capture, found)
+        return hand_out(capture, args, found, values, slots, given)
 
     def compile(self, plan: CompiledPlan) -> None:
         """Let machine code do what it can from now on; again, where other things are expected."""
@@ -337,7 +352,7 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
-        changes = changes_of(capture, plan)
+        changes = None if capture.graph else changes_of(capture, plan)
         if changes is None:
             return None
     return Closure(capture, key, known, changes)

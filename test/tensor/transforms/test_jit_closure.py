@@ -9,7 +9,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import AxisError
-from picograd.tensor.transforms import jit_closure, jit_trace
+from picograd.tensor.transforms import jit_closure, jit_replay, jit_trace
 from picograd.tensor.transforms.jit_closure import MISSED
 
 
@@ -155,15 +155,47 @@ def test_a_step_with_its_rate_among_the_arguments(
 
 
 def test_what_hands_out_more_than_new_tensors_does_not() -> None:
-    weight, kept = Tensor([2.0], requires_grad=True), []
+    kept = []
 
     def storing(x: Tensor) -> Tensor:
         kept[:] = [x * 3.0]
         return x * 2.0
 
-    functions = (lambda x: (x * weight).sum(), lambda x: x[:1], lambda x: x, storing)
+    functions = (lambda x: x[:1], lambda x: x, storing)
     for function in functions:
         assert not short(picograd.jit(function), tensor(1.0, 2.0))
+
+
+@pytest.mark.parametrize("is_number", [False, True])
+def test_gradients_can_be_asked_of_what_it_gives(
+    is_number: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit_replay, "note_asked", lambda owner: None)  # else it is recorded then
+    weight, shift = (Tensor(values, requires_grad=True) for values in ([2.0, 3.0], [1.0]))
+
+    @picograd.jit
+    def forward(x: Tensor, *scale: float) -> Any:
+        y = x * weight * (scale[0] if scale else 4.0)
+        return (y.square() + shift).sum(), [y, x + 1.0]
+
+    outputs = []
+    for number in range(60):
+        scale, x = 0.5 * number if is_number else 4.0, tensor(number, -1.0)
+        given = (scale,) if is_number else ()
+        loss, (y, other) = forward(x, *given)
+        assert loss.requires_grad and y.requires_grad and not other.requires_grad
+        assert y.tolist() == [2 * number * scale, -3 * scale]
+        outputs.append((loss, [2 * 2 * (number * scale) ** 2, 2 * 3 * scale**2]))
+    assert took(forward, x, *given) and forward.traces == 1
+    for loss, wanted in outputs[::7]:
+        weight.grad = shift.grad = None
+        loss.backward()
+        assert weight.grad.tolist() == wanted and shift.grad.tolist() == [2.0]
+    (loss, _), weight.grad = forward(x, *given), None
+    with picograd.no_grad():
+        weight.add_(1.0)  # the call read it as it was
+    loss.backward()
+    assert weight.grad.tolist() == [2 * 2 * (59 * scale) ** 2, 2 * 3 * scale**2]
 
 
 def test_methods_take_it_each_for_its_instance() -> None:
