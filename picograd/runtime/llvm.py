@@ -14,7 +14,6 @@ import platform
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cache
 from itertools import count
 from typing import Any
@@ -174,8 +173,8 @@ class Words(ctypes.Structure):
 
 
 @cache
-def chain_on(machine: Host) -> tuple[Callable[..., None], Any]:
-    """Load what takes a job through LLVM, and the library that it is in."""
+def chain_on(machine: Host) -> Any:
+    """Load what takes a job through LLVM."""
     library = llvm.JITLibraryBuilder().add_ir(CHAIN).export_symbol("picograd_chain")
     for name in CHAIN_CALLS:
         function = getattr(ffi.lib, name)
@@ -183,8 +182,9 @@ def chain_on(machine: Host) -> tuple[Callable[..., None], Any]:
         library = library.import_symbol(name, address)
     jit = llvm.create_lljit_compiler(target_machine(machine, 0))  # 4 ms in place of 8
     loaded = library.link(jit, "picograd_chain")
-    kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(Words))
-    return kind(loaded["picograd_chain"]), loaded
+    function: Any = ctypes.CFUNCTYPE(None, ctypes.POINTER(Words))(loaded["picograd_chain"])
+    function.library = loaded  # of threads that meet here each has its own, for as long
+    return function
 
 
 @cache
@@ -227,7 +227,7 @@ class Job:
 
     def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
         self.kind, self.code = (machine, 0 if is_quick else LEVEL), code
-        self.chain, _ = chain_on(machine)
+        self.chain = chain_on(machine)
         self.machine = spare_machine(*self.kind)
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
         # It goes in `close`. A job that an exception ends (Ctrl-C) may be part of a cycle, of which

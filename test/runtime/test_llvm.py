@@ -2,6 +2,7 @@ import ctypes
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -36,6 +37,22 @@ def test_threads_compile_at_the_same_time(compiler):
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(build, range(100))) == list(range(100))
+
+
+def test_threads_that_load_the_chain_at_the_same_time_each_keep_theirs(compiler):
+    source = "define i32 @f() {\n  ret i32 7\n}\n"
+    code, gate = Code("f", "llvm", "f", source, 1), Barrier(8)
+
+    def build(_):
+        gate.wait()
+        found = compiler.compile(code)
+        gate.wait()
+        return compiler.compile(code) == found
+
+    for _ in range(10):
+        llvm.chain_on.cache_clear()
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(build, range(8)))
 
 
 def test_assembly_is_text(compiler):
