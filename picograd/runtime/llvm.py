@@ -182,9 +182,9 @@ def chain_on(machine: Host) -> Any:
         library = library.import_symbol(name, address)
     jit = llvm.create_lljit_compiler(target_machine(machine, 0))  # 4 ms in place of 8
     loaded = library.link(jit, "picograd_chain")
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.POINTER(Words))(loaded["picograd_chain"])
-    function.library = loaded  # of threads that meet here each has its own, for as long
-    return function
+    chain: Any = ctypes.CFUNCTYPE(None, ctypes.POINTER(Words))(loaded["picograd_chain"])
+    chain.library = loaded  # of threads that meet here each has its own, for as long
+    return chain
 
 
 @cache
