@@ -60,10 +60,13 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
     Scores that are padded are joined with a number.
     """
     present = {node.op for node in order}
-    around = {op for op in present & VIEWS if not OPS[op].is_showing}
-    wanted = around | {op for op in present if OPS[op].linear == (1, 2)}
+    if present.isdisjoint(EXPONENTIALS):
+        return []
+    padding = {op for op in present & VIEWS if not OPS[op].is_showing}
+    choosing = {op for op in present if OPS[op].linear == (1, 2)}
+    wanted = padding | choosing
     plain = [node for node in order if node.op in wanted and is_to_make(node)]
-    if present.isdisjoint(EXPONENTIALS) or not any(node.op in around for node in plain):
+    if not any(node.op in padding for node in plain):
         return []
     scores = made_of_products(order)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
@@ -149,8 +152,9 @@ def with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 
 def is_padded(node: Node) -> bool:
     """Tell whether a node is an array with something around it."""
-    is_view = node.realized is None and node.row.role is Role.VIEW
-    return is_view and not node.row.is_showing
+    if node.realized is not None or node.op not in VIEWS:
+        return False
+    return not node.row.is_showing
 
 
 def pads_along(node: Node, axis: int) -> Range | None:

@@ -446,6 +446,7 @@ def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list
 LEAST_ELEMENTS = 16384  # elements: fewer stay in the first-level cache, or nearly
 SHORTEST = 8  # elements along either axis: fewer are no vectors
 UNMOVED = (Role.ELEMENTWISE, Role.PASS)
+ROWS = (Role.REDUCE, Role.SCAN)
 
 
 def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -469,14 +470,17 @@ class Walk:
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
         is_view = node.op in VIEWS
-        if not (is_view or self.whole) or is_leaf(node):
+        if not (is_view or self.whole):
+            return
+        if is_leaf(node):
             return
         role = node.row.role
-        if is_view and node.size >= LEAST_ELEMENTS and is_permuted(node):
+        is_large = is_view and node.size >= LEAST_ELEMENTS
+        if is_large and is_permuted(node):
             self.whole[id(node)] = node
         elif not self.whole:
             return
-        elif role is Role.REDUCE or role is Role.SCAN:
+        elif role in ROWS:
             self.look(node)
         elif role is Role.VIEW:
             self.follow(node, self.reduced)
