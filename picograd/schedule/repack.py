@@ -445,8 +445,8 @@ def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list
 
 LEAST_ELEMENTS = 16384  # elements: fewer stay in the first-level cache, or nearly
 SHORTEST = 8  # elements along either axis: fewer are no vectors
-UNMOVED = (Role.ELEMENTWISE, Role.PASS)
-ROWS = (Role.REDUCE, Role.SCAN)
+UNMOVED = Role.ELEMENTWISE, Role.PASS
+ROWS = Role.REDUCE, Role.SCAN
 
 
 def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -470,7 +470,7 @@ class Walk:
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
         is_view = node.op in VIEWS
-        if not (is_view or self.whole):
+        if not is_view and not self.whole:
             return
         if is_leaf(node):
             return
@@ -478,11 +478,9 @@ class Walk:
         is_large = is_view and node.size >= LEAST_ELEMENTS
         if is_large and is_permuted(node):
             self.whole[id(node)] = node
-        elif not self.whole:
-            return
         elif role in ROWS:
             self.look(node)
-        elif role is Role.VIEW:
+        elif is_view:
             self.follow(node, self.reduced)
         elif role in UNMOVED:
             self.follow(node, self.reduced)
