@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,10 +32,7 @@ def shown(name: str) -> str:
 
 def product(sizes: Iterable[int]) -> int:
     """Multiply sizes; 1 for none."""
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
+    return prod(sizes)
 
 
 def reached(stack: list[T]) -> Iterator[T]:

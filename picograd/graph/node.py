@@ -82,7 +82,7 @@ class Node:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return product(self.shape)
+        return math.prod(self.shape)
 
     @property
     def row(self) -> Op:

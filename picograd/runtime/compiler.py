@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from picograd.code import Code
+from picograd.errors import CompileError
 from picograd.helpers import on_demand
 from picograd.late_methods import dataclass
 from picograd.runtime.device import compile_error
@@ -32,6 +33,12 @@ def loaded_bytes(binary: bytes) -> int:
     return len(binary) + (PAGE if binary.startswith(HEAD) else LIBRARY_BYTES)
 
 
+def refused(code: Code, log: str) -> CompileError:
+    """Make the error for IR that is not valid."""
+    found = ERROR_LINE.search(log) or re.search(r":(\d+):", log)
+    return compile_error(code, log, int(found.group(1)) if found else None)
+
+
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
@@ -40,18 +47,13 @@ class Compiler:
         self.linker: Any = None
 
     def start(self, code: Code, is_quick: bool | None = None) -> Any:
-        """Begin to translate IR to an object file; CompileError if it is not valid.
+        """Begin to translate IR to an object file.
 
         With few passes, with all, or as suits the work of the kernel.
         """
         if is_quick is None:
             is_quick = code.is_small or code.is_warm
-        try:
-            return begin(code, self.host, is_quick)
-        except RuntimeError as error:
-            found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
-            line = int(found.group(1)) if found else None
-            raise compile_error(code, str(error), line) from None
+        return begin(code, self.host, is_quick)
 
     def compile(self, code: Code, is_quick: bool | None = None) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""

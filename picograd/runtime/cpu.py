@@ -6,8 +6,10 @@ A launch is finished when the call that made it returns.
 import ctypes
 import os
 import platform
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -221,16 +223,26 @@ class CpuDevice(Device):
         if isinstance(codes, list) and len(codes) < 2:  # no threads for what nothing runs beside
             yield from enumerate(map(self.machine.compile, codes))
             return
-        work: list[tuple[Any, Any]] = []
+        work: deque[tuple[Any, Any]] = deque()
+        numbers = count()
+
+        def first() -> tuple[int, bytes]:
+            job, done = work[0]
+            done.result()
+            binary = job.result()
+            work.popleft()
+            return next(numbers), binary
+
         try:
             with pool(self.target.threads) as executor:
                 try:
                     for code in codes:
                         job = self.machine.start(code)
                         work.append((job, executor.submit(job.run)))
-                    for position, (job, done) in enumerate(work):
-                        done.result()
-                        yield position, job.result()
+                        while work and work[0][1].done():  # its TargetMachine serves another
+                            yield first()
+                    while work:
+                        yield first()
                 finally:
                     for _, done in work:
                         done.cancel()

@@ -4,8 +4,9 @@ Objects are plain bytes that depend on nothing of this process, so they can be c
 are laid out for memory (images.py). The others are loaded by ORC, where every object is a library
 of its own and symbol names need not differ.
 llvmlite holds a lock of its own around every call, because its modules share one context. Each of
-ours has its own, and LLVM lets threads work on different contexts at the same time: the two calls
-that take long, the passes and the emission of code, take no lock.
+ours has its own, and LLVM lets threads work on different contexts at the same time: what takes long
+takes no lock, and is one call of machine code (`CHAIN`). A thread that came back to Python between
+LLVM's steps would wait up to 5 ms each time, until another one lets it in.
 """
 
 import ctypes
@@ -13,7 +14,7 @@ import platform
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -33,7 +34,7 @@ from picograd.code import (
     WORK_OF_TILES,
     Code,
 )
-from picograd.runtime.compiler import Host
+from picograd.runtime.compiler import Host, refused
 from picograd.runtime.images import image_of
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
@@ -51,6 +52,59 @@ OPEN_LOCK = threading.Lock()
 # AMD's processors take longer to read or write elements that lie apart by one instruction than one
 # by one, 2 to 10 times (measured); LLVM's estimate is the other way round.
 ONE_BY_ONE = "+prefer-no-gather,+prefer-no-scatter"
+
+# From text to an object, in one call; what it reads and writes are the `Words` of a job.
+CHAIN_CALLS = (
+    "LLVMPY_ParseAssembly",
+    "LLVMPY_VerifyModule",
+    "LLVMPY_RunNewModulePassManager",
+    "LLVMPY_TargetMachineEmitToMemory",
+)
+CHAIN = """
+declare ptr @LLVMPY_ParseAssembly(ptr, ptr, ptr)
+declare zeroext i1 @LLVMPY_VerifyModule(ptr, ptr)
+declare i32 @LLVMPY_RunNewModulePassManager(ptr, ptr, ptr)
+declare ptr @LLVMPY_TargetMachineEmitToMemory(ptr, ptr, i32, ptr)
+
+define void @picograd_chain(ptr %job) {
+  %places = getelementptr ptr, ptr %job, i64 1
+  %context = load ptr, ptr %job
+  %text = load ptr, ptr %places
+  %machine.at = getelementptr ptr, ptr %job, i64 2
+  %machine = load ptr, ptr %machine.at
+  %builder.at = getelementptr ptr, ptr %job, i64 3
+  %builder = load ptr, ptr %builder.at
+  %first.at = getelementptr ptr, ptr %job, i64 4
+  %first = load ptr, ptr %first.at
+  %last.at = getelementptr ptr, ptr %job, i64 5
+  %last = load ptr, ptr %last.at
+  %module.at = getelementptr ptr, ptr %job, i64 6
+  %object.at = getelementptr ptr, ptr %job, i64 7
+  %message.at = getelementptr ptr, ptr %job, i64 8
+  %message = load ptr, ptr %message.at
+  %module = call ptr @LLVMPY_ParseAssembly(ptr %context, ptr %text, ptr %message)
+  store ptr %module, ptr %module.at
+  %is_missing = icmp eq ptr %module, null
+  br i1 %is_missing, label %end, label %verify
+verify:
+  %is_wrong = call zeroext i1 @LLVMPY_VerifyModule(ptr %module, ptr %message)
+  br i1 %is_wrong, label %end, label %passes
+passes:
+  call i32 @LLVMPY_RunNewModulePassManager(ptr %first, ptr %module, ptr %builder)
+  %is_done = icmp eq ptr %last, null
+  br i1 %is_done, label %emit, label %more
+more:
+  call i32 @LLVMPY_RunNewModulePassManager(ptr %last, ptr %module, ptr %builder)
+  br label %emit
+emit:
+  %object = call ptr @LLVMPY_TargetMachineEmitToMemory(
+    ptr %machine, ptr %module, i32 1, ptr %message)
+  store ptr %object, ptr %object.at
+  br label %end
+end:
+  ret void
+}
+"""
 
 
 def host() -> Host:
@@ -102,10 +156,42 @@ def spare_machine(machine: Host, level: int) -> Any:
         return target_machine(machine, level)
 
 
-def without_lock(name: str) -> Callable[..., Any]:
-    """Find a function of LLVM's that may run beside others, on contexts of their own."""
-    function = getattr(ffi.lib, name)
-    return getattr(function, "_cfn", function)  # an llvmlite that wraps it otherwise: with the lock
+class Words(ctypes.Structure):
+    """This class is what `CHAIN` reads of a job, and where it leaves what comes out."""
+
+    _fields_ = (
+        ("context", ffi.LLVMContextRef),
+        ("text", ctypes.c_char_p),
+        ("machine", ffi.LLVMTargetMachineRef),
+        ("builder", ffi.LLVMPassBuilderRef),
+        ("first", ffi.LLVMModulePassManagerRef),
+        ("last", ffi.LLVMModulePassManagerRef),  # may be none
+        ("module", ffi.LLVMModuleRef),
+        ("memory", ffi.LLVMMemoryBufferRef),
+        ("problem", ctypes.POINTER(ctypes.c_char_p)),
+    )
+
+
+@cache
+def chain_on(machine: Host) -> Any:
+    """Load what takes a job through LLVM."""
+    library = llvm.JITLibraryBuilder().add_ir(CHAIN).export_symbol("picograd_chain")
+    for name in CHAIN_CALLS:
+        function = getattr(ffi.lib, name)
+        address = ctypes.cast(getattr(function, "_cfn", function), ctypes.c_void_p).value
+        library = library.import_symbol(name, address)
+    jit = llvm.create_lljit_compiler(target_machine(machine, 0))  # 4 ms in place of 8
+    loaded = library.link(jit, "picograd_chain")
+    chain: Any = ctypes.CFUNCTYPE(None, ctypes.POINTER(Words))(loaded["picograd_chain"])
+    chain.library = loaded  # of threads that meet here each has its own, for as long
+    return chain
+
+
+@cache
+def head_of(machine: Host) -> str:
+    """Say which target a text is for; in one line with its first one, so that lines stay."""
+    target = target_machine(machine)
+    return f'target datalayout = "{target.target_data}" target triple = "{target.triple}" '
 
 
 def keep_addresses(job: int, is_open: bool) -> None:
@@ -136,22 +222,19 @@ def few_passes() -> Any:
 class Job:
     """This class is one kernel on its way through LLVM, in a context of its own.
 
-    `run` may be called on any thread and is nothing but native calls: a thread that comes back to
-    Python waits up to 5 ms for another one to let it in. RuntimeError if the IR is not valid.
+    `run` may be called on any thread and is nothing but a native call.
     """
 
     def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
-        self.kind, self.memory = (machine, 0 if is_quick else LEVEL), None
+        self.kind, self.code = (machine, 0 if is_quick else LEVEL), code
+        self.chain = chain_on(machine)
         self.machine = spare_machine(*self.kind)
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
         # It goes in `close`. A job that an exception ends (Ctrl-C) may be part of a cycle, of which
         # Python's collector frees the context before the module in it: that is a crash.
         self.context._owned = True
         source = VARIANTS.sub("", code.source) if is_quick else code.source
-        self.module = llvm.parse_assembly(source, self.context)
-        self.module.triple = self.machine.triple
-        self.module.data_layout = str(self.machine.target_data)
-        self.module.verify()
+        self.text = head_of(machine) + source
         options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
         options.loop_vectorization = True
         options.slp_vectorization = True
@@ -161,39 +244,45 @@ class Job:
             last = llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()
             self.managers.append(last)
+        parts = self.context, self.machine, self.builder, *self.managers
+        context, *others = [each._ptr for each in parts]
+        self.words = Words(context, self.text.encode(), *others)
+        self.words.problem = ctypes.pointer(self.problem._ptr)
         keep_addresses(id(self), True)
 
-    def optimize(self) -> None:
-        """Run the passes over the module."""
-        run_passes = without_lock("LLVMPY_RunNewModulePassManager")
-        for passes in self.managers:
-            run_passes(passes, self.module, self.builder)
-
     def run(self) -> None:
-        """Run the passes, and write machine code."""
-        self.optimize()
-        emit = without_lock("LLVMPY_TargetMachineEmitToMemory")
-        self.memory = emit(self.machine, self.module, 1, self.problem)
+        """Read the text, run the passes, and write machine code."""
+        self.chain(self.words)
 
     def result(self) -> bytes:
-        """Give the object, once `run` is done, laid out if that may be, and let the rest go."""
-        if not self.memory:
-            raise RuntimeError(str(self.problem))
-        memory, self.memory = self.memory, None
-        lib = ffi.lib
+        """Give the object, once `run` is done, laid out if that may be, and let the rest go.
+
+        CompileError if the IR is not valid.
+        """
+        lib, memory = ffi.lib, self.words.memory
         try:
+            if not memory:
+                raise refused(self.code, str(self.problem))
             size = lib.LLVMPY_GetBufferSize(memory)
             return image_of(ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size))
         finally:
-            lib.LLVMPY_DisposeMemoryBuffer(memory)
+            if memory:
+                lib.LLVMPY_DisposeMemoryBuffer(memory)
             self.close()
 
     def assembly(self) -> str:
-        """Give assembly text."""
-        self.optimize()
-        text = str(self.machine.emit_assembly(self.module))
-        self.close()
-        return text
+        """Give assembly text. CompileError if the IR is not valid."""
+        try:
+            module = llvm.parse_assembly(self.text, self.context)
+            module._owned, self.words.module = True, module._ptr  # it goes in `close`
+            module.verify()
+            for passes in self.managers:
+                ffi.lib.LLVMPY_RunNewModulePassManager(passes, module, self.builder)
+            return str(self.machine.emit_assembly(module))
+        except RuntimeError as error:
+            raise refused(self.code, str(error)) from None
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Free the pass managers, and leave the machine to the next translation.
@@ -209,7 +298,9 @@ class Job:
                 passes.close()
         self.managers = []
         keep_addresses(id(self), False)
-        self.module.close()
+        if self.words.module:
+            ffi.lib.LLVMPY_DisposeModule(self.words.module)
+            self.words.module = None
         self.context._owned = False
         if self.machine is not None:
             SPARE[self.kind].append(self.machine)

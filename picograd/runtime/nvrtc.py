@@ -105,6 +105,7 @@ def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
     """Put kernels into batches as they come, adding them to `listed`; the positions of each.
 
     A batch is full with BATCH_TEXT characters, or where an entry would have the name of another.
+    One that is full does not wait for the next kernel to be written: the longest come first.
     """
     batch: list[int] = []
     entries: set[str] = set()
@@ -117,5 +118,8 @@ def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
         batch.append(position)
         entries.add(code.entry)
         size += len(code.source)
+        if size >= BATCH_TEXT:
+            yield batch
+            batch, entries, size = [], set(), 0
     if batch:
         yield batch

@@ -60,9 +60,10 @@ class Outline:
         self.plan_slots = plan_slots
         self.scalar_numbers = scalar_numbers
         self.rows: list[Any] = []
-        # of nodes, by the number of their facts and the depth of a part: one may read, or compute
+        # of nodes, by the depth of a part and the number of their facts: one may read, or compute
         # what it is made of, where another one does not
-        self.numbers: dict[tuple[int, int], int] = {}
+        self.numbers: dict[int, dict[int, int]] = {}
+        self.count = 0
         self.slots: dict[int, int] = {}  # of the plan -> here
         self.scalars: dict[int, int] = {}
 
@@ -77,29 +78,33 @@ class Outline:
 
     def node(self, facts: Facts, depth: int) -> int:
         """Number a node, after adding the rows of what it is made of."""
+        numbers = self.numbers.setdefault(depth, {})
         waiting = [facts]
         while waiting:
             last = waiting[-1]
-            if (last.number, depth) in self.numbers:
+            if last.number in numbers:
                 waiting.pop()
                 continue
-            sources = sources_of(last, depth) or ()
-            below = [each for each in sources if (each.number, depth) not in self.numbers]
-            waiting += reversed(below)
-            if not below:
-                self.add_row(last, depth)
-        return self.numbers[facts.number, depth]
+            sources = sources_of(last, depth)
+            below = [each for each in sources or () if each.number not in numbers]
+            if below:
+                waiting += reversed(below)
+                continue
+            waiting.pop()
+            self.rows.append(self.row_of(last, sources, numbers))
+            numbers[last.number] = self.count
+            self.count += 1
+        return numbers[facts.number]
 
-    def add_row(self, facts: Facts, depth: int) -> None:
-        """Add the row of a node whose inputs have numbers."""
-        node, sources = facts.node, sources_of(facts, depth)
+    def row_of(
+        self, facts: Facts, sources: Sequence[Facts] | None, numbers: Mapping[int, int]
+    ) -> Row:
+        """Describe a node whose inputs have numbers."""
+        node = facts.node
         if sources is None:
-            row: Row = ("load", self.place(facts), node.shape, node.dtype)
-        else:
-            inputs = tuple([self.numbers[source.number, depth] for source in sources])
-            row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
-        self.numbers[facts.number, depth] = len(self.numbers)
-        self.rows.append(row)
+            return "load", self.place(facts), node.shape, node.dtype
+        inputs = tuple([numbers[source.number] for source in sources])
+        return node.op, inputs, self.argument(node), node.shape, node.dtype
 
     def place(self, facts: Facts) -> Row:
         """Say where a node lies in memory."""

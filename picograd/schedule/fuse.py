@@ -168,7 +168,7 @@ class Fuser:
         for source in views.shared_inputs(facts, self.target):
             self.share_expanded(source, 0 if row.role is Role.PASS else OPERATION_LIMIT)
         self.summarize(facts)
-        if row.role in (Role.ELEMENTWISE, Role.PASS):
+        if row.role is Role.ELEMENTWISE or row.role is Role.PASS:
             views.merge_labels(facts)
         elif row.role is Role.GATHER:
             views.gather_labels(facts)
@@ -193,10 +193,12 @@ class Fuser:
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
-        row, size, inputs = facts.node.row, facts.size, views.read_of(facts)
+        row, size, inputs = facts.node.row, facts.size, facts.inputs
+        if row.role is Role.PASS:
+            inputs = views.read_of(facts)
         cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
         together = self.counts.add(facts, cost)
-        loads, order = facts.loads, facts.order
+        loads, order, has_window = facts.loads, facts.order, facts.has_window
         for source in inputs:
             cost += source.cost
             if source.length > length:
@@ -204,7 +206,7 @@ class Fuser:
             if source.mixings > mixings:
                 mixings = source.mixings
             is_moved |= source.is_moved
-            facts.has_window |= source.has_window
+            has_window |= source.has_window
             if source.windows:
                 facts.windows |= source.windows
             if source.loads is not loads and source.size * 2 >= size:
@@ -216,6 +218,7 @@ class Fuser:
             facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is facts.home)
         facts.cost, facts.length = min(cost, together), length + 1
         facts.loads, facts.order, facts.mixings, facts.is_moved = loads, order, mixings, is_moved
+        facts.has_window = has_window
 
     def limit_window(self, facts: Facts, count: int) -> None:
         """Account for a window reduced where it is read; store what would be computed too often."""

@@ -236,9 +236,10 @@ class Reasons:
 
 def is_stored(member: Facts) -> bool:
     """Tell whether a member's value goes to memory."""
-    is_kept = member.is_stored or member.is_output or member.is_row_major
+    if member.is_stored or member.is_output or member.is_row_major:
+        return True
     role = member.node.row.role
-    return is_kept or role in OWN or role in LONE
+    return role in OWN or role in LONE
 
 
 def waits_for_rows(facts: Facts) -> bool:

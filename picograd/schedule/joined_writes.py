@@ -17,7 +17,7 @@ What other writes are made of is the value, not what was written: one kernel mak
     a = assign(g, g * s);  b = assign(m, m + (g * s - m) * 0.1)
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES, Role
@@ -97,15 +97,27 @@ def read_values(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
         value = node.inputs[1]
         if id(node) not in bases and is_light(value):
             light[id(node)] = value
-    for number in read_apart(roots, order) if light else ():
+    readers = made_of(light, order) if light else []
+    for number in read_apart(roots, readers):
         light.pop(number, None)
     new: dict[int, Node] = {}
-    for node in order if light else ():
-        if is_leaf(node) or light.keys().isdisjoint(map(id, node.inputs)):
+    for node in readers:
+        if light.keys().isdisjoint(map(id, node.inputs)):
             continue
         inputs = [light.get(id(source), source) for source in node.inputs]
         new[id(node)] = node.with_inputs(tuple(inputs))
     return replaced(roots, order, new) if new else list(roots)
+
+
+def made_of(some: Collection[int], order: Sequence[Node]) -> list[Node]:
+    """List the nodes that are made of some, which are known by their identities."""
+    found: list[Node] = []
+    known = set(some)
+    for node in order:
+        if not known.isdisjoint(map(id, node.inputs)) and not is_leaf(node):
+            known.add(id(node))
+            found.append(node)
+    return found
 
 
 def is_light(value: Node) -> bool:
@@ -124,11 +136,12 @@ def is_light(value: Node) -> bool:
 
 
 def read_apart(roots: Sequence[Node], order: Sequence[Node]) -> set[int]:
-    """Find what is read by more than elementwise work of its shape that ends in whole writes."""
+    """Find what is read by more than elementwise work of its shape that ends in whole writes.
+
+    `order` lists the readers that matter, inputs first.
+    """
     found = {id(root) for root in roots if not is_whole_write(root)}
     for node in reversed(order):
-        if is_leaf(node):
-            continue
         is_write = is_whole_write(node)
         row = node.row
         is_plain = row.role is Role.ELEMENTWISE or row.is_same_bytes

@@ -122,8 +122,8 @@ class Counts:
         total = self.together.get(facts.sink, 0) + cost
         entered = self.entered.setdefault(facts.sink, set())
         for source in facts.inputs:
-            is_view = source.node.op in VIEWS and source.is_moved
-            is_apart = is_view or source.is_loaded or source.sink != facts.sink
+            is_apart = source.is_loaded or source.sink != facts.sink
+            is_apart = is_apart or (source.is_moved and source.node.op in VIEWS)
             if is_apart and source.number not in entered:
                 entered.add(source.number)
                 total += source.cost

@@ -14,13 +14,14 @@ H200).
 from collections.abc import Sequence
 
 from picograd.graph.node import Node
-from picograd.graph.row import Role
+from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.schedule.cost import machine
 from picograd.schedule.values import is_leaf
 from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
+REDUCTIONS, ELEMENTWISE = map(ops_of, (Role.REDUCE, Role.ELEMENTWISE))
 Shape = tuple[int, ...]
 # what is read in another shape for nothing: its places are told as well, or it is in memory
 PLAIN = (Role.NUMBER, Role.SCALAR, Role.ELEMENTWISE, Role.CONTRACT, Role.CONV)
@@ -38,12 +39,11 @@ class Rows:
 
     def note(self, node: Node) -> Node | None:
         """Look at a node; give what stands for it, if that is better done in another shape."""
-        role = node.row.role
-        if role is Role.REDUCE:
+        if node.op in REDUCTIONS:
             self.reduced.add(id(node))
-        elif role is Role.VIEW:
+        elif node.op in VIEWS:
             self.note_view(node)
-        elif role is Role.ELEMENTWISE:
+        elif node.op in ELEMENTWISE:
             return self.note_elementwise(node)
         return None
 
@@ -68,10 +68,11 @@ class Rows:
     def note_elementwise(self, node: Node) -> Node | None:
         """Look at an elementwise node; give what stands for it."""
         inputs = list(map(id, node.inputs))
-        shapes = {self.moved[each].shape for each in inputs if each in self.moved}
-        if len(shapes) == 1 and all(map(self.is_movable, node.inputs)):
-            (shape,) = shapes
-            return self.move(node, shape)
+        if not self.moved.keys().isdisjoint(inputs):
+            shapes = {self.moved[each].shape for each in inputs if each in self.moved}
+            if len(shapes) == 1 and all(map(self.is_movable, node.inputs)):
+                (shape,) = shapes
+                return self.move(node, shape)
         is_made = not self.made.isdisjoint(inputs)
         if is_made or not self.repeated.isdisjoint(inputs):
             self.made.add(id(node))

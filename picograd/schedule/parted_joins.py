@@ -13,7 +13,7 @@ from dataclasses import field
 from picograd.graph import build
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node, is_cut
-from picograd.graph.row import EXPONENTIALS, NUMBERS, POSITIONS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, POSITIONS, VIEWS, Role, ops_of
 from picograd.late_methods import dataclass
 from picograd.schedule.monoid import COMBINE
 from picograd.schedule.scores import CONTRACTIONS, is_seed
@@ -59,9 +59,14 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
 
     Scores that are padded are joined with a number.
     """
-    plain = [node for node in order if node.realized is None and type(node) is Node]
-    padded = [node for node in plain if is_padded(node)]
-    if not padded:
+    present = {node.op for node in order}
+    if present.isdisjoint(EXPONENTIALS):
+        return []
+    padding = {op for op in present & VIEWS if not OPS[op].is_showing}
+    choosing = {op for op in present if OPS[op].linear == (1, 2)}
+    wanted = padding | choosing
+    plain = [node for node in order if node.op in wanted and is_to_make(node)]
+    if not any(node.op in padding for node in plain):
         return []
     scores = made_of_products(order)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
@@ -81,6 +86,11 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
     return list(scored)
 
 
+def is_to_make(node: Node) -> bool:
+    """Tell whether a node is not in memory, and of one size."""
+    return node.realized is None and type(node) is Node
+
+
 def made_of_products(order: Sequence[Node]) -> set[int]:
     """Find products that may be scores, and what is made of each of their elements."""
     found: set[int] = set()
@@ -89,7 +99,7 @@ def made_of_products(order: Sequence[Node]) -> set[int]:
             continue
         if node.op in CONTRACTIONS and is_seed(node):
             found.add(id(node))
-        elif node.row.role in BETWEEN:
+        elif found and node.row.role in BETWEEN:
             made = [each for each in node.inputs if id(each) in found]
             if any(each.size == node.size for each in made):
                 found.add(id(node))
@@ -142,8 +152,9 @@ def with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 
 def is_padded(node: Node) -> bool:
     """Tell whether a node is an array with something around it."""
-    is_view = node.realized is None and node.row.role is Role.VIEW
-    return is_view and not node.row.is_showing
+    if node.realized is not None or node.op not in VIEWS:
+        return False
+    return not node.row.is_showing
 
 
 def pads_along(node: Node, axis: int) -> Range | None:

@@ -34,25 +34,32 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         is_product, is_through = node.op in PRODUCTS, node.op in ELEMENTWISE
         if is_product:
             facts.ends = tuple(own)
-        is_operand = is_product or (facts.is_operand and passes(node))
+        is_shown = facts.is_operand or facts.is_multiplied or facts.tap_rows > 0
+        is_passing = is_shown and passes(node)
+        is_operand = is_product or (facts.is_operand and is_passing)
         is_pair = is_through and len(facts.inputs) > 1 and node.dtype.is_float
-        is_multiplied = is_pair or (facts.is_multiplied and passes(node))
-        is_shifting, tap_rows = node.row.is_shifting, rows_of_taps(facts)
+        is_multiplied = is_pair or (facts.is_multiplied and is_passing)
+        tap_rows = 0 if is_through and not is_passing else rows_of_taps(facts, is_passing)
+        is_shifting = not is_through and node.row.is_shifting
         for place, source in enumerate(facts.inputs):
-            source.is_operand |= is_operand
-            source.is_multiplied |= is_multiplied
-            source.tap_rows = max(source.tap_rows, tap_rows)
-            source.is_shifted |= is_shifting
+            if is_operand:
+                source.is_operand = True
+            if is_multiplied:
+                source.is_multiplied = True
+            if tap_rows > source.tap_rows:
+                source.tap_rows = tap_rows
+            if is_shifting:
+                source.is_shifted = True
             end = sink if is_through else (number, place)
             ends.setdefault(source.number, {})[end] = None
 
 
-def rows_of_taps(facts: Facts) -> float:
+def rows_of_taps(facts: Facts, is_passing: bool = False) -> float:
     """Count the rows of windows, multiplied by something, in which each element of the input is."""
     node = facts.node
     if facts.is_multiplied and is_window(node):
         return prod(taps / stride for _, taps, stride, _ in node.arg[:-1])
-    if not facts.tap_rows or not passes(node):
+    if not facts.tap_rows or not is_passing:
         return 0
     is_mixed = dimension_map(node) is None
     return 0 if is_mixed else facts.tap_rows

@@ -27,7 +27,7 @@ from itertools import product as choices
 from picograd.graph.conv_few import ALIGNED, FEW, cut_to, padded_to
 from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node, is_renaming
-from picograd.graph.row import EXPONENTIALS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, VIEWS, Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
@@ -445,7 +445,8 @@ def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list
 
 LEAST_ELEMENTS = 16384  # elements: fewer stay in the first-level cache, or nearly
 SHORTEST = 8  # elements along either axis: fewer are no vectors
-UNMOVED = (Role.ELEMENTWISE, Role.PASS)
+UNMOVED = Role.ELEMENTWISE, Role.PASS
+ROWS = Role.REDUCE, Role.SCAN
 
 
 def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -468,19 +469,18 @@ class Walk:
 
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
-        role = node.row.role
-        if (
-            role is Role.VIEW
-            and node.size >= LEAST_ELEMENTS
-            and not is_leaf(node)
-            and is_permuted(node)
-        ):
-            self.whole[id(node)] = node
-        elif not self.whole or is_leaf(node):
+        is_view = node.op in VIEWS
+        if not is_view and not self.whole:
             return
-        elif role is Role.REDUCE or role is Role.SCAN:
+        if is_leaf(node):
+            return
+        role = node.row.role
+        is_large = is_view and node.size >= LEAST_ELEMENTS
+        if is_large and is_permuted(node):
+            self.whole[id(node)] = node
+        elif role in ROWS:
             self.look(node)
-        elif role is Role.VIEW:
+        elif is_view:
             self.follow(node, self.reduced)
         elif role in UNMOVED:
             self.follow(node, self.reduced)

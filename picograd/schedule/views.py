@@ -76,8 +76,9 @@ def regrouped_order(before: Order, after: Order, order: Order) -> Order:
 
 def is_window(node: Node) -> bool:
     """Tell whether a view appends dimensions of windows."""
-    row = node.row  # a gather has more dimensions than its input, too
-    return row.role is Role.VIEW and row.is_shifting and node.rank > node.inputs[0].rank
+    if node.op not in VIEWS:  # a gather has more dimensions than its input, too
+        return False
+    return len(node.shape) > len(node.inputs[0].shape) and node.row.is_shifting
 
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
@@ -184,9 +185,7 @@ def deepen(facts: Facts, source: Facts) -> None:
 
 
 def read_of(facts: Facts) -> tuple[Facts, ...]:
-    """List the inputs that a value is made of; what it only waits for makes it deeper."""
-    if facts.node.row.role is not Role.PASS:
-        return facts.inputs
+    """List what a value that waits is made of; what it only waits for makes it deeper."""
     for source in facts.inputs[1:]:
         deepen(facts, source)
     return facts.inputs[:1]
@@ -194,10 +193,15 @@ def read_of(facts: Facts) -> tuple[Facts, ...]:
 
 def merge_labels(facts: Facts) -> None:
     """Labels of an elementwise node: those of its inputs in the same home must agree."""
+    home = facts.home
+    near = [source for source in facts.inputs if source.home is home] if home is not None else []
+    if home is None or len(near) == 1:
+        for source in near:
+            facts.is_grand |= source.is_grand
+        facts.labels = near[0].labels if near else None
+        return
     labels: list[int] | None = [FREE] * len(facts.node.shape)
-    for source in facts.inputs:
-        if facts.home is None or source.home is not facts.home:
-            continue
+    for source in near:
         facts.is_grand |= source.is_grand
         for d, label in enumerate(source.labels or ()):
             if labels is not None and label != FREE and labels[d] not in (FREE, label):
@@ -205,7 +209,7 @@ def merge_labels(facts: Facts) -> None:
             elif labels is not None and label != FREE:
                 labels[d] = label
         labels = None if source.labels is None else labels
-    facts.labels = None if labels is None or facts.home is None else tuple(labels)
+    facts.labels = None if labels is None else tuple(labels)
 
 
 def gather_labels(facts: Facts) -> None:
@@ -270,14 +274,16 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     (folding.py). It waits for few threads; long arrays wait for memory. What is read after
     something else is read often.
     """
-    if facts.node.row.role is Role.PASS:
+    role = facts.node.row.role
+    if role is Role.PASS:
         return facts.inputs[: len(facts.inputs) - 1] if facts.node.arg else ()
     if target.has_blocks:
         is_short = facts.size <= target.multiprocessors * THREADS
         is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)
         return tuple(x for x in facts.inputs if is_put(x.node)) if is_sum else ()
-    is_gather = facts.node.row.role is Role.GATHER
-    return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size) if is_gather else ()
+    if role is not Role.GATHER:
+        return ()
+    return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size)
 
 
 @once_a_node

@@ -105,9 +105,12 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 
 def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Node]:
     """Find what stands for logarithms of sums beside a softmax, by their identities."""
+    expanding = {node.op: OPS[node.op].expand for node in order}
+    if expand_logsumexp not in expanding.values():
+        return {}
     plain = [node for node in order if type(node) is Node and node.realized is None]
-    logs = [node for node in plain if node.row.expand is expand_logsumexp]
-    softmaxes = [node for node in plain if logs and node.row.expand is expand_softmax]
+    logs = [node for node in plain if expanding[node.op] is expand_logsumexp]
+    softmaxes = [node for node in plain if expanding[node.op] is expand_softmax]
     sizes = {(node.size, node.arg) for node in softmaxes}
     if not any((node.inputs[0].size, node.arg) in sizes for node in logs):
         return {}
@@ -144,8 +147,9 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
 def unshifted(order: Sequence[Node]) -> dict[int, Node]:
     """Find what stands for softmaxes of values less their maximum, which subtract it themselves."""
     new: dict[int, Node] = {}
-    for node in order:
-        if not node.row.is_shiftless or node.realized is not None:
+    shiftless = {op for op in {node.op for node in order} if OPS[op].is_shiftless}
+    for node in order if shiftless else ():
+        if node.op not in shiftless or node.realized is not None:
             continue
         less = unconverted(node.inputs[0])
         if less.realized is not None or less.row.factors != (1, -1):

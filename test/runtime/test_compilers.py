@@ -28,6 +28,8 @@ def test_another_process_compiles_and_is_gone_afterwards() -> None:
         assert not is_done and b"error" in log
         (process,) = found.started
         assert found.idle == [process] and process.poll() is None
+    assert found.end is not None
+    found.end.join(10)
     assert process.returncode is not None and process.stdin is not None and process.stdin.closed
 
 

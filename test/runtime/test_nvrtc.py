@@ -62,6 +62,20 @@ def test_a_batch_is_full_before_the_next_kernel_is_asked_for():
     assert next(found) == [0] and asked == ["a", "a"]
 
 
+def test_a_long_kernel_does_not_wait_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def codes():
+        for name in "abc":
+            asked.append(name)
+            yield cuda_code(name)
+
+    monkeypatch.setattr(nvrtc, "BATCH_TEXT", len(cuda_code("a").source))
+    found = nvrtc.batches(codes(), [])
+    assert next(found) == [0] and asked == ["a"]
+    assert list(found) == [[1], [2]]
+
+
 def test_missing_packages_are_named(monkeypatch):
     nvrtc.load_nvrtc.cache_clear()
 

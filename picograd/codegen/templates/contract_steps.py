@@ -262,16 +262,28 @@ def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     most = min(steps // LEAST_STEPS, max(wave, MANY))
     most = max(most, 1)
     counts = range(1, most + 1)
+    sizes, plain = c.sizes, is_plain(c)
 
     def taken(splits: int) -> float:
-        return cost(c, schedule, splits, target)
+        return cost_of(sizes, plain, schedule, splits, target)
 
     return min(counts, key=taken)
 
 
 def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) -> float:
     """Estimate the time; the unit is one product of two elements."""
-    batch, m, n, k = c.sizes
+    return cost_of(c.sizes, is_plain(c), schedule, splits, target)
+
+
+def cost_of(
+    sizes: tuple[int, int, int, int],
+    plain: bool,
+    schedule: SimtSchedule,
+    splits: int,
+    target: Target,
+) -> float:
+    """Estimate the time for products of batch, M, N and K, of matrices or of patches."""
+    batch, m, n, k = sizes
     block_m, block_n, block_k = schedule.block
     rows, columns = ceil_div(m, block_m), ceil_div(n, block_n)
     steps = ceil_div(k, block_k)
@@ -281,7 +293,7 @@ def cost(c: Contraction, schedule: SimtSchedule, splits: int, target: Target) ->
     blocks = batch * rows * columns * parts
     depth = own * block_k
     resident = schedule.resident
-    if not is_plain(c):
+    if not plain:
         added = ADDED if parts > 1 else 0
         each = area * (depth + FILL + added) / schedule.rate
         return time_of_waves(blocks, each, resident, target)

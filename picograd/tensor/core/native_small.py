@@ -112,10 +112,23 @@ def placed(graph: graph, ranges):
 """
 
 WALKING = """
+def is_fixed(argument):
+    "whether a user said none of the places to which a pad moves what it shows"
+    need(type_of(argument) == world.tuple and PyTuple_Size(argument) == 2)
+    pads = PyTuple_GetItem(argument, 0)
+    need(type_of(pads) == world.tuple)
+    for number in range(PyTuple_Size(pads)):
+        pair = PyTuple_GetItem(pads, number)
+        need(type_of(pair) == world.tuple and PyTuple_Size(pair) == 2)
+        need(not PyDict_GetItemWithError(world.given, type_of(PyTuple_GetItem(pair, 0))))
+    return 1
+
 def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
     inputs = node.inputs
     need(not PyDict_GetItemWithError(world.refused, node.op))
+    if is_alike(node.op, world.pad):
+        need(is_fixed(node.arg))
     read = PyTuple_New(PyTuple_Size(inputs))
     need(read)
     for number in range(PyTuple_Size(inputs)):
@@ -692,7 +705,8 @@ TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
 def declare_small() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice"}, True), "slice": "slice",
+        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad"}, True),
+        "slice": "slice", "pad": "pad",
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
         "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),

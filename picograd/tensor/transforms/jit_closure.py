@@ -1,10 +1,11 @@
 """The short way of a replay: a call like the last one, of a trace that computes, or trains.
 
-Such a trace was called with tensors alone, and hands out new ones; what it changes are gradients
-and what it writes in place (`Changes`). Then all that a replay does is to see that nothing
-changed, to run the plan on the memory of its arguments and of the tensors it captured, and to hand
-out the results. What is seen at each call is compared one by one, without the key that finds traces
-in general; whatever differs is left to the long way.
+Such a trace was called with tensors and numbers, and hands out new ones; what it changes are
+gradients and what it writes in place (`Changes`). Then all that a replay does is to see that
+nothing changed, to evaluate what the trace followed of numbers, to run the plan on the memory of
+its arguments and of the tensors it captured, and to hand out the results. What is seen at each call
+is compared one by one, without the key that finds traces in general; whatever differs is left to
+the long way.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,16 +27,20 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Flattener, Place, structure_of_tensors
 from picograd.tensor.transforms.jit_native import declare_replay, native_of
+from picograd.tensor.transforms.jit_numbers import known_numbers, places_of
 from picograd.tensor.transforms.jit_replay import (
     check_results,
     computed,
     draw_again,
+    given_of,
+    hand_out,
     own_memory,
     prepare_writes,
     put_together,
     spread_writes,
 )
 from picograd.tensor.transforms.jit_trace import Capture, Result
+from picograd.traced_number import Difference
 
 
 class Changes:
@@ -58,17 +63,25 @@ class Changes:
         ]
 
     def run(
-        self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], are_shown: bool
+        self,
+        plan: CompiledPlan,
+        args: Sequence[Tensor],
+        inputs: list[Any],
+        slots: Sequence[Any],
+        are_shown: bool,
     ) -> list[Buffer]:
-        """Run the plan of the trace; `are_shown` if views may show what it writes."""
+        """Run the plan of the trace; `are_shown` if views may show what it writes.
+
+        `slots` are the numbers that the trace followed, for this call.
+        """
         capture = self.capture
         if capture.early is not None:
             capture.early.run(inputs)
         if capture.recorded != pending.recorded():
             prepare_writes(capture, args)
         values: Sequence[int | float] = ()
-        if self.draws:
-            values = draw_again(capture, ())
+        if self.draws or slots:
+            values = draw_again(capture, slots)
         elif capture.scalars:
             values = scalar_values(capture.scalars)
         kept = self.kept() if self.gradients else None
@@ -116,19 +129,21 @@ def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
-    "copies", "replaced", "escapes", "sizes", "graph", "traced", "stores", "opened", "refusals",
-    "asked",
+    "copies", "replaced", "escapes", "sizes", "stores", "opened", "refusals", "asked",
 )  # fmt: skip
 CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
 
 class Closure:
-    """This class runs one trace for tensors like those of one call."""
+    """This class runs one trace for tensors like those of one call, and any numbers it followed."""
 
     def __init__(
         self, capture: Capture, key: Any, known: dict[int, Any], changes: Changes | None
     ) -> None:
-        (structure, _), described, self.same, self.bound, modes, _ = key
+        (structure, _), described, self.same, self.bound, modes, self.numbers = key
+        self.fixed = places_of(self.numbers)  # numbers of which the trace has the values
+        self.given: Sequence[Any] = ()  # numbers of the call that is looked at
+        self.evaluates = is_program(capture)
         self.structure, self.is_flat = structure, structure == structure_of_tensors(len(described))
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
@@ -154,6 +169,11 @@ class Closure:
         if plan is None or not PLANS.touch(plan):
             return MISSED
         self.are_shown = False
+        slots: Any = ()
+        if self.evaluates:
+            slots = capture.program.run(self.given)
+            if type(slots) is Difference:
+                return MISSED
         inputs = None if self.ready is None else self.ready(*args)
         if inputs is None:
             inputs = self.inputs(args)
@@ -161,12 +181,16 @@ class Closure:
             return MISSED
         if self.runs >= self.limit or (self.waits and plan.native.address):
             self.compile(plan)
+        if capture.graph is not None:
+            return self.tracking(plan, args, inputs, slots)
         if self.changes is not None:
-            found = self.changes.run(plan, args, inputs, self.are_shown)
+            found = self.changes.run(plan, args, inputs, slots, self.are_shown)
         elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
+        elif slots:
+            found = plan.run(inputs, draw_again(capture, slots))
         else:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
         if capture.checks:
@@ -175,7 +199,19 @@ class Closure:
             ((number, shape, is_made),) = self.results
             return self.made(found[number], shape, is_made)
         made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
-        return put_together(capture, made, ())
+        return put_together(capture, made, slots)
+
+    def tracking(
+        self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], slots: Sequence[Any]
+    ) -> Any:
+        """Run the trace, and hand out what gradients can be asked of."""
+        capture = self.capture
+        values = draw_again(capture, slots)
+        given = given_of(capture, args)
+        found = plan.run(inputs, values)
+        if capture.checks:
+            check_results(capture, found)
+        return hand_out(capture, args, found, values, slots, given)
 
     def compile(self, plan: CompiledPlan) -> None:
         """Let machine code do what it can from now on; again, where other things are expected."""
@@ -209,11 +245,14 @@ class Closure:
     def tensors_of(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: tuple[int, ...]
     ) -> tuple[Any, ...] | None:
-        """List the tensors of a call, in containers or by name; None if others are told beside."""
+        """List the tensors of a call, in containers or by name; None if it is another kind."""
         if self.is_flat:
             return args if self.bound == bound and not kwargs else None
         flattener = Flattener()
-        if flattener.flatten_call(args, kwargs) != self.structure or flattener.numbers:
+        if flattener.flatten_call(args, kwargs) != self.structure:
+            return None
+        self.given = flattener.numbers
+        if self.fixed and known_numbers(self.given, self.fixed) != self.numbers:
             return None
         objects = tuple(map(id, flattener.objects))
         return tuple(flattener.tensors) if self.bound == bound + objects else None
@@ -299,8 +338,8 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
 
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
-    structure, described, _, _, modes, numbers = key
-    if structure[1] or modes[1] or numbers:
+    structure, described, _, _, modes, _ = key
+    if structure[1] or modes[1]:
         return None
     if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None
@@ -308,18 +347,21 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         return None
     if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
         return None  # of arguments, or with a graph of their own
-    program = capture.program
-    if program.slots or program.guards or program.variables:
-        return None
     outputs = capture.outputs
     if any(e.kind != "root" or (e.tracks and e.is_leaf) or e.sizes or e.noted for e in outputs):
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
-        changes = changes_of(capture, plan)
+        changes = None if capture.graph else changes_of(capture, plan)
         if changes is None:
             return None
     return Closure(capture, key, known, changes)
+
+
+def is_program(capture: Capture) -> bool:
+    """Tell whether a trace evaluates numbers at every call."""
+    program = capture.program
+    return bool(program.slots or program.guards or program.variables)
 
 
 def renews(capture: Capture) -> bool:

@@ -266,7 +266,8 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
     if sources is None or not is_native(closure):
         return None, None
     capture, table = closure.capture, Table()
-    is_single = closure.is_single and closure.changes is None
+    is_more = closure.evaluates or closure.capture.graph is not None
+    is_single = closure.is_single and closure.changes is None and not is_more
     is_single = is_single and bool(plan.native.address) and not capture.checks
     is_single = is_single and all(type(each) in FIXED for each in capture.scalars)
     head = replay_words(closure, plan, table, sources, is_single)

@@ -11,13 +11,14 @@ import pytest
 from thread_support import run_in_threads
 
 import picograd
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.buffer import RuntimeScalar
 from picograd.engine import carried, followed, native_calls, pending, small
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
+from picograd.number import GivenInt
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following
 
@@ -383,6 +384,17 @@ def test_it_can_be_differentiated_afterwards():
         np.testing.assert_allclose(d.grad.numpy(), 2 * np.exp(2 * d.numpy()), rtol=1e-5)
 
 
+def test_pads_are_computed(counted):
+    a = leaf(1)
+    pairs = ((0, 0),) * (a.ndim - 1)
+    for pair in ((1, 2), (0, 1)):
+        for _ in range(RUNS):
+            found = nn.functional.pad(a, pair, value=0.5).realize()
+            wanted = np.pad(a.numpy(), (*pairs, pair), constant_values=0.5)
+            assert np.array_equal(found.numpy(), wanted)
+        assert counted[-1]
+
+
 @pytest.mark.parametrize("kind", ["pad", "large", "twice", "traced", "off", "watched"])
 def test_the_unusual_is_left_to_python(kind, counted):
     a = leaf(1)
@@ -392,7 +404,10 @@ def test_the_unusual_is_left_to_python(kind, counted):
     x = (a + 1).exp()
     nodes = [x._node]
     if kind == "pad":
-        nodes = [a.pad((1, 0))._node]
+        rest = ((0, 0),) * (a.ndim - 1)
+        for _ in range(RUNS):
+            picograd.nn.functional.pad(a, (0, 0) * (a.ndim - 1) + (5, 2)).realize()
+        nodes = [a._node.pad(((GivenInt(5), 2), *rest))]
     if kind == "large":
         for _ in range(small.LIMIT):
             x = x.exp()

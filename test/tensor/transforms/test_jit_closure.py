@@ -1,5 +1,6 @@
 """The short way of replays: which traces take it, and which calls leave it."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import AxisError
-from picograd.tensor.transforms import jit_closure, jit_trace
+from picograd.tensor.transforms import jit_closure, jit_replay, jit_trace
 from picograd.tensor.transforms.jit_closure import MISSED
 
 
@@ -48,16 +49,153 @@ def test_results_come_in_the_containers_of_the_function() -> None:
     assert found["y"][1][0].tolist() == [2.0]
 
 
+def took(function: Any, *args: Any, **kwargs: Any) -> bool:
+    """Tell whether a call takes the short way."""
+    found = []
+    closure = function.closure
+    run = closure.run
+    closure.run = lambda given: found.append(run(given)) or found[-1]
+    try:
+        function(*args, **kwargs)
+    finally:
+        closure.run = run
+    return bool(found) and found[0] is not MISSED
+
+
+def test_numbers_that_are_followed_take_the_short_way() -> None:
+    jitted = picograd.jit(lambda x, scale, shift=0: (x * scale + 2 * shift, [scale * 3, x - shift]))
+    x = tensor(1.0, 2.0)
+    for number in range(40):  # from some call on as machine code
+        scale, shift = 0.5 * number, number - 7
+        first, (number_given, second) = jitted(x, scale, shift=shift)
+        assert first.tolist() == [scale + 2 * shift, 2 * scale + 2 * shift]
+        assert number_given == scale * 3 and second.tolist() == [1 - shift, 2 - shift]
+    assert jitted.traces == 1 and took(jitted, x, -0.25, shift=3)
+    assert not took(jitted, x, 2, shift=3)  # another class of number
+    assert jitted(x, 2, shift=3)[0].tolist() == [8.0, 10.0]
+
+
+def test_numbers_that_are_read_leave_the_short_way_where_they_read_otherwise() -> None:
+    jitted = picograd.jit(lambda x, bound: x * bound if bound > 1 else x + bound)
+    x = tensor(1.0, 2.0)
+    for bound in (2.0, 3.0, 4.0, 0.5, 0.25, 5.0, 6.0, 0.125):
+        wanted = [bound, 2 * bound] if bound > 1 else [1 + bound, 2 + bound]
+        assert jitted(x, bound).tolist() == wanted
+    jitted(x, 7.0)
+    assert took(jitted, x, 8.0) and not took(jitted, x, 0.5)
+
+
+def test_fixed_numbers_are_compared_on_the_short_way() -> None:
+    jitted = picograd.jit(lambda x, count, scale: x.reshape(1, 2).repeat(int(count), 1) * scale)
+    x = tensor(1.0, 2.0)
+    for count in (1, 1, 2, 2, 1, 2, 2):
+        found = jitted(x, count, 0.5 + count)
+        assert found.tolist() == [[0.5 + count, 1.0 + 2 * count]] * count
+    assert took(jitted, x, 2, 9.0) and not took(jitted, x, 3, 9.0)
+
+
+def test_numbers_that_no_trace_could_follow_are_compared_too() -> None:
+    """Code that takes nothing but a number of Python's own is traced with its value."""
+    jitted = picograd.jit(lambda x, count, scale: x * float(Decimal(count)) + scale)
+    x = tensor(1.0, 2.0)
+    for count in (1, 1, 2, 2, 1, 2, 2):
+        assert jitted(x, count, 0.5).tolist() == [count + 0.5, 2 * count + 0.5]
+    assert not took(jitted, x, 3, 0.5)
+
+
+def test_one_result_of_numbers_for_many_calls() -> None:
+    jitted = picograd.jit(lambda x, scale: x * scale)
+    x = tensor(1.0, 2.0)
+    for number in range(300):
+        assert jitted(x, 0.5 * number).tolist() == [0.5 * number, number]
+    assert jitted.closure.ready is not None
+    chosen = picograd.jit(lambda x, bound: x * 2 if bound > 1 else x + 1)
+    for number in range(300):
+        assert chosen(x, 2.0 + number).tolist() == [2.0, 4.0]
+    assert chosen.closure.ready is not None and chosen(x, 0.5).tolist() == [2.0, 3.0]
+    rows = picograd.arange(400).float().realize()
+    cut = picograd.jit(lambda x, at: x[at : at + 2] * 2)
+    for at in range(300):
+        assert cut(rows, at).tolist() == [2 * at, 2 * at + 2]
+
+
+def test_starts_and_state_that_are_numbers_are_seen() -> None:
+    rows, state = picograd.arange(6).float().realize(), {"rate": 2.0}
+    jitted = picograd.jit(lambda x, at: x[at : at + 2] * state["rate"])
+    for at in (0, 1, 1, 2, 3, 0, 4):
+        state["rate"] += 0.5
+        assert jitted(rows, at).tolist() == [at * state["rate"], (at + 1) * state["rate"]]
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a_step_with_its_rate_among_the_arguments(
+    is_short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_short:
+        monkeypatch.setattr("picograd.tensor.transforms.jit.closure_of", lambda *_: None)
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def learn(x: Tensor, rate: float) -> Tensor:
+        weight.grad = None
+        loss = (weight * x).square().sum()
+        loss.backward()
+        with picograd.no_grad():
+            weight.sub_(weight.grad * rate)
+        return loss
+
+    x, wanted = tensor(0.5, -1.0), np.array([1.0, 2.0], np.float32)
+    for number in range(30):
+        rate = 0.01 * number
+        learn(x, rate)
+        gradient = 2 * wanted * np.square(np.array([0.5, -1.0], np.float32))
+        wanted = wanted - gradient * np.float32(rate)
+        np.testing.assert_allclose(weight.numpy(), wanted, rtol=1e-5)
+    assert bool(learn.closure) is is_short
+
+
 def test_what_hands_out_more_than_new_tensors_does_not() -> None:
-    weight, kept = Tensor([2.0], requires_grad=True), []
+    kept = []
 
     def storing(x: Tensor) -> Tensor:
         kept[:] = [x * 3.0]
         return x * 2.0
 
-    functions = (lambda x: (x * weight).sum(), lambda x: x[:1], lambda x: x, storing)
+    functions = (lambda x: x[:1], lambda x: x, storing)
     for function in functions:
         assert not short(picograd.jit(function), tensor(1.0, 2.0))
+
+
+@pytest.mark.parametrize("is_number", [False, True])
+def test_gradients_can_be_asked_of_what_it_gives(
+    is_number: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit_replay, "note_asked", lambda owner: None)  # else it is recorded then
+    weight, shift = (Tensor(values, requires_grad=True) for values in ([2.0, 3.0], [1.0]))
+
+    @picograd.jit
+    def forward(x: Tensor, *scale: float) -> Any:
+        y = x * weight * (scale[0] if scale else 4.0)
+        return (y.square() + shift).sum(), [y, x + 1.0]
+
+    outputs = []
+    for number in range(60):
+        scale, x = 0.5 * number if is_number else 4.0, tensor(number, -1.0)
+        given = (scale,) if is_number else ()
+        loss, (y, other) = forward(x, *given)
+        assert loss.requires_grad and y.requires_grad and not other.requires_grad
+        assert y.tolist() == [2 * number * scale, -3 * scale]
+        outputs.append((loss, [2 * 2 * (number * scale) ** 2, 2 * 3 * scale**2]))
+    assert took(forward, x, *given) and forward.traces == 1
+    for loss, wanted in outputs[::7]:
+        weight.grad = shift.grad = None
+        loss.backward()
+        assert weight.grad.tolist() == wanted and shift.grad.tolist() == [2.0]
+    (loss, _), weight.grad = forward(x, *given), None
+    with picograd.no_grad():
+        weight.add_(1.0)  # the call read it as it was
+    loss.backward()
+    assert weight.grad.tolist() == [2 * 2 * (59 * scale) ** 2, 2 * 3 * scale**2]
 
 
 def test_methods_take_it_each_for_its_instance() -> None:
