@@ -468,8 +468,9 @@ class BlockInterpreter:
         tile = self.part.tiles[self.numbers[step.b]]
         start = int(self.here(flatten(step.b_origin or (), tile.shape)))
         places = np.array([start])
-        for size, each in step.taps:
-            places = (places[:, None] + np.arange(size) * each).ravel()
+        for digit in step.taps:
+            own = [digit.place(number) for number in range(digit.size)]
+            places = (places[:, None] + np.array(own)).ravel()
         return self.memory(step.b)[0].ravel()[places[:, None] + np.arange(columns)]
 
     def block(self, step: Dot, name: str) -> Array:

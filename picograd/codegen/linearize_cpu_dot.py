@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
-from picograd.codegen.tile import Dot
+from picograd.codegen.tile import Digit, Dot
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
@@ -94,18 +94,17 @@ class Block:
                 total = multiply_add(emitter, factor, panel[vector], total)
                 self.set(number, total)
 
-    def each_tap(self, taps: Sequence[tuple[int, int]], position: int, b_at: int) -> None:
+    def each_tap(self, taps: Sequence[Digit], position: int, b_at: int) -> None:
         """Walk the depth as its digits count it, the last fastest."""
         if not taps:
             self.one_depth(position, b_at)
             return
         emitter = self.emitter
-        (size, step), *others = taps
-        inner = product(size for size, _ in others)
-        with emitter.loop(emitter.integer(0), emitter.integer(size), 1, None) as number:
+        digit, *others = taps
+        inner = product(each.size for each in others)
+        with emitter.loop(emitter.integer(0), emitter.integer(digit.size), 1, None) as number:
             deeper = at_depth(emitter, position, number, inner)
-            place = at_depth(emitter, b_at, number, step)
-            self.each_tap(others, deeper, place)
+            self.each_tap(others, deeper, at_digit(emitter, b_at, number, digit))
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.
@@ -149,6 +148,16 @@ def at_depth(emitter: Emitter, start: int, position: int, step: int) -> int:
     """Append start + position * step."""
     moved = emitter.arithmetic("mul", position, emitter.integer(step))
     return emitter.arithmetic("add", start, moved)
+
+
+def at_digit(emitter: Emitter, start: int, number: int, digit: Digit) -> int:
+    """Append start + the place of a row of a digit."""
+    if digit.phases == 1:
+        return at_depth(emitter, start, number, digit.step)
+    phases = emitter.integer(digit.phases)
+    whole = emitter.arithmetic("quotient", number, phases)
+    phase = emitter.arithmetic("remainder", number, phases)
+    return at_depth(emitter, at_depth(emitter, start, whole, digit.step), phase, digit.apart)
 
 
 def multiply_add(emitter: Emitter, a: int, b: int, c: int) -> int:

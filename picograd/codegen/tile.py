@@ -27,7 +27,7 @@ acc = sum over all k of a * b; only its rendering is opaque, what follows it is 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.codegen.layout import Layout, Swizzled, format_layout
@@ -84,6 +84,27 @@ class Accumulate:
     layout: Layout | None = None
 
 
+class Digit(NamedTuple):
+    """Where the rows of a digit of the depth begin: `step` elements on for the next one.
+
+    Of `phases` that is the next but so many; the phases are `apart` elements from one another.
+    """
+
+    size: int
+    step: int
+    phases: int = 1
+    apart: int = 0
+
+    def place(self, number: int) -> int:
+        """Find where a row of the digit begins, from the first."""
+        return number // self.phases * self.step + number % self.phases * self.apart
+
+    def __repr__(self) -> str:
+        """Show what there is to know."""
+        phases = f", {self.phases} phases {self.apart} apart" if self.phases > 1 else ""
+        return f"({self.size}, {self.step}{phases})"
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
@@ -96,8 +117,8 @@ class Dot:
     On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
     lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
     last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
-    ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest,
-    (size, step): b then has no row a depth, but the next of a digit begins `step` elements on.
+    ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest: b
+    then has no row a depth, but a place of each digit.
     """
 
     acc: str
@@ -113,7 +134,7 @@ class Dot:
     block: tuple[int, int] | None = None
     is_first: bool = False
     stop: Index | None = field(default=None, repr=False)
-    taps: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    taps: tuple[Digit, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

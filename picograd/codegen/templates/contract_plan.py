@@ -18,7 +18,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.tile import Step, Tile
+from picograd.codegen.tile import Digit, Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -61,7 +61,7 @@ class Image:
     """Columns that lie in an image as taps read them: templates/contract_shift.py."""
 
     shape: tuple[int, int]  # of its tile: channels, places
-    taps: tuple[tuple[int, int], ...]  # see `Dot`
+    taps: tuple[Digit, ...]  # see `Dot`
     place: Index  # where a panel begins
     steps: tuple[Step, ...]  # that fill it
 
