@@ -21,6 +21,7 @@ from picograd.codegen.tile import (
     BinStep,
     Dot,
     For,
+    InPlace,
     LastBlock,
     MainLoop,
     Member,
@@ -447,21 +448,37 @@ class BlockInterpreter:
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
-        acc, a, b = (self.block(step, name) for name in (step.acc, step.a, step.b))
-        if step.a_is_km:
-            a = a.T
-        if step.b_is_nk:
-            b = b.T
+        acc = self.block(step, step.acc)
         rows, columns = step.block or acc.shape
+        a, b = self.left(step, rows), self.right(step, columns)
         wide = np.float64 if acc.dtype.kind == "f" else acc.dtype
         depth = step.depth
         if step.stop is not None:
             depth = min(depth, max(int(self.index(step.stop, ())), 0))
-        left = a[:rows, :depth].astype(wide)
-        right = self.shifted(step, columns) if step.taps else b[:depth, :columns]
-        made = left @ right.astype(wide)
+        made = a[:rows, :depth].astype(wide) @ b[:depth, :columns].astype(wide)
         target = acc[:rows, :columns]
         target[...] = made if step.is_first else target + made
+
+    def left(self, step: Dot, rows: int) -> Array:
+        """Find the left operand of a product, [m, k]."""
+        if step.a_place is not None:
+            return self.lying(step.a_place, rows, step.depth)
+        a = self.block(step, step.a)
+        return a.T if step.a_is_km else a
+
+    def right(self, step: Dot, columns: int) -> Array:
+        """Find the right operand of a product, [k, n]."""
+        if step.b_place is not None:
+            return self.lying(step.b_place, step.depth, columns)
+        if step.taps:
+            return self.shifted(step, columns)
+        b = self.block(step, step.b)
+        return b.T if step.b_is_nk else b
+
+    def lying(self, place: InPlace, rows: int, columns: int) -> Array:
+        """Read an operand that lies in memory."""
+        first: Array = int(self.here(place.index)) + np.arange(rows) * place.step
+        return self.slots[place.slot].ravel()[first[:, None] + np.arange(columns)]
 
     def shifted(self, step: Dot, columns: int) -> Array:
         """Read a row a depth from where its taps lead."""

@@ -106,6 +106,19 @@ class Digit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class InPlace:
+    """An operand of a `Dot` that lies in memory: element [i, j] is slot[index + i * step + j]."""
+
+    slot: int
+    index: Index
+    step: int
+
+    def at(self, further: Index) -> "InPlace":
+        """Begin so many elements further on."""
+        return InPlace(self.slot, self.index + further, self.step)
+
+
+@dataclass(frozen=True, slots=True)
 class Dot:
     """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
 
@@ -118,7 +131,8 @@ class Dot:
     lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
     last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
     ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest: b
-    then has no row a depth, but a place of each digit.
+    then has no row a depth, but a place of each digit. `a_place`, `b_place`: where an operand lies
+    that is no tile; its name and origin then mean nothing.
     """
 
     acc: str
@@ -135,6 +149,8 @@ class Dot:
     is_first: bool = False
     stop: Index | None = field(default=None, repr=False)
     taps: tuple[Digit, ...] = field(default=(), repr=False)
+    a_place: InPlace | None = field(default=None, repr=False)
+    b_place: InPlace | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,6 +589,8 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
     stops: tuple[Index, ...] = step.stops if isinstance(step, MainLoop) else ()
     if isinstance(step, Dot | SortStep) and step.stop is not None:
         stops = (step.stop,)
+    if isinstance(step, Dot):
+        stops += tuple([place.index for place in (step.a_place, step.b_place) if place])
     if isinstance(step, CopyBox):
         stops, bound = (*step.at, *step.offsets), bound | {step.slab}
     if isinstance(step, Store) and isinstance(step.box, BoxStore):
@@ -614,11 +632,11 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
     if isinstance(step, Persistent | Pipeline):
         return format_pipeline(step, depth)
-    stop = step.stop if isinstance(step, Dot) else getattr(step, "stops", None)
-    taps = step.taps if isinstance(step, Dot) else ()
-    if stop or taps:
-        more = f" stops at {stop}" if stop else f" goes on to taps {taps}"
-        return [f"{head}{step!r}{more}"]
+    if isinstance(step, Dot):
+        return [f"{head}{step!r}{format_operands(step)}"]
+    stops = getattr(step, "stops", None)
+    if stops:
+        return [f"{head}{step!r} stops at {stops}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"
@@ -632,6 +650,16 @@ def format_step(step: Step, depth: int) -> list[str]:
         box = f" in {kind} of {step.box.tile}" if step.box else ""
         return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}{box}"]
     return [head + repr(step)]
+
+
+def format_operands(step: Dot) -> str:
+    """Print where a product stops, its taps, and which operands lie in memory."""
+    more = f" stops at {step.stop}" if step.stop else ""
+    more += f" goes on to taps {step.taps}" if step.taps else ""
+    for name, place in (("a", step.a_place), ("b", step.b_place)):
+        if place is not None:
+            more += f" {name} lies in s{place.slot}[{place.index}] by {place.step}"
+    return more
 
 
 def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:

@@ -1,6 +1,8 @@
 """Choices of a CPU contraction: which side is N, block sizes, register block, tasks."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from math import gcd
 
 from picograd.codegen import cuts
@@ -18,7 +20,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.tile import Digit, Step, Tile
+from picograd.codegen.tile import Digit, InPlace, Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -38,6 +40,8 @@ from picograd.target import Target
 SHORT, FARTHEST = 11, 4  # elements: taps that are no run, between windows that are one
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
 DEPTH = 96  # longest depth block: a panel of B, 64 columns of it, stays in L1
+NARROW_DEPTH = 2 * DEPTH  # of panels of one or two vectors: rows are read in longer runs
+FEW_COLUMNS, FEWER_COLUMNS = 256, 32  # for which rows of a are read where they lie
 SHARED_DEPTH = 384  # of tasks that share K: sums of each are written and read again
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 MOVING = {"cast", "const", "scalar", "index"}  # of an operand: what packing does anyway
@@ -94,6 +98,8 @@ class Plan:
     shares_a: bool = False  # the first product has packed its rows
     image: Image | None = None  # instead of packed columns
     patches: Patches | None = None  # instead of packed rows and columns
+    a_place: InPlace | None = None  # where rows lie that are not packed
+    b_place: InPlace | None = None  # and columns
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:
@@ -193,7 +199,20 @@ def side_cost(product: Contraction, lanes: int) -> float:
     is_row = out <= nearest(output_strides(product, product.rows))
     multiply = m * round_up(n, lanes) * k / lanes
     packing = 2 * (n * k * b_step + m * k * (1 / lanes if near_a == 1 else 1))
+    if reads_rows_in_place(product):
+        packing = 2 * n * k * b_step
     return multiply + packing + 2 * m * n * (1 / lanes if is_row else 1)
+
+
+def reads_rows_in_place(product: Contraction) -> bool:
+    """Tell whether rows of a are read where they lie, if blocks divide them.
+
+    Rows of a large matrix are read in runs that are as long as a block is deep: one of few columns.
+    """
+    _, m, n, k = product.sizes
+    is_cached = m * k * product.dtype.itemsize <= CACHE_BYTES
+    is_few = n <= (FEW_COLUMNS if is_cached else FEWER_COLUMNS)
+    return is_few and product.a.op == "load" and not is_rowwise(product)
 
 
 def with_orders(product: Contraction) -> Contraction:
@@ -260,13 +279,20 @@ def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int
         most = min((registers * 3 // 4) // vectors, 14)
         if vectors * (most + 1) >= registers:
             continue
-        groups = ceil_div(m, most)
-        height = ceil_div(m, groups) if groups <= 8 else most
-        padded = round_up(m, height) * round_up(n, vectors * lanes)
-        cost = padded * (1 + 0.2 * (height + vectors) / (height * vectors))
-        if not best or cost < best:
-            best, found = cost, (height, vectors)
+        for height in heights(m, most):
+            padded = round_up(m, height) * round_up(n, vectors * lanes)
+            cost = padded * (1 + 0.2 * (height + vectors) / (height * vectors))
+            if not best or cost < best:
+                best, found = cost, (height, vectors)
     return found
+
+
+def heights(m: int, most: int) -> Iterator[int]:
+    """List heights of a register block worth trying: the tallest, and one that divides the rows."""
+    groups = ceil_div(m, most)
+    yield ceil_div(m, groups) if groups <= 8 else most
+    divisors = (height for height in range(most, most // 2, -1) if m % height == 0)
+    yield from islice(divisors, 1)
 
 
 def aligned_height(product: Contraction, height: int) -> int:
@@ -378,7 +404,7 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize * count
     height, vectors = register_block(m, n, lanes, target.registers)
     height = aligned_height(product, height)
-    depth = cuts.nested_cut(product.depth, DEPTH)
+    depth = cuts.nested_cut(product.depth, DEPTH if vectors > 2 else NARROW_DEPTH)
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = min(batch * m * n * k // WORK_PER_TASK, tasks)
     wanted //= max(batch, 1)

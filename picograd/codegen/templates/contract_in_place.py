@@ -1,0 +1,101 @@
+"""Operands of products that a CPU reads where they lie, and does not pack.
+
+    a, contiguous along K, in rows that register blocks divide, of few columns
+    b, contiguous along N, in whole panels, of few rows
+
+Packing an operand takes as long as multiplying it with some tens of rows or columns. Where it is
+read more often, packed blocks come faster from the cache.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from picograd.codegen import cuts
+from picograd.codegen.operands import size_of, step_of
+from picograd.codegen.templates.contract_plan import Plan, reads_rows_in_place
+from picograd.codegen.tile import InPlace
+from picograd.schedule.index import Axis, Index, constant, substitute
+from picograd.schedule.loop import Expr
+
+FEW_ROWS = 64  # of a product, for which columns of b are
+
+
+def with_places(plan: Plan) -> Plan:
+    """Let a product read operands where they lie, if that is no slower than packing them."""
+    if not is_plain(plan):
+        return plan
+    return replace(plan, a_place=place_of_rows(plan), b_place=place_of_columns(plan))
+
+
+def is_plain(plan: Plan) -> bool:
+    """Tell whether blocks are those of a packed product, whose sizes do not vary."""
+    is_packed = plan.image is None and plan.patches is None and not plan.is_split
+    varies = bool(plan.product.ends) or any(plan.reach)
+    is_even = bool(plan.depth.size) and divides(plan.depth, plan.depth.size)
+    return is_packed and is_even and not varies and not plan.product.windows
+
+
+def divides(cut: cuts.Cut, size: int) -> bool:
+    """Tell whether pieces are whole numbers of blocks: nothing is read beyond their ends."""
+    is_whole = all(size_of(piece.dims) % size == 0 for piece in cut.pieces)
+    return is_whole and cut.total % size == 0
+
+
+def place_of_rows(plan: Plan) -> InPlace | None:
+    """Say where a block of a lies, if its rows need not be packed."""
+    if not reads_rows_in_place(plan.product) or not divides(plan.rows, plan.height):
+        return None
+    return located(plan.product.a, plan, plan.rows.pieces, in_rows)
+
+
+def place_of_columns(plan: Plan) -> InPlace | None:
+    """Say where a block of b lies, if its columns need not be packed."""
+    cut = plan.columns.cut
+    is_few = plan.product.sizes[1] <= FEW_ROWS
+    if not is_few or not plan.columns.is_looped or not divides(cut, plan.columns.lanes):
+        return None
+    return located(plan.product.b, plan, cut.pieces, in_columns)
+
+
+Combined = Callable[[cuts.Piece, cuts.Piece, Index], tuple[Index, int] | None]
+
+
+def located(
+    expr: Expr, plan: Plan, pieces: Sequence[cuts.Piece], place: Combined
+) -> InPlace | None:
+    """Find the memory of a block, if every piece of it lies there in rows."""
+    if expr.op != "load" or expr.dtype is not plan.product.dtype:
+        return None
+    slot, index = expr.arg
+    found: set[tuple[Index, int] | None] = set()
+    for piece in pieces:
+        for deep in plan.depth.pieces:
+            here = substitute(substitute(index, piece.values), deep.values)
+            found.add(place(piece, deep, here))
+    only = found.pop() if len(found) == 1 else None
+    return None if only is None else InPlace(slot, *only)
+
+
+def in_rows(piece: cuts.Piece, deep: cuts.Piece, index: Index) -> tuple[Index, int] | None:
+    """Find where a piece of a begins, and how far from one another its rows do."""
+    step = step_along(index, piece.dims)
+    start = first_of(index, piece, deep)
+    return (start, step) if index == start + piece.position * step + deep.position else None
+
+
+def in_columns(piece: cuts.Piece, deep: cuts.Piece, index: Index) -> tuple[Index, int] | None:
+    """Find where a piece of b begins, and how far from one another its depths do."""
+    step = step_along(index, deep.dims)
+    start = first_of(index, piece, deep)
+    return (start, step) if index == start + deep.position * step + piece.position else None
+
+
+def first_of(index: Index, *pieces: cuts.Piece) -> Index:
+    """Find the first element that pieces read."""
+    dims = [dim for piece in pieces for dim in piece.dims]
+    return substitute(index, dict.fromkeys(dims, constant(0)))
+
+
+def step_along(index: Index, dims: Sequence[Axis]) -> int:
+    """Say how far an index moves along the last of some dims."""
+    return step_of(index, dims[-1]) or 0 if dims else 0
