@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from picograd.codegen.boxes import CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.dot import Dot, InPlace, places_of
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
@@ -19,9 +20,7 @@ from picograd.codegen.tile import (
     Assign,
     Barrier,
     BinStep,
-    Dot,
     For,
-    InPlace,
     LastBlock,
     MainLoop,
     Member,
@@ -477,17 +476,14 @@ class BlockInterpreter:
 
     def lying(self, place: InPlace, rows: int, columns: int) -> Array:
         """Read an operand that lies in memory."""
-        first: Array = int(self.here(place.index)) + np.arange(rows) * place.step
-        return self.slots[place.slot].ravel()[first[:, None] + np.arange(columns)]
+        places = place.elements(int(self.here(place.index)), rows, columns)
+        return self.slots[place.slot].ravel()[places]
 
     def shifted(self, step: Dot, columns: int) -> Array:
         """Read a row a depth from where its taps lead."""
         tile = self.part.tiles[self.numbers[step.b]]
         start = int(self.here(flatten(step.b_origin or (), tile.shape)))
-        places = np.array([start])
-        for digit in step.taps:
-            own = [digit.place(number) for number in range(digit.size)]
-            places = (places[:, None] + np.array(own)).ravel()
+        places = places_of(step.taps, start)
         return self.memory(step.b)[0].ravel()[places[:, None] + np.arange(columns)]
 
     def block(self, step: Dot, name: str) -> Array:

@@ -9,9 +9,9 @@ element in a register of its own; `a` is loaded one scalar at a time and repeate
 
 from collections.abc import Iterator, Sequence
 
+from picograd.codegen.dot import Digit, Dot, InPlace
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
-from picograd.codegen.tile import Digit, Dot, InPlace
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product

@@ -2,18 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cpu_pack import is_turn, sharing
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    Dot,
-    For,
-    LastBlock,
-    ScatterStep,
-    Step,
-    Store,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, ScatterStep, Step, Store, When
 from picograd.helpers import product
 from picograd.schedule.index import Index, axes_of, axis_index
 from picograd.schedule.loop import Condition, Expr, walk

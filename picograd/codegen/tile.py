@@ -27,9 +27,10 @@ acc = sum over all k of a * b; only its rendering is opaque, what follows it is 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
 from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
+from picograd.codegen.dot import Dot, format_dot
 from picograd.codegen.layout import Layout, Swizzled, format_layout
 from picograd.dtype import DType
 from picograd.errors import internal
@@ -82,75 +83,6 @@ class Accumulate:
     expr: Expr
     is_first: bool = True
     layout: Layout | None = None
-
-
-class Digit(NamedTuple):
-    """Where the rows of a digit of the depth begin: `step` elements on for the next one.
-
-    Of `phases` that is the next but so many; the phases are `apart` elements from one another.
-    """
-
-    size: int
-    step: int
-    phases: int = 1
-    apart: int = 0
-
-    def place(self, number: int) -> int:
-        """Find where a row of the digit begins, from the first."""
-        return number // self.phases * self.step + number % self.phases * self.apart
-
-    def __repr__(self) -> str:
-        """Show what there is to know."""
-        phases = f", {self.phases} phases {self.apart} apart" if self.phases > 1 else ""
-        return f"({self.size}, {self.step}{phases})"
-
-
-@dataclass(frozen=True, slots=True)
-class InPlace:
-    """An operand of a `Dot` that lies in memory: element [i, j] is slot[index + i * step + j]."""
-
-    slot: int
-    index: Index
-    step: int
-
-    def at(self, further: Index) -> "InPlace":
-        """Begin so many elements further on."""
-        return InPlace(self.slot, self.index + further, self.step)
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
-
-    unit "fma" (CPU vectors or CUDA cores), "wgmma" (asynchronous, from the stages of a `Pipeline`).
-    Tiles a and b are shared; `a_is_km` says that a is stored [k, m], `b_is_nk` that b is stored
-    [n, k]. `a_origin`/`b_origin`: where in
-    the shared tiles the product starts, for a register block inside a larger shared tile.
-
-    On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
-    lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
-    last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
-    ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest: b
-    then has no row a depth, but a place of each digit. `a_place`, `b_place`: where an operand lies
-    that is no tile; its name and origin then mean nothing.
-    """
-
-    acc: str
-    a: str
-    b: str
-    depth: int
-    unit: str = "fma"
-    a_is_km: bool = False
-    b_is_nk: bool = False
-    a_origin: tuple[Index, ...] | None = None
-    b_origin: tuple[Index, ...] | None = None
-    acc_origin: tuple[Index, ...] | None = None
-    block: tuple[int, int] | None = None
-    is_first: bool = False
-    stop: Index | None = field(default=None, repr=False)
-    taps: tuple[Digit, ...] = field(default=(), repr=False)
-    a_place: InPlace | None = field(default=None, repr=False)
-    b_place: InPlace | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,7 +565,7 @@ def format_step(step: Step, depth: int) -> list[str]:
     if isinstance(step, Persistent | Pipeline):
         return format_pipeline(step, depth)
     if isinstance(step, Dot):
-        return [f"{head}{step!r}{format_operands(step)}"]
+        return [f"{head}{format_dot(step)}"]
     stops = getattr(step, "stops", None)
     if stops:
         return [f"{head}{step!r} stops at {stops}"]
@@ -650,16 +582,6 @@ def format_step(step: Step, depth: int) -> list[str]:
         box = f" in {kind} of {step.box.tile}" if step.box else ""
         return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}{box}"]
     return [head + repr(step)]
-
-
-def format_operands(step: Dot) -> str:
-    """Print where a product stops, its taps, and which operands lie in memory."""
-    more = f" stops at {step.stop}" if step.stop else ""
-    more += f" goes on to taps {step.taps}" if step.taps else ""
-    for name, place in (("a", step.a_place), ("b", step.b_place)):
-        if place is not None:
-            more += f" {name} lies in s{place.slot}[{place.index}] by {place.step}"
-    return more
 
 
 def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.cuts import Piece, exist, inside, starts
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -56,7 +57,6 @@ from picograd.codegen.templates.contract_windows import keep_rows, pool_block
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
-    Dot,
     LastBlock,
     Step,
     Store,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import InPlace
 from picograd.codegen.operands import size_of, step_of
 from picograd.codegen.templates.contract_plan import Plan, reads_rows_in_place
-from picograd.codegen.tile import InPlace
 from picograd.schedule.index import Axis, Index, constant, substitute
 from picograd.schedule.loop import Expr
 
@@ -24,37 +24,48 @@ def with_places(plan: Plan) -> Plan:
     """Let a product read operands where they lie, if that is no slower than packing them."""
     if not is_plain(plan):
         return plan
-    return replace(plan, a_place=place_of_rows(plan), b_place=place_of_columns(plan))
+    rows = place_of_rows(plan)
+    columns = place_of_columns(plan)
+    return replace(plan, a_place=rows, b_place=columns)
 
 
 def is_plain(plan: Plan) -> bool:
     """Tell whether blocks are those of a packed product, whose sizes do not vary."""
-    is_packed = plan.image is None and plan.patches is None and not plan.is_split
-    varies = bool(plan.product.ends) or any(plan.reach)
-    is_even = bool(plan.depth.size) and divides(plan.depth, plan.depth.size)
-    return is_packed and is_even and not varies and not plan.product.windows
+    product, depth = plan.product, plan.depth
+    if plan.image is not None or plan.patches is not None or plan.is_split:
+        return False
+    if product.ends or product.windows or any(plan.reach):
+        return False
+    return depth.size > 0 and divides(depth, depth.size)
 
 
 def divides(cut: cuts.Cut, size: int) -> bool:
     """Tell whether pieces are whole numbers of blocks: nothing is read beyond their ends."""
-    is_whole = all(size_of(piece.dims) % size == 0 for piece in cut.pieces)
-    return is_whole and cut.total % size == 0
+    if cut.total % size:
+        return False
+    sizes = [size_of(piece.dims) for piece in cut.pieces]
+    return all(each % size == 0 for each in sizes)
 
 
 def place_of_rows(plan: Plan) -> InPlace | None:
     """Say where a block of a lies, if its rows need not be packed."""
-    if not reads_rows_in_place(plan.product) or not divides(plan.rows, plan.height):
+    product = plan.product
+    if not reads_rows_in_place(product):
         return None
-    return located(plan.product.a, plan, plan.rows.pieces, in_rows)
+    if not divides(plan.rows, plan.height):
+        return None
+    return located(product.a, plan, plan.rows.pieces, in_rows)
 
 
 def place_of_columns(plan: Plan) -> InPlace | None:
     """Say where a block of b lies, if its columns need not be packed."""
-    cut = plan.columns.cut
-    is_few = plan.product.sizes[1] <= FEW_ROWS
-    if not is_few or not plan.columns.is_looped or not divides(cut, plan.columns.lanes):
+    product, columns = plan.product, plan.columns
+    _, m, _, _ = product.sizes
+    if m > FEW_ROWS or not columns.is_looped:
         return None
-    return located(plan.product.b, plan, cut.pieces, in_columns)
+    if not divides(columns.cut, columns.lanes):
+        return None
+    return located(product.b, plan, columns.cut.pieces, in_columns)
 
 
 Combined = Callable[[cuts.Piece, cuts.Piece, Index], tuple[Index, int] | None]
@@ -70,24 +81,30 @@ def located(
     found: set[tuple[Index, int] | None] = set()
     for piece in pieces:
         for deep in plan.depth.pieces:
-            here = substitute(substitute(index, piece.values), deep.values)
+            here = substitute(index, piece.values)
+            here = substitute(here, deep.values)
             found.add(place(piece, deep, here))
-    only = found.pop() if len(found) == 1 else None
-    return None if only is None else InPlace(slot, *only)
+    only = found.pop()
+    if only is None or found:
+        return None
+    start, step = only
+    return InPlace(slot, start, step)
 
 
 def in_rows(piece: cuts.Piece, deep: cuts.Piece, index: Index) -> tuple[Index, int] | None:
     """Find where a piece of a begins, and how far from one another its rows do."""
     step = step_along(index, piece.dims)
     start = first_of(index, piece, deep)
-    return (start, step) if index == start + piece.position * step + deep.position else None
+    wanted = start + piece.position * step + deep.position
+    return (start, step) if index == wanted else None
 
 
 def in_columns(piece: cuts.Piece, deep: cuts.Piece, index: Index) -> tuple[Index, int] | None:
     """Find where a piece of b begins, and how far from one another its depths do."""
     step = step_along(index, deep.dims)
     start = first_of(index, piece, deep)
-    return (start, step) if index == start + deep.position * step + piece.position else None
+    wanted = start + deep.position * step + piece.position
+    return (start, step) if index == wanted else None
 
 
 def first_of(index: Index, *pieces: cuts.Piece) -> Index:
@@ -98,4 +115,5 @@ def first_of(index: Index, *pieces: cuts.Piece) -> Index:
 
 def step_along(index: Index, dims: Sequence[Axis]) -> int:
     """Say how far an index moves along the last of some dims."""
-    return step_of(index, dims[-1]) or 0 if dims else 0
+    step = step_of(index, dims[-1]) if dims else 0
+    return step or 0

@@ -1,11 +1,10 @@
 """Choices of a CPU contraction: which side is N, block sizes, register block, tasks."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from math import gcd
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Digit, InPlace
 from picograd.codegen.operands import (
     Contraction,
     Windows,
@@ -20,7 +19,8 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.tile import Digit, InPlace, Step, Tile
+from picograd.codegen.templates.register_block import register_block
+from picograd.codegen.tile import Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -266,33 +266,6 @@ def is_awkward(product: Contraction, lanes: int) -> bool:
         return False
     order = by_stride(product.columns, strides(product.b, product.columns))
     return order[-1].size % lanes != 0
-
-
-def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and vectors of the register block: three quarters of the registers accumulate.
-
-    The block that wastes least at the edges; wide ones first, as they load less: per depth, rows +
-    vectors loads feed rows * vectors multiply-adds. 6 x 4 beats 8 x 3 and 12 x 2 (Zen 4, 1024^3).
-    """
-    best, found = 0.0, (1, 1)
-    for vectors in range(1, min(4, ceil_div(n, lanes)) + 1):
-        most = min((registers * 3 // 4) // vectors, 14)
-        if vectors * (most + 1) >= registers:
-            continue
-        for height in heights(m, most):
-            padded = round_up(m, height) * round_up(n, vectors * lanes)
-            cost = padded * (1 + 0.2 * (height + vectors) / (height * vectors))
-            if not best or cost < best:
-                best, found = cost, (height, vectors)
-    return found
-
-
-def heights(m: int, most: int) -> Iterator[int]:
-    """List heights of a register block worth trying: the tallest, and one that divides the rows."""
-    groups = ceil_div(m, most)
-    yield ceil_div(m, groups) if groups <= 8 else most
-    divisors = (height for height in range(most, most // 2, -1) if m % height == 0)
-    yield from islice(divisors, 1)
 
 
 def aligned_height(product: Contraction, height: int) -> int:

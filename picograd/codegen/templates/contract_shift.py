@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Digit
 from picograd.codegen.operands import (
     Contraction,
     bind,
@@ -36,12 +37,12 @@ from picograd.codegen.templates.contract_plan import (
     cut_rows,
     is_range,
     is_rowwise,
-    register_block,
     vector_lanes,
     with_orders,
 )
 from picograd.codegen.templates.contract_thin import guarded_steps, missing_depth, pack
-from picograd.codegen.tile import Digit, Step
+from picograd.codegen.templates.register_block import register_block
+from picograd.codegen.tile import Step
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up, row_major
 from picograd.late_methods import dataclass

@@ -8,8 +8,9 @@ from contractions import Case, matmul
 from run_cpu import TARGET, Loaded
 
 from picograd.codegen import interpret_tile
+from picograd.codegen.dot import Dot
 from picograd.codegen.templates import contract
-from picograd.codegen.tile import Dot, For, Step, TileKernel, When, format_tiles
+from picograd.codegen.tile import For, Step, TileKernel, When, format_tiles
 from picograd.dtype import bfloat16, float64
 from picograd.target import Target
 

@@ -10,10 +10,11 @@ from contractions import conv, matmul, widen
 from run_cpu import TARGET, Loaded
 
 from picograd.codegen import interpret_tile
+from picograd.codegen.dot import Digit, Dot
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract, contract_shift
 from picograd.codegen.templates.contract_shift import find
-from picograd.codegen.tile import Digit, Dot, For, Step, TileKernel, When, format_tiles
+from picograd.codegen.tile import For, Step, TileKernel, When, format_tiles
 from picograd.schedule.index import axis_index
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
