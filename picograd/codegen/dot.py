@@ -59,7 +59,7 @@ class InPlace:
 
     def elements(self, first: int, rows: int, columns: int) -> Places:
         """List where the elements of a block are, of which the first is known."""
-        starts = first + np.arange(rows) * self.step
+        starts: Places = first + np.arange(rows) * self.step
         return starts[:, None] + np.arange(columns)
 
 
