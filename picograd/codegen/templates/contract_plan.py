@@ -208,11 +208,13 @@ def reads_rows_in_place(product: Contraction) -> bool:
     """Tell whether rows of a are read where they lie, if blocks divide them.
 
     Rows of a large matrix are read in runs that are as long as a block is deep: one of few columns.
+    Where sizes vary they are packed.
     """
     _, m, n, k = product.sizes
     is_cached = m * k * product.dtype.itemsize <= CACHE_BYTES
     is_few = n <= (FEW_COLUMNS if is_cached else FEWER_COLUMNS)
-    return is_few and product.a.op == "load" and not is_rowwise(product)
+    is_matrix = product.a.op == "load" and not product.ends
+    return is_few and is_matrix and not is_rowwise(product)
 
 
 def with_orders(product: Contraction) -> Contraction:
