@@ -40,7 +40,7 @@ from picograd.target import Target
 SHORT, FARTHEST = 11, 4  # elements: taps that are no run, between windows that are one
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
 DEPTH = 96  # longest depth block: a panel of B, 64 columns of it, stays in L1
-NARROW_DEPTH = 2 * DEPTH  # of panels of one or two vectors: rows are read in longer runs
+NARROW_DEPTH = 2 * DEPTH  # of panels of one or two vectors beside rows that are not packed
 FEW_COLUMNS, FEWER_COLUMNS = 256, 32  # for which rows of a are read where they lie
 SHARED_DEPTH = 384  # of tasks that share K: sums of each are written and read again
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
@@ -377,9 +377,10 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     """Choose blocks, panels and tasks for one contraction, or the first of `count` of its kind."""
     batch, m, n, k = product.sizes
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize * count
-    height, vectors = register_block(m, n, lanes, target.registers)
+    height, vectors = register_block(m, n, lanes, target.registers, True)
     height = aligned_height(product, height)
-    depth = cuts.nested_cut(product.depth, DEPTH if vectors > 2 else NARROW_DEPTH)
+    is_narrow = vectors <= 2 and reads_rows_in_place(product)
+    depth = cuts.nested_cut(product.depth, NARROW_DEPTH if is_narrow else DEPTH)
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = min(batch * m * n * k // WORK_PER_TASK, tasks)
     wanted //= max(batch, 1)

@@ -6,7 +6,9 @@ from itertools import islice
 from picograd.helpers import ceil_div, round_up
 
 
-def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
+def register_block(
+    m: int, n: int, lanes: int, registers: int, divides: bool = False
+) -> tuple[int, int]:
     """Rows and vectors of the register block: three quarters of the registers accumulate.
 
     The block that wastes least at the edges; wide ones first, as they load less: per depth, rows +
@@ -18,7 +20,7 @@ def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int
         most = min(accumulating // vectors, 14)
         if vectors * (most + 1) >= registers:
             continue
-        for height in heights(m, most):
+        for height in heights(m, most, divides):
             rows = round_up(m, height)
             columns = round_up(n, vectors * lanes)
             loads = (height + vectors) / (height * vectors)
@@ -28,10 +30,10 @@ def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int
     return found
 
 
-def heights(m: int, most: int) -> Iterator[int]:
-    """List heights of a register block worth trying: the tallest, and one that divides the rows."""
+def heights(m: int, most: int, divides: bool) -> Iterator[int]:
+    """List heights worth trying: the tallest and, if wanted, one that divides the rows."""
     groups = ceil_div(m, most)
     yield ceil_div(m, groups) if groups <= 8 else most
-    lowest = most // 2
+    lowest = most // 2 if divides else most
     divisors = (height for height in range(most, lowest, -1) if m % height == 0)
     yield from islice(divisors, 1)

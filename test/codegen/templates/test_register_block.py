@@ -13,7 +13,8 @@ def test_register_block_fits(m: int, n: int, registers: int) -> None:
 
 
 def test_a_block_divides_the_rows_where_more_would_be_wasted() -> None:
-    assert register_block(32, 512, 16, 32) == (4, 4)  # blocks of 6 would be 36 rows
-    assert register_block(16, 768, 16, 32) == (8, 3)
-    assert list(heights(512, 14)) == [14, 8]
-    assert set(heights(9, 14)) == {9}
+    assert register_block(32, 512, 16, 32, True) == (4, 4)  # blocks of 6 would be 36 rows
+    assert register_block(16, 768, 16, 32, True) == (8, 3)
+    assert list(heights(512, 14, True)) == [14, 8]
+    assert set(heights(9, 14, True)) == {9}
+    assert list(heights(512, 14, False)) == [14]
