@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.boxes import Persistent, Shares
+from picograd.codegen.dot import Dot
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
 from picograd.codegen.program import K_BYTES, Mma, Wgmma
-from picograd.codegen.tile import Dot
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product

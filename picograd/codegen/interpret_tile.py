@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from picograd.codegen.boxes import CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.dot import Dot, InPlace, places_of
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
@@ -19,7 +20,6 @@ from picograd.codegen.tile import (
     Assign,
     Barrier,
     BinStep,
-    Dot,
     For,
     LastBlock,
     MainLoop,
@@ -447,29 +447,43 @@ class BlockInterpreter:
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
-        acc, a, b = (self.block(step, name) for name in (step.acc, step.a, step.b))
-        if step.a_is_km:
-            a = a.T
-        if step.b_is_nk:
-            b = b.T
+        acc = self.block(step, step.acc)
         rows, columns = step.block or acc.shape
+        a, b = self.left(step, rows), self.right(step, columns)
         wide = np.float64 if acc.dtype.kind == "f" else acc.dtype
         depth = step.depth
         if step.stop is not None:
             depth = min(depth, max(int(self.index(step.stop, ())), 0))
-        left = a[:rows, :depth].astype(wide)
-        right = self.shifted(step, columns) if step.taps else b[:depth, :columns]
-        made = left @ right.astype(wide)
+        made = a[:rows, :depth].astype(wide) @ b[:depth, :columns].astype(wide)
         target = acc[:rows, :columns]
         target[...] = made if step.is_first else target + made
+
+    def left(self, step: Dot, rows: int) -> Array:
+        """Find the left operand of a product, [m, k]."""
+        if step.a_place is not None:
+            return self.lying(step.a_place, rows, step.depth)
+        a = self.block(step, step.a)
+        return a.T if step.a_is_km else a
+
+    def right(self, step: Dot, columns: int) -> Array:
+        """Find the right operand of a product, [k, n]."""
+        if step.b_place is not None:
+            return self.lying(step.b_place, step.depth, columns)
+        if step.taps:
+            return self.shifted(step, columns)
+        b = self.block(step, step.b)
+        return b.T if step.b_is_nk else b
+
+    def lying(self, place: InPlace, rows: int, columns: int) -> Array:
+        """Read an operand that lies in memory."""
+        places = place.elements(int(self.here(place.index)), rows, columns)
+        return self.slots[place.slot].ravel()[places]
 
     def shifted(self, step: Dot, columns: int) -> Array:
         """Read a row a depth from where its taps lead."""
         tile = self.part.tiles[self.numbers[step.b]]
         start = int(self.here(flatten(step.b_origin or (), tile.shape)))
-        places = np.array([start])
-        for size, each in step.taps:
-            places = (places[:, None] + np.arange(size) * each).ravel()
+        places = places_of(step.taps, start)
         return self.memory(step.b)[0].ravel()[places[:, None] + np.arange(columns)]
 
     def block(self, step: Dot, name: str) -> Array:

@@ -16,6 +16,7 @@ from picograd.codegen import (
     nests,
 )
 from picograd.codegen.decompose import LLVM
+from picograd.codegen.dot import Dot
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_draws import Ahead, draw_around, drawn_ahead, in_pieces
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
@@ -23,7 +24,6 @@ from picograd.codegen.program import Program, zeroed_last
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
-    Dot,
     For,
     LastBlock,
     ScanStep,

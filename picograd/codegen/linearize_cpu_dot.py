@@ -9,12 +9,13 @@ element in a register of its own; `a` is loaded one scalar at a time and repeate
 
 from collections.abc import Iterator, Sequence
 
+from picograd.codegen.dot import Digit, Dot, InPlace
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
-from picograd.codegen.tile import Dot
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
+from picograd.schedule.index import Index
 
 VECTOR_BYTES = 64  # LLVM splits wider vectors than the machine's; blocks are chosen for its own
 
@@ -35,23 +36,31 @@ class Block:
         check(is_block, "a CPU dot has a register block and a [k, n] tile b", dot)
         self.emitter, self.dot = builder.emitter, dot
         self.rows, columns = dot.block or (0, 0)
-        names = dot.acc, dot.a, dot.b
-        acc, a, b = (builder.tiles[name] for name in names)
-        self.acc, self.a, self.b = (builder.memory[name] for name in names)
+        acc = builder.tiles[dot.acc]
+        self.acc = builder.memory[dot.acc]
         self.dtype = acc.dtype
         self.lanes = block_lanes(columns, acc.dtype)
         self.vectors = columns // self.lanes
         self.acc_row = tile_strides(acc)[-2]
-        self.b_depth = tile_strides(b)[-2]
-        a_steps = tile_strides(a)[-2:]
+        self.acc_at = self.emitter.index(flat_position(acc, dot.acc_origin or ()))
+        self.a, self.a_at, a_steps = self.operand(builder, dot.a, dot.a_origin, dot.a_place)
+        self.b, self.b_at, (self.b_depth, _) = self.operand(
+            builder, dot.b, dot.b_origin, dot.b_place
+        )
         self.a_row, self.a_depth = a_steps[::-1] if dot.a_is_km else a_steps
-        origins = dot.acc_origin, dot.a_origin, dot.b_origin
-        self.starts = [
-            self.emitter.index(flat_position(tile, origin or ()))
-            for tile, origin in zip((acc, a, b), origins, strict=True)
-        ]
         size = self.rows * self.vectors
         self.array = self.emitter.add("array", acc.dtype, arg=size, lanes=self.lanes)
+
+    def operand(
+        self, builder: Builder, name: str, origin: tuple[Index, ...] | None, place: InPlace | None
+    ) -> tuple[int, int, tuple[int, ...]]:
+        """Find the memory of an operand, where it begins there, and the steps of its dimensions."""
+        if place is not None:
+            at = self.emitter.index(place.index)
+            return self.emitter.slots[place.slot], at, (place.step, 1)
+        tile = builder.tiles[name]
+        at = self.emitter.index(flat_position(tile, origin or ()))
+        return builder.memory[name], at, tile_strides(tile)[-2:]
 
     def places(self) -> Iterator[tuple[int, int]]:
         """Yield every accumulator: its number and its place in the tile."""
@@ -59,7 +68,7 @@ class Block:
             row = number // self.vectors
             vector = number % self.vectors
             at = row * self.acc_row + vector * self.lanes
-            yield number, plus(self.emitter, self.starts[0], at)
+            yield number, plus(self.emitter, self.acc_at, at)
 
     def get(self, number: int) -> int:
         """Read an accumulator."""
@@ -84,7 +93,7 @@ class Block:
             emitter.load(self.b, plus(emitter, b_at, v * lanes), lanes=lanes)
             for v in range(self.vectors)
         ]
-        a_at = at_depth(emitter, self.starts[1], position, self.a_depth)
+        a_at = at_depth(emitter, self.a_at, position, self.a_depth)
         for row in range(self.rows):
             scalar = emitter.load(self.a, plus(emitter, a_at, row * self.a_row))
             factor = emitter.splat(scalar, lanes)
@@ -94,18 +103,17 @@ class Block:
                 total = multiply_add(emitter, factor, panel[vector], total)
                 self.set(number, total)
 
-    def each_tap(self, taps: Sequence[tuple[int, int]], position: int, b_at: int) -> None:
+    def each_tap(self, taps: Sequence[Digit], position: int, b_at: int) -> None:
         """Walk the depth as its digits count it, the last fastest."""
         if not taps:
             self.one_depth(position, b_at)
             return
         emitter = self.emitter
-        (size, step), *others = taps
-        inner = product(size for size, _ in others)
-        with emitter.loop(emitter.integer(0), emitter.integer(size), 1, None) as number:
+        digit, *others = taps
+        inner = product(each.size for each in others)
+        with emitter.loop(emitter.integer(0), emitter.integer(digit.size), 1, None) as number:
             deeper = at_depth(emitter, position, number, inner)
-            place = at_depth(emitter, b_at, number, step)
-            self.each_tap(others, deeper, place)
+            self.each_tap(others, deeper, at_digit(emitter, b_at, number, digit))
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.
@@ -130,11 +138,11 @@ def linearize_dot(builder: Builder, dot: Dot) -> None:
         most = emitter.index(dot.stop)
         stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
     if dot.taps:
-        block.each_tap(dot.taps, emitter.integer(0), block.starts[2])
+        block.each_tap(dot.taps, emitter.integer(0), block.b_at)
     else:
         # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
         with emitter.loop(start, stop, 1, None) as position:
-            place = at_depth(emitter, block.starts[2], position, block.b_depth)
+            place = at_depth(emitter, block.b_at, position, block.b_depth)
             block.one_depth(position, place)
     block.finish()
     emitter.forget()
@@ -149,6 +157,16 @@ def at_depth(emitter: Emitter, start: int, position: int, step: int) -> int:
     """Append start + position * step."""
     moved = emitter.arithmetic("mul", position, emitter.integer(step))
     return emitter.arithmetic("add", start, moved)
+
+
+def at_digit(emitter: Emitter, start: int, number: int, digit: Digit) -> int:
+    """Append start + the place of a row of a digit."""
+    if digit.phases == 1:
+        return at_depth(emitter, start, number, digit.step)
+    phases = emitter.integer(digit.phases)
+    whole = emitter.arithmetic("quotient", number, phases)
+    phase = emitter.arithmetic("remainder", number, phases)
+    return at_depth(emitter, at_depth(emitter, start, whole, digit.step), phase, digit.apart)
 
 
 def multiply_add(emitter: Emitter, a: int, b: int, c: int) -> int:

@@ -32,6 +32,7 @@ from picograd.codegen.block_cuda import (
 )
 from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.deal_cuda import add
+from picograd.codegen.dot import Dot
 from picograd.codegen.emit import Emitter
 from picograd.codegen.layout import Blocked, Layout, Walk, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.linearize_bins_cuda import bins_cuda
@@ -50,7 +51,6 @@ from picograd.codegen.tile import (
     Assign,
     Barrier,
     BinStep,
-    Dot,
     For,
     LastBlock,
     MainLoop,

@@ -18,11 +18,12 @@ from contextlib import ExitStack
 
 from picograd.codegen import tensor_core
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
+from picograd.codegen.dot import Dot
 from picograd.codegen.emit import compute_dtype, is_unit
 from picograd.codegen.layout import Blocked
 from picograd.codegen.mainloop_operands import Operand, Schedule, forms_of, operands_of, plain_load
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
-from picograd.codegen.tile import Dot, MainLoop
+from picograd.codegen.tile import MainLoop
 from picograd.dtype import DType, bool_
 from picograd.errors import check, internal
 from picograd.late_methods import dataclass

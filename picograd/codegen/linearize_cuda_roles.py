@@ -26,6 +26,7 @@ from functools import partial
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline
 from picograd.codegen.deal_cuda import add, bind_point, dot, points, steps_before, swizzled
+from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cuda_streams import (
     GROUP,
     WARP,
@@ -54,7 +55,7 @@ from picograd.codegen.linearize_cuda_streams import (
     variable,
 )
 from picograd.codegen.program import Role
-from picograd.codegen.tile import Dot, Step, Store, TilePart
+from picograd.codegen.tile import Step, Store, TilePart
 from picograd.dtype import bool_, int32
 from picograd.errors import check
 from picograd.schedule.index import Axis, axis_index, constant, substitute

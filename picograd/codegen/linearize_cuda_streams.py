@@ -25,7 +25,8 @@ from itertools import takewhile
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.boxes import CopyBox, Persistent, Pipeline
 from picograd.codegen.deal_cuda import add, dot, points
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, Tile, When
+from picograd.codegen.dot import Dot
+from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, When
 from picograd.codegen.unseen import tiles_read
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal

@@ -2,18 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cpu_pack import is_turn, sharing
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    Dot,
-    For,
-    LastBlock,
-    ScatterStep,
-    Step,
-    Store,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, ScatterStep, Step, Store, When
 from picograd.helpers import product
 from picograd.schedule.index import Index, axes_of, axis_index
 from picograd.schedule.loop import Condition, Expr, walk
@@ -34,11 +25,20 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
         for inner in step.body:
             yield from reads_of(inner)
     elif isinstance(step, Dot):
-        yield from ((name, ()) for name in (step.acc, step.a, step.b))
+        yield from ((name, ()) for name in tiles_of(step))
     elif isinstance(step, Assign | Accumulate | Store | ScatterStep):
         for expr in walk(step.expr):
             if expr.op == "tile":
                 yield expr.arg
+
+
+def tiles_of(step: Dot) -> Iterator[str]:
+    """Name the tiles that a product is of."""
+    yield step.acc
+    if step.a_place is None:
+        yield step.a
+    if step.b_place is None:
+        yield step.b
 
 
 def is_pointwise(step: Accumulate) -> bool:

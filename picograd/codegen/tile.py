@@ -30,6 +30,7 @@ from dataclasses import field
 from typing import Any, Union
 
 from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
+from picograd.codegen.dot import Dot, format_dot
 from picograd.codegen.layout import Layout, Swizzled, format_layout
 from picograd.dtype import DType
 from picograd.errors import internal
@@ -82,38 +83,6 @@ class Accumulate:
     expr: Expr
     is_first: bool = True
     layout: Layout | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
-
-    unit "fma" (CPU vectors or CUDA cores), "wgmma" (asynchronous, from the stages of a `Pipeline`).
-    Tiles a and b are shared; `a_is_km` says that a is stored [k, m], `b_is_nk` that b is stored
-    [n, k]. `a_origin`/`b_origin`: where in
-    the shared tiles the product starts, for a register block inside a larger shared tile.
-
-    On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
-    lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
-    last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
-    ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest,
-    (size, step): b then has no row a depth, but the next of a digit begins `step` elements on.
-    """
-
-    acc: str
-    a: str
-    b: str
-    depth: int
-    unit: str = "fma"
-    a_is_km: bool = False
-    b_is_nk: bool = False
-    a_origin: tuple[Index, ...] | None = None
-    b_origin: tuple[Index, ...] | None = None
-    acc_origin: tuple[Index, ...] | None = None
-    block: tuple[int, int] | None = None
-    is_first: bool = False
-    stop: Index | None = field(default=None, repr=False)
-    taps: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +521,8 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
     stops: tuple[Index, ...] = step.stops if isinstance(step, MainLoop) else ()
     if isinstance(step, Dot | SortStep) and step.stop is not None:
         stops = (step.stop,)
+    if isinstance(step, Dot):
+        stops += tuple([place.index for place in (step.a_place, step.b_place) if place])
     if isinstance(step, CopyBox):
         stops, bound = (*step.at, *step.offsets), bound | {step.slab}
     if isinstance(step, Store) and isinstance(step.box, BoxStore):
@@ -593,11 +564,11 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
     if isinstance(step, Persistent | Pipeline):
         return format_pipeline(step, depth)
-    stop = step.stop if isinstance(step, Dot) else getattr(step, "stops", None)
-    taps = step.taps if isinstance(step, Dot) else ()
-    if stop or taps:
-        more = f" stops at {stop}" if stop else f" goes on to taps {taps}"
-        return [f"{head}{step!r}{more}"]
+    if isinstance(step, Dot):
+        return [f"{head}{format_dot(step)}"]
+    stops = getattr(step, "stops", None)
+    if stops:
+        return [f"{head}{step!r} stops at {stops}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

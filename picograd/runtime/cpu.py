@@ -42,8 +42,9 @@ from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
 description = on_demand("picograd.runtime.llvm", "description")
-# Operations and bytes of a tape that machine code runs: some 1 ms, as Python keeps its lock for 5.
-SHORT = 1 << 23
+# Operations and bytes of a tape that machine code runs: some 4 ms of elementwise work, 0.3 of
+# products; Python keeps its lock for 5.
+SHORT = 1 << 25
 ALIGNMENT = 64  # a cache line and the widest vector
 SMALL_COPY = 4096  # bytes
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time

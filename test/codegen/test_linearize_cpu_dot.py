@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from picograd.codegen import interpret_program
+from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cpu import linearize
-from picograd.codegen.tile import Assign, Dot, Store, Tile, TileKernel, TilePart
+from picograd.codegen.tile import Assign, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType, float32, float64, int32
 from picograd.schedule.index import Axis, axis_index, constant
 from picograd.schedule.loop import Expr, Kernel, Part, Slot

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.dot import Dot
 from picograd.codegen.layout import Blocked
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.tile import Assign, Barrier, Dot, Store, Tile, TileKernel, TilePart, verify
+from picograd.codegen.tile import Assign, Barrier, Store, Tile, TileKernel, TilePart, verify
 from picograd.dtype import float32
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, axis_index

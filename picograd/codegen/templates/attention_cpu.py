@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import bind_roles, guarded, role, size_of
 from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
@@ -40,17 +41,7 @@ from picograd.codegen.templates.attention_cpu_tiles import (
     with_turned_reads,
     without_masks,
 )
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    Dot,
-    For,
-    Step,
-    Store,
-    TileKernel,
-    TilePart,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const

@@ -9,10 +9,11 @@ them once the last rows are done (schedule/both_sides.py).
 
 from collections.abc import Mapping
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import Role, bind_roles, guarded, role, size_of
 from picograd.codegen.streams import Product, Stream, left, read
 from picograd.codegen.templates.attention_cpu_tiles import Tiles, pack
-from picograd.codegen.tile import Assign, Dot, For, Step, Store
+from picograd.codegen.tile import Assign, For, Step, Store
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Indices, axis_index, constant

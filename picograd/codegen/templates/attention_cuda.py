@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -65,7 +66,7 @@ from picograd.codegen.templates.attention_frame import (
 )
 from picograd.codegen.templates.attention_splits import REGISTERS, finish, shared_out, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
+from picograd.codegen.tile import Accumulate, Assign, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up

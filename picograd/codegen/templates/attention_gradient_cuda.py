@@ -18,6 +18,7 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import bind_roles, guarded, role, size_of
 from picograd.codegen.stream_masks import (
     Power,
@@ -45,7 +46,7 @@ from picograd.codegen.templates.attention_frame import (
 )
 from picograd.codegen.templates.attention_splits import REGISTERS, finish
 from picograd.codegen.templates.attention_vectors import Vectors
-from picograd.codegen.tile import Accumulate, Assign, Dot, For, Step, Store, TilePart, When
+from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TilePart, When
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, binary, cast, const, walk

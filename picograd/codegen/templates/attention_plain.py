@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from picograd.codegen.boxes import CopyBox, Persistent, Pipeline
+from picograd.codegen.dot import Dot
 from picograd.codegen.layout import Blocked, Layout, WgmmaOperand
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
     Barrier,
-    Dot,
     For,
     LastBlock,
     Step,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.cuts import Piece, exist, inside, starts
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -27,6 +28,7 @@ from picograd.codegen.operands import (
     stores,
 )
 from picograd.codegen.templates import (
+    contract_in_place,
     contract_phases,
     contract_shift,
     contract_taps,
@@ -55,7 +57,6 @@ from picograd.codegen.templates.contract_windows import keep_rows, pool_block
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
-    Dot,
     LastBlock,
     Step,
     Store,
@@ -131,9 +132,10 @@ def has_constant(product: Contraction) -> bool:
 
 def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
     """Write the task program of a packed contraction, or of several with the same blocks."""
+    plan = plan if more else contract_in_place.with_places(plan)
     sums, every = None if more else sums_of(plan), (plan, *more)
     before: tuple[Step, ...] = ()
-    if plan.packs_all and plan.depth.size:
+    if plan.packs_all and plan.depth.size and plan.b_place is None:
         before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
     content: list[Step] = [keep_rows(plan)] if plan.kept else []
     if plan.patches is not None:
@@ -171,8 +173,8 @@ def multiply_deep(plans: Sequence[Plan]) -> Sequence[Step]:
     if not first.depth.size:
         return ()
     for plan in plans:
-        block += [] if plan.packs_all else pack_columns(plan)
-        block += [] if plan.shares_a else pack_rows(plan)
+        block += [] if plan.packs_all or plan.b_place else pack_columns(plan)
+        block += [] if plan.shares_a or plan.a_place else pack_rows(plan)
         block += multiply(plan)
     deep = () if first.is_first else exist(first.reach[2])
     guarded_block = guarded_steps((*first.depth.guard, *deep), block)
@@ -230,7 +232,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     c = Tile(plan.c, (plan.kept + rows, width), dtype, "shared", row_padding=pad)
     if plan.patches is not None:
         return *plan.patches.tiles, c
-    operands = (b,) if plan.shares_a else (a, b)
+    operands = [a] if not (plan.shares_a or plan.a_place) else []
+    operands += [b] if plan.b_place is None else []
     return (*operands, c) if depth else (c,)
 
 
@@ -355,7 +358,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     """Run the micro-kernel over all register blocks of the packed blocks."""
     group = Axis("group", plan.rows_padded // plan.height)
     panel, lanes = plan.columns.panel, plan.columns.lanes
-    row = axis_index(group) * plan.height
+    row, column = axis_index(group) * plan.height, axis_index(panel) * lanes
     zero = constant(0)
     block = plan.depth.block if plan.packs_all else zero
     b_origin, image = (block, axis_index(panel), zero, zero), plan.image
@@ -365,11 +368,13 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(zero, image.place) if image else b_origin,
-        acc_origin=(row + plan.kept, axis_index(panel) * lanes),
+        acc_origin=(row + plan.kept, column),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
         taps=image.taps if image else (),
+        a_place=plan.a_place and plan.a_place.at(row * plan.a_place.step),
+        b_place=plan.b_place and plan.b_place.at(column),
     )  # fmt: skip
     inner: tuple[Step, ...] = (dot,)
     if plan.rows.first is not None:

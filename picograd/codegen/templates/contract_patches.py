@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import Contraction, bind, strides
 from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
 from picograd.codegen.templates.patches_steps import (
@@ -28,7 +29,7 @@ from picograd.codegen.templates.patches_steps import (
     transformed,
 )
 from picograd.codegen.terms import Term
-from picograd.codegen.tile import Assign, Dot, Step, Tile
+from picograd.codegen.tile import Assign, Step, Tile
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, result_terms
 from picograd.helpers import round_up

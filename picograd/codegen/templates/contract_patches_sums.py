@@ -12,6 +12,7 @@ it stays, and panels are finished one after the other.
 """
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Dot
 from picograd.codegen.templates.contract_patches import Convolution
 from picograd.codegen.templates.contract_thin import guarded_steps, loops, pack
 from picograd.codegen.templates.patches_steps import (
@@ -23,7 +24,7 @@ from picograd.codegen.templates.patches_steps import (
     Operand,
     tile,
 )
-from picograd.codegen.tile import Assign, Dot, Step, Tile
+from picograd.codegen.tile import Assign, Step, Tile
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import PATCH, STEP, factor_terms, patch_terms, weight_terms
 from picograd.helpers import round_up

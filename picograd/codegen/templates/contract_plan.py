@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import gcd
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Digit, InPlace
 from picograd.codegen.operands import (
     Contraction,
     Windows,
@@ -18,6 +19,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
+from picograd.codegen.templates.register_block import register_block
 from picograd.codegen.tile import Step, Tile
 from picograd.dtype import DType
 from picograd.errors import internal
@@ -38,6 +40,8 @@ from picograd.target import Target
 SHORT, FARTHEST = 11, 4  # elements: taps that are no run, between windows that are one
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
 DEPTH = 96  # longest depth block: a panel of B, 64 columns of it, stays in L1
+NARROW_DEPTH = 2 * DEPTH  # of panels of one or two vectors beside rows that are not packed
+FEW_COLUMNS, FEWER_COLUMNS = 256, 32  # for which rows of a are read where they lie
 SHARED_DEPTH = 384  # of tasks that share K: sums of each are written and read again
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 MOVING = {"cast", "const", "scalar", "index"}  # of an operand: what packing does anyway
@@ -61,7 +65,7 @@ class Image:
     """Columns that lie in an image as taps read them: templates/contract_shift.py."""
 
     shape: tuple[int, int]  # of its tile: channels, places
-    taps: tuple[tuple[int, int], ...]  # see `Dot`
+    taps: tuple[Digit, ...]  # see `Dot`
     place: Index  # where a panel begins
     steps: tuple[Step, ...]  # that fill it
 
@@ -94,6 +98,8 @@ class Plan:
     shares_a: bool = False  # the first product has packed its rows
     image: Image | None = None  # instead of packed columns
     patches: Patches | None = None  # instead of packed rows and columns
+    a_place: InPlace | None = None  # where rows lie that are not packed
+    b_place: InPlace | None = None  # and columns
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:
@@ -193,7 +199,22 @@ def side_cost(product: Contraction, lanes: int) -> float:
     is_row = out <= nearest(output_strides(product, product.rows))
     multiply = m * round_up(n, lanes) * k / lanes
     packing = 2 * (n * k * b_step + m * k * (1 / lanes if near_a == 1 else 1))
+    if reads_rows_in_place(product):
+        packing = 2 * n * k * b_step
     return multiply + packing + 2 * m * n * (1 / lanes if is_row else 1)
+
+
+def reads_rows_in_place(product: Contraction) -> bool:
+    """Tell whether rows of a are read where they lie, if blocks divide them.
+
+    Rows of a large matrix are read in runs that are as long as a block is deep: one of few columns.
+    Where sizes vary they are packed.
+    """
+    _, m, n, k = product.sizes
+    is_cached = m * k * product.dtype.itemsize <= CACHE_BYTES
+    is_few = n <= (FEW_COLUMNS if is_cached else FEWER_COLUMNS)
+    is_matrix = product.a.op == "load" and not product.ends
+    return is_few and is_matrix and not is_rowwise(product)
 
 
 def with_orders(product: Contraction) -> Contraction:
@@ -247,26 +268,6 @@ def is_awkward(product: Contraction, lanes: int) -> bool:
         return False
     order = by_stride(product.columns, strides(product.b, product.columns))
     return order[-1].size % lanes != 0
-
-
-def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
-    """Rows and vectors of the register block: three quarters of the registers accumulate.
-
-    The block that wastes least at the edges; wide ones first, as they load less: per depth, rows +
-    vectors loads feed rows * vectors multiply-adds. 6 x 4 beats 8 x 3 and 12 x 2 (Zen 4, 1024^3).
-    """
-    best, found = 0.0, (1, 1)
-    for vectors in range(1, min(4, ceil_div(n, lanes)) + 1):
-        most = min((registers * 3 // 4) // vectors, 14)
-        if vectors * (most + 1) >= registers:
-            continue
-        groups = ceil_div(m, most)
-        height = ceil_div(m, groups) if groups <= 8 else most
-        padded = round_up(m, height) * round_up(n, vectors * lanes)
-        cost = padded * (1 + 0.2 * (height + vectors) / (height * vectors))
-        if not best or cost < best:
-            best, found = cost, (height, vectors)
-    return found
 
 
 def aligned_height(product: Contraction, height: int) -> int:
@@ -376,9 +377,10 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     """Choose blocks, panels and tasks for one contraction, or the first of `count` of its kind."""
     batch, m, n, k = product.sizes
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize * count
-    height, vectors = register_block(m, n, lanes, target.registers)
+    height, vectors = register_block(m, n, lanes, target.registers, True)
     height = aligned_height(product, height)
-    depth = cuts.nested_cut(product.depth, DEPTH)
+    is_narrow = vectors <= 2 and reads_rows_in_place(product)
+    depth = cuts.nested_cut(product.depth, NARROW_DEPTH if is_narrow else DEPTH)
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = min(batch * m * n * k // WORK_PER_TASK, tasks)
     wanted //= max(batch, 1)

@@ -1,4 +1,4 @@
-"""Convolutions of stride 1 on a CPU: each tap of a window reads the same image from another place.
+"""Convolutions on a CPU: each tap of a window reads the same image from another place.
 
     task (rows of weights, images or rows of them):
       for channels: b = their image with its border; a = weights
@@ -6,14 +6,16 @@
       epilogue over the finished block
 
 Columns are counted over the image with its border: neighbours there are neighbours for each tap.
-Columns of the border are computed too, and nobody looks at them. Packing, which writes an image
-once a tap, takes as long as multiplying where there are few output channels.
+Columns of the border are computed too, and nobody looks at them. Under a stride the image lies in
+phases, of each one the elements that are so many apart: taps of one phase are neighbours. Packing,
+which writes an image once a tap, takes as long as multiplying where there are few output channels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
+from picograd.codegen.dot import Digit
 from picograd.codegen.operands import (
     Contraction,
     bind,
@@ -35,11 +37,11 @@ from picograd.codegen.templates.contract_plan import (
     cut_rows,
     is_range,
     is_rowwise,
-    register_block,
     vector_lanes,
     with_orders,
 )
 from picograd.codegen.templates.contract_thin import guarded_steps, missing_depth, pack
+from picograd.codegen.templates.register_block import register_block
 from picograd.codegen.tile import Step
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up, row_major
@@ -59,22 +61,37 @@ MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more 
 
 
 @dataclass(frozen=True, slots=True)
+class Tap:
+    """An axis of taps: from a tap to the next are so many columns, or from one phase to the next.
+
+    There are several phases under a stride: a tap of each of them, and so on a column further.
+    """
+
+    axis: Axis
+    step: int
+    phases: int = 1
+    across: Axis = Axis("phase", 1)  # counts the phases that any tap has
+
+    @property
+    def reach(self) -> int:
+        """Columns from the first tap to the last."""
+        return abs(self.step) * ((self.axis.size - 1) // self.phases)
+
+
+@dataclass(frozen=True, slots=True)
 class Shift:
-    """A product whose columns and taps share places: an axis of columns -> (tap, places a tap)."""
+    """A product whose columns and taps share places: an axis of columns -> its taps."""
 
     product: Contraction
-    taps: Mapping[Axis, tuple[Axis, int]]
+    taps: Mapping[Axis, Tap]
 
     def reach(self, column: Axis) -> int:
         """Places beyond its columns that the taps of an axis read."""
-        if column not in self.taps:
-            return 0
-        tap, step = self.taps[column]
-        return abs(step) * (tap.size - 1)
+        return self.taps[column].reach if column in self.taps else 0
 
     def back(self, column: Axis) -> int:
         """Columns, negative, from the first one of an axis to the first place that is read."""
-        return -self.reach(column) if column in self.taps and self.taps[column][1] < 0 else 0
+        return -self.reach(column) if column in self.taps and self.taps[column].step < 0 else 0
 
 
 def choose(c: Contraction, target: Target) -> Plan | None:
@@ -94,16 +111,16 @@ def find(c: Contraction) -> Shift | None:
     if index is None or not c.columns:
         return None
     columns = by_stride(c.columns, strides(c.b, c.columns))
-    found: dict[Axis, tuple[Axis, int]] = {}
-    for tap in c.depth:
+    found: dict[Axis, Tap] = {}
+    for axis in c.depth:
         for column in columns:
-            step = ratio(step_of(index, tap), step_of(index, column))
-            length = abs(step) * (tap.size - 1)
-            is_short = 0 < length <= column.size
-            if is_short and column not in found and is_shared(c.b, column, tap, step):
-                found[column] = tap, step
+            tap = tap_of(axis, step_of(index, axis), step_of(index, column))
+            is_short = tap is not None and 0 < tap.reach <= column.size
+            if tap and is_short and column not in found and is_shared(c.b, column, tap):
+                found[column] = tap
                 break
-    if step_of(index, columns[-1]) != 1 or not (found or is_plane(c, columns)):
+    last = found.get(columns[-1], Tap(columns[-1], 1))
+    if step_of(index, columns[-1]) != last.phases or not (found or is_plane(c, columns)):
         return None
     return Shift(replace(with_orders(c), columns=columns), found)
 
@@ -115,16 +132,26 @@ def is_plane(c: Contraction, columns: tuple[Axis, ...]) -> bool:
     return is_row and last.size >= LEAST_PLANE and not is_range(c, columns)
 
 
-def ratio(tap: int | None, column: int | None) -> int:
-    """Columns from one tap to the next; 0 if it is no whole number of them."""
-    return tap // column if tap and column and tap % column == 0 else 0
+def tap_of(axis: Axis, tap: int | None, column: int | None) -> Tap | None:
+    """Say how taps and columns, so many elements apart, meet; None if not in whole numbers."""
+    if not tap or not column:
+        return None
+    if tap % column == 0:
+        return Tap(axis, tap // column)
+    if tap < 0 or column % tap:
+        return None
+    phases = column // tap
+    return Tap(axis, 1, phases, Axis(f"{axis.name}f", min(phases, axis.size)))
 
 
-def is_shared(expr: Expr, column: Axis, tap: Axis, step: int) -> bool:
+def is_shared(expr: Expr, column: Axis, tap: Tap) -> bool:
     """Tell whether an operand at a tap is what it is at the first tap of another column."""
-    there = axis_index(column) + axis_index(tap) * step
-    moved = {column: there, tap: constant(0)}
-    return bind(expr, moved) == expr
+    if tap.phases == 1:
+        there = axis_index(column) + axis_index(tap.axis) * tap.step
+        return bind(expr, {column: there, tap.axis: constant(0)}) == expr
+    further, phase = Axis("further", tap.reach + 1), axis_index(tap.across)
+    here = bind(expr, {tap.axis: axis_index(further) * tap.phases + phase})
+    return here == bind(expr, {column: axis_index(column) + axis_index(further), tap.axis: phase})
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,42 +219,60 @@ class Block:
         return round_up(self.space.reached, self.panel)
 
     @property
-    def tap_axes(self) -> tuple[Axis, ...]:
-        """List the axes of taps, in the order of the depth."""
-        taps = {tap for tap, _ in self.shift.taps.values()}
-        return tuple(axis for axis in self.shift.product.depth if axis in taps)
+    def taps(self) -> tuple[tuple[Tap, int], ...]:
+        """List the taps in the order of the depth, and the places from a column to the next."""
+        steps = dict(zip(self.space.axes, self.space.steps, strict=True))
+        found = [(tap, steps[column]) for column, tap in self.shift.taps.items()]
+        return tuple(sorted(found, key=lambda each: self.shift.product.depth.index(each[0].axis)))
 
     @property
-    def taps(self) -> tuple[tuple[int, int], ...]:
-        """List the sizes of taps and the places from one to the next."""
-        steps = dict(zip(self.space.axes, self.space.steps, strict=True))
-        found = {tap: step * steps[axis] for axis, (tap, step) in self.shift.taps.items()}
-        return tuple((tap.size, found[tap]) for tap in self.tap_axes)
+    def tap_axes(self) -> tuple[Axis, ...]:
+        """List the axes of taps, in the order of the depth."""
+        return tuple(tap.axis for tap, _ in self.taps)
+
+    @property
+    def phases(self) -> tuple[Axis, ...]:
+        """List the axes that count the phases of a channel."""
+        return tuple(tap.across for tap, _ in self.taps if tap.phases > 1)
 
     @property
     def places(self) -> int:
-        """Places of a channel: the last panel may read beyond its plane."""
+        """Places of a phase of a channel: the last panel may read beyond its plane."""
         extent = self.space.extent
-        last = self.width + sum((size - 1) * abs(step) for size, step in self.taps)
+        last = self.width + sum(tap.reach * step for tap, step in self.taps)
         count = (self.planes - 1) * extent + max(extent, last)
         line = LINE_BYTES // self.shift.product.dtype.itemsize
         return (ceil_div(count, line) | 1) * line  # odd: channels share all sets of the cache
 
+    @property
+    def digits(self) -> Iterator[Digit]:
+        """List what the depth counts in a channel."""
+        apart = self.places * size_of(self.phases)
+        for tap, step in self.taps:
+            if tap.phases == 1:
+                yield Digit(tap.axis.size, tap.step * step)
+                continue
+            apart //= tap.across.size
+            yield Digit(tap.axis.size, step, tap.phases, apart)
+
     def image(self, channels: cuts.Cut, panel: Axis) -> Image:
         """Say how the tile is filled, and where a panel begins in it."""
-        first = sum((size - 1) * -step for size, step in self.taps if step < 0)
+        first = sum(tap.reach * step for tap, step in self.taps if tap.step < 0)
         each = self.width // self.panel
         number = axis_index(panel)
         plane = number // each * self.space.extent
         place = plane + number % each * self.panel + first
-        shape = channels.size, self.places
+        shape = channels.size, self.places * size_of(self.phases)
         steps = tuple(self.fill(channels))
-        return Image(shape, (shape, *self.taps), place, steps)
+        return Image(shape, (Digit(*shape), *self.digits), place, steps)
 
     def fill(self, channels: cuts.Cut) -> Iterator[Step]:
         """Evaluate the image with its border; channels that a last block lacks are 0."""
         c, shift = self.shift.product, self.shift
-        first_taps = {tap: constant(0) for tap in self.tap_axes}
+        first_taps = {
+            tap.axis: axis_index(tap.across) if tap.phases > 1 else constant(0)
+            for tap, _ in self.taps
+        }
         for piece in self.columns.pieces:
             space = fitted(shift, piece)
             own: dict[Axis, Index] = {}
@@ -238,13 +283,14 @@ class Block:
                 first = cuts.first_of(piece, axis, dim)
                 within = axis_index(local[-1]) + shift.back(axis)
                 own[axis] = first + within
-            where = space.place(local, self.space.extent)
+            where = position_over(self.phases) * self.places
+            where = where + space.place(local, self.space.extent)
             for channel in channels.pieces:
                 values = {**piece.values, **own, **channel.values, **first_taps}
-                dims = (*channel.dims, *space.planes, *local)
+                dims = (*channel.dims, *self.phases, *space.planes, *local)
                 step = pack("b", dims, bind(c.b, values), (channel.position, where))
                 yield from guarded_steps((*piece.when, *channel.when), [step])
-        place, zero = Axis("place", self.places), const(0, c.dtype)
+        place, zero = Axis("place", self.places * size_of(self.phases)), const(0, c.dtype)
         for when, (axis, position) in missing_depth(channels):
             step = pack("b", (axis, place), zero, (position, axis_index(place)))
             yield from guarded_steps(when, [step])
@@ -321,7 +367,8 @@ def most_channels(block: Block, rows: int) -> int:
     item, axes = block.shift.product.dtype.itemsize, block.tap_axes
     count, last = size_of(axes), axes[-1].size if axes else 1
     rows_read = count // last
-    near = NEAR_BYTES // (rows_read * (block.panel + last) * item)
+    near_row = block.panel * block.taps[-1][0].across.size + last if axes else block.panel + 1
+    near = NEAR_BYTES // (rows_read * near_row * item)
     weights = CACHE_BYTES // 4 // (rows * count * item)
-    whole = BLOCK_BYTES // (block.places * item)
+    whole = BLOCK_BYTES // (block.places * size_of(block.phases) * item)
     return max(min(near, weights, whole, MOST_SUMMED // count), 1)

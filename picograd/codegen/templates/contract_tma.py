@@ -32,6 +32,7 @@ from picograd.codegen.boxes import (
     view_of,
     whole_chunks,
 )
+from picograd.codegen.dot import Dot
 from picograd.codegen.operands import (
     Contraction,
     has_units,
@@ -56,7 +57,7 @@ from picograd.codegen.templates.contract_schedules import (
     suits,
 )
 from picograd.codegen.templates.contract_steps import Reach, reach_of
-from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
+from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass

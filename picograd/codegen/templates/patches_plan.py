@@ -20,11 +20,11 @@ from picograd.codegen.templates.contract_plan import (
     Columns,
     Patches,
     Plan,
-    register_block,
     vector_lanes,
 )
-from picograd.codegen.templates.contract_shift import is_shared, ratio
+from picograd.codegen.templates.contract_shift import Tap, is_shared, tap_of
 from picograd.codegen.templates.patches_steps import MATRICES, TAPS, Field
+from picograd.codegen.templates.register_block import register_block
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import STEP
 from picograd.helpers import ceil_div, divisors, product
@@ -82,11 +82,11 @@ def spatial(
     index = main_load(c.b)
     if index is None:
         return
-    for tap in taps:
+    for axis in taps:
         for place in places:
-            step = ratio(step_of(index, tap), step_of(index, place))
-            if step == 1 and tap.size == TAPS and is_shared(c.b, place, tap, step):
-                yield place, tap
+            tap = tap_of(axis, step_of(index, axis), step_of(index, place))
+            if tap == Tap(axis, 1) and axis.size == TAPS and is_shared(c.b, place, tap):
+                yield place, axis
                 break
 
 

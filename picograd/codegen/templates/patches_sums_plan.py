@@ -11,11 +11,11 @@ from picograd.codegen.templates.contract_plan import (
     Columns,
     Patches,
     Plan,
-    register_block,
     vector_lanes,
 )
 from picograd.codegen.templates.patches_plan import PATCH_WORK, spatial
 from picograd.codegen.templates.patches_steps import MATRICES, TAPS, Field
+from picograd.codegen.templates.register_block import register_block
 from picograd.dtype import float32
 from picograd.graph.conv_winograd import STEP
 from picograd.helpers import ceil_div, divisors, product

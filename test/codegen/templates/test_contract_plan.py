@@ -14,7 +14,6 @@ from picograd.codegen.templates.contract_plan import (
     nearest,
     orient,
     reads_along,
-    register_block,
     vector_lanes,
 )
 from picograd.dtype import bfloat16, float32, float64
@@ -24,13 +23,6 @@ from picograd.schedule.loop import Expr
 from picograd.target import Target
 
 TARGET = Target("llvm", "host", 64, threads=2, registers=32)
-
-
-@pytest.mark.parametrize("registers", [16, 32])
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (6, 64), (7, 1000), (1000, 1000), (3, 17)])
-def test_register_block_fits(m: int, n: int, registers: int) -> None:
-    rows, vectors = register_block(m, n, 16, registers)
-    assert rows >= 1 and vectors >= 1 and rows * vectors + vectors < registers
 
 
 def test_vector_lanes_follow_the_dtype() -> None:

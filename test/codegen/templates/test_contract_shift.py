@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from contractions import conv, matmul, widen
 from run_cpu import TARGET, Loaded
 
 from picograd.codegen import interpret_tile
+from picograd.codegen.dot import Digit, Dot
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract, contract_shift
 from picograd.codegen.templates.contract_shift import find
-from picograd.codegen.tile import Dot, For, Step, TileKernel, When, format_tiles
+from picograd.codegen.tile import For, Step, TileKernel, When, format_tiles
 from picograd.schedule.index import axis_index
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
@@ -36,8 +38,12 @@ def built(kernel: Kernel, target: Target = ONE) -> TileKernel:
     return contract.build(kernel, target)
 
 
-def taps_of(tiles: TileKernel) -> set[tuple[int, int]]:
+def digits_of(tiles: TileKernel) -> set[Digit]:
     return {tap for part in tiles.parts for dot in dots(part.steps) for tap in dot.taps[1:]}
+
+
+def taps_of(tiles: TileKernel) -> set[tuple[int, int]]:
+    return {(tap.size, tap.step) for tap in digits_of(tiles)}
 
 
 def test_rows_and_columns_of_a_window_are_steps_in_the_image() -> None:
@@ -49,7 +55,7 @@ def test_rows_and_columns_of_a_window_are_steps_in_the_image() -> None:
 
 
 @pytest.mark.parametrize("case", [
-    conv((2, 20, 30, 8), 16, 3, stride=2, padding=1, channels_last=False),  # no common places
+    conv((2, 20, 30, 8), 16, 3, stride=2, dilation=3, channels_last=False),  # no common places
     conv((2, 20, 30, 8), 16, 3, padding=1),  # channels last: neighbours are channels
     conv((4, 5, 5, 8), 300, 3, padding=1, channels_last=False),  # half of it would be border
     matmul((1, 61, 67, 71)),
@@ -64,29 +70,34 @@ def test_rows_of_pixels_without_windows_are_read_too() -> None:
     assert len(taps) == 1 and taps[0][0] == 24
 
 
-SHAPES = [
-    ((2, 20, 30, 8), 16, 3, 1, 1),
-    ((1, 7, 70, 5), 3, 3, 2, 2),
-    ((3, 12, 47, 37), 70, 5, 0, 1),
-    ((1, 40, 33, 3), 1, 9, 4, 1),
-    ((5, 14, 14, 65), 33, 3, 1, 1),
-    ((1, 3, 300, 2), 20, 3, 1, 1),
-    ((2, 3, 61, 100), 24, 1, 0, 1),
-    ((1, 13, 90, 12), 30, 3, 1, 1),  # but for ONE, the last block is a row alone
+SHAPES = [  # N H W C, channels made, taps, stride, padding, taps apart
+    ((2, 20, 30, 8), 16, 3, 1, 1, 1),
+    ((1, 7, 70, 5), 3, 3, 1, 2, 2),
+    ((3, 12, 47, 37), 70, 5, 1, 0, 1),
+    ((1, 40, 33, 3), 1, 9, 1, 4, 1),
+    ((5, 14, 14, 65), 33, 3, 1, 1, 1),
+    ((1, 3, 300, 2), 20, 3, 1, 1, 1),
+    ((2, 3, 61, 100), 24, 1, 1, 0, 1),
+    ((1, 13, 90, 12), 30, 3, 1, 1, 1),  # but for ONE, the last block is a row alone
+    ((2, 46, 51, 3), 16, 7, 2, 3, 1),
+    ((1, 60, 62, 20), 24, 3, 2, 1, 1),
+    ((1, 90, 95, 3), 20, 7, 3, 2, 1),
+    ((2, 60, 120, 5), 8, 5, 4, 2, 1),
 ]
 
 
 @pytest.mark.parametrize("target", [TARGET, ONE, EIGHT, AVX2], ids=["own", "1", "8", "avx2"])
-@pytest.mark.parametrize("shape, channels, kernel, padding, dilation", SHAPES)
+@pytest.mark.parametrize("shape, channels, kernel, stride, padding, dilation", SHAPES)
 def test_values(
     shape: tuple[int, int, int, int],
     channels: int,
     kernel: int,
+    stride: int,
     padding: int,
     dilation: int,
     target: Target,
 ) -> None:
-    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+    case = conv(shape, channels, kernel, stride, padding, dilation, **PLANAR)
     assert any(dot.taps for part in built(case.kernel, target).parts for dot in dots(part.steps))
     loaded = Loaded(case.kernel, case.inputs, target)
     loaded.run_backwards()
@@ -94,16 +105,12 @@ def test_values(
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 
 
-RAGGED = ((1, 5, 47, 11), 3, 5, 0, 1)  # channels, in a last block fewer: its memory is not read
+RAGGED = ((1, 5, 47, 11), 3, 5, 1, 0, 1)  # channels, in a last block fewer: its memory is not read
 
 
-@pytest.mark.parametrize(
-    "shape, channels, kernel, padding, dilation", [SHAPES[1], SHAPES[6], RAGGED]
-)
-def test_the_interpreter_goes_the_same_way(
-    shape: tuple[int, int, int, int], channels: int, kernel: int, padding: int, dilation: int
-) -> None:
-    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+@pytest.mark.parametrize("case", [SHAPES[1], SHAPES[6], SHAPES[10], RAGGED])
+def test_the_interpreter_goes_the_same_way(case: Any) -> None:
+    case = conv(*case, **PLANAR)
     out = np.zeros(case.kernel.slots[-1].size, np.float32)
     slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
     interpret_tile.interpret(built(case.kernel), slots)
@@ -118,13 +125,23 @@ def test_taps_may_go_backwards() -> None:
         shift = find(side)
         if shift is None:
             continue
-        turned = {tap: axis_index(tap) * -1 + (tap.size - 1) for tap, _ in shift.taps.values()}
+        axes = [tap.axis for tap in shift.taps.values()]
+        turned = {axis: axis_index(axis) * -1 + (axis.size - 1) for axis in axes}
         back = find(replace(side, b=contract_shift.bind(side.b, turned)))
         assert back is not None
-        assert {step for _, step in back.taps.values()} == {-1}
+        assert {tap.step for tap in back.taps.values()} == {-1}
         assert [back.back(axis) for axis in back.taps] == [-2, -2]
         return
     raise AssertionError("no side has an image")
+
+
+def test_under_a_stride_the_image_lies_in_phases() -> None:
+    tiles = built(conv((1, 60, 62, 3), 16, 7, 2, 3, **PLANAR).kernel)
+    down, across = sorted(digits_of(tiles), key=lambda tap: tap.step)[::-1]
+    assert (down.size, down.phases, across.size, across.phases) == (7, 2, 7, 2)
+    assert down.step == 34 and across.step == 1  # 31 columns and three more
+    assert down.apart == 2 * across.apart  # of each phase down there are two across
+    assert "2 phases" in format_tiles(tiles)
 
 
 def test_a_channel_is_no_tap() -> None:
@@ -134,17 +151,17 @@ def test_a_channel_is_no_tap() -> None:
         find(side) for side in (analyse(case.kernel), contract_shift.swap(analyse(case.kernel)))
     ]
     (shift,) = [each for each in found if each is not None]
-    assert sorted(tap.size for tap, _ in shift.taps.values()) == [3, 3]
+    assert sorted(tap.axis.size for tap in shift.taps.values()) == [3, 3]
 
 
 def test_every_place_of_a_tap_is_in_the_tile() -> None:
-    for width, kernel in product((5, 16, 31, 64), (2, 3, 7)):
-        case = conv((2, 9, width, 3), 8, kernel, padding=kernel // 2, **PLANAR)
+    for width, kernel, stride in product((5, 16, 31, 64), (2, 3, 7), (1, 2, 3)):
+        case = conv((2, 9, width, 3), 8, kernel, stride, padding=kernel // 2, **PLANAR)
         for part in built(case.kernel).parts:
             tiles = {tile.name: tile for tile in part.tiles}
             for dot in dots(part.steps):
                 if dot.taps and dot.b_origin and dot.block:
-                    last = sum((size - 1) * step for size, step in dot.taps)
+                    last = sum(max(map(tap.place, range(tap.size))) for tap in dot.taps)
                     place = dot.b_origin[1].hi + last + dot.block[1]
                     assert place <= np.prod(tiles["b"].shape)
 
@@ -166,8 +183,8 @@ def test_values_where_taps_go_backwards() -> None:
 
 def test_channels_that_a_last_block_lacks_are_zero() -> None:
     """What an earlier block left there is multiplied by 0: of infinity that is no number."""
-    shape, channels, kernel, padding, dilation = RAGGED
-    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+    shape = RAGGED[0]
+    case = conv(*RAGGED, **PLANAR)
     image = case.inputs[0].copy()
     image.reshape(shape[3], shape[1], shape[2])[5, 2, 20] = np.inf  # of 6 + 5 channels
     loaded = Loaded(case.kernel, (image, case.inputs[1]), ONE)

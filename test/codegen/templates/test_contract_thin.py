@@ -9,11 +9,12 @@ from run_cpu import TARGET
 
 from picograd import Tensor, einsum
 from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract
 from picograd.codegen.templates.contract_thin import AT_ONCE, build_part
-from picograd.codegen.tile import Dot, For, Step, When
+from picograd.codegen.tile import For, Step, When
 from picograd.dtype import float64
 
 CASES = {  # batch, M, N, K
