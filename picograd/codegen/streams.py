@@ -37,6 +37,7 @@ class Score:
     depth: tuple[Axis, ...]
     row: Expr
     streamed: Expr
+    added: int | None = None  # the score to whose tile it is added, if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ class Stream:
     least: Expr | None = None  # what the peak of a row is at least
     across: tuple[Product, ...] = ()  # products of weights that are summed over rows
     row_stops: tuple[Condition, ...] = ()  # where the rows end that those sum
+
+    @property
+    def edited(self) -> tuple[Score, ...]:
+        """The scores that have a tile of their own."""
+        return tuple([each for each in self.scores if each.added is None])
 
     @property
     def weighed(self) -> tuple[Product, ...]:
@@ -232,7 +238,7 @@ def narrowed(stream: Stream, products: Sequence[Product], is_first: bool) -> Str
     read: set[int] = set()
     for body in bodies:
         read.update(part.arg for part in walk(body) if part.op == "ref")
-    scores = [each for each in stream.scores if each.number in read]
+    scores = [x for x in stream.scores if not read.isdisjoint((x.number, x.added))]
     computes = map(stored, stream.computes)
     return replace(
         stream,

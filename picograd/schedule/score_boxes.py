@@ -53,6 +53,7 @@ from picograd.schedule.score_sinks import (
     find_streams,
     is_kept,
     is_made,
+    is_passing,
     is_product,
     is_sum,
     mark,
@@ -205,7 +206,22 @@ def is_forward(stream: Stream) -> bool:
     count = sum(is_product(sink) for sink in stream.sinks)
     made = sum(map(is_made, stream.sinks))
     is_whole = stream.total is not None and len(stream.sinks) == 2 + count + made
-    return is_whole and count <= 1 and len(seeds_of(stream)) == 1
+    return is_whole and count <= 1 and are_added(stream)
+
+
+def are_added(stream: Stream) -> bool:
+    """Tell whether the products of scores are read as one sum alone, which has one tile."""
+    seeds = seeds_of(stream)
+    held = {facts.number: {facts.number} for facts in seeds}  # the products in each sum
+    for facts in sorted(stream.region.members, key=lambda each: each.number):
+        found = [held.get(base_of(each).number, set()) for each in facts.inputs]
+        if facts.number in held or is_passing(facts) or not any(found):
+            continue
+        if facts.node.op == "add" and all(found):
+            held[facts.number] = set().union(*found)
+        elif any(0 < len(each) < len(seeds) for each in found):
+            return False
+    return True
 
 
 def is_known(stream: Stream) -> bool:

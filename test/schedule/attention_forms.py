@@ -34,6 +34,12 @@ def plain(q, k, v):
     return weigh(build.softmax(product(q, k) * 0.3, 3), v)
 
 
+def latent(q, k, v, r, t):
+    """Scores are a sum of two products; all heads share the keys of the second (DeepSeek)."""
+    s = product(q, k) + r.contract(t, ((0, 1, 2, 3), (0, 4, 3), (0, 1, 2, 4)))
+    return weigh(build.softmax(is_seen(s).where(s * 0.2, -math.inf), 3), v)
+
+
 def scale_before(q, k, v):
     return weigh(build.softmax(product(q * 0.3, k), 3), v)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from picograd.codegen.added_scores import with_added_scores
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -34,6 +35,7 @@ from picograd.codegen.stream_masks import (
     with_few_operations,
 )
 from picograd.codegen.streams import (
+    Score,
     Stream,
     analyse,
     has_boxes,
@@ -86,7 +88,8 @@ MOST_LIVE = 200  # registers of a thread for fragments
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
-    stream = with_sharers_beside(with_long_rows(analyse(kernel, with_few_operations(part))))
+    stream = with_added_scores(analyse(kernel, with_few_operations(part)))
+    stream = with_sharers_beside(with_long_rows(stream))
     built = [build_stream(each, target) for each in narrow_streams(stream)]
     threads = built[0][1]
     ahead = tuple([attention_ahead.build(kernel, each, target, threads) for each in before])
@@ -187,7 +190,7 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
         size = places_of(stream, 1) if width > SPAN else SPAN
         yield Schedule(1, size, (0, 0))
         return
-    is_held = narrow(stream.scores[0].row).op == "load"
+    is_held = all(narrow(score.row).op == "load" for score in stream.scores)
     if is_held:
         yield from side_by_side(stream, partial(live_registers, stream))
     least = LONGER if emptied(stream) else LONG
@@ -248,7 +251,7 @@ class Writer:
         self.point = frame.point
         self.dims = frame.dims
         self.dtype = frame.dtype
-        (score,) = self.stream.scores
+        (score,) = self.stream.edited
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
         self.peak = peak_of(self.stream)
         self.inner, self.scale = unscaled(self.peak.body)
@@ -278,46 +281,56 @@ class Writer:
         their stages would be free only later. What is multiplied at once has nothing beside it.
         """
         frame, stream = self.frame, self.stream
-        (score,) = stream.scores
-        keys = frame.streamed(score.streamed, score.depth)
+        keys = {frame.streamed(each.streamed, each.depth) for each in stream.scores}
         values = [frame.streamed(each.value, each.columns) for each in stream.products]
-        return frame.unit == "wgmma" and bool(values) and keys not in values
+        return frame.unit == "wgmma" and bool(values) and keys.isdisjoint(values)
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
+        frame, steps = self.frame, []
+        self.rows: dict[int, str] = {}
+        for score in self.stream.scores:
+            if frame.can_hold(score.row, score.depth):
+                self.rows[score.number] = frame.hold(score.row, score.depth)
+            else:
+                steps.append(self.pack(score))
+        return steps
+
+    def pack(self, score: Score) -> Step:
+        """Round the rows of a product to a left operand."""
         frame = self.frame
-        (score,) = self.stream.scores
-        if frame.can_hold(score.row, score.depth):
-            self.rows = frame.hold(score.row, score.depth)
-            return []
         depth = frame.depth(score.depth)
         column = Axis("depth", depth)
         layout = WgmmaOperand(frame.fragment(depth))
         shape = frame.height, depth
-        self.rows = frame.add("rows", shape, layout, frame.half)
+        name = "rows" if score.added is None else f"rows{score.number}"
+        self.rows[score.number] = frame.add(name, shape, layout, frame.half)
         deep = role(score.depth, axis_index(column))
         value = bind_roles(score.row, frame.rows, deep)
         conditions = (*frame.rows.conditions, *deep.conditions)
         packed = guarded(value, conditions)
-        return [Assign(self.rows, (self.row, column), packed)]
+        return Assign(name, (self.row, column), packed)
+
+    def multiply(self, score: Score) -> Dot:
+        """Multiply rows by a block of what is streamed: scores, or what is added to them."""
+        frame = self.frame
+        rows, streamed = self.rows[score.number], frame.streamed(score.streamed, score.depth)
+        unit = "wgmma" if frame.tiles[rows].space == "shared" else frame.unit
+        depth, is_first = frame.depth(score.depth), score.added is None
+        return Dot(self.score, rows, streamed, depth, unit, b_is_nk=True, is_first=is_first)
 
     def consume(self) -> list[Step]:
         """Write what is done of a block of the stream."""
         frame = self.frame
-        (score,) = self.stream.scores
-        depth = frame.depth(score.depth)
-        streamed = frame.streamed(score.streamed, score.depth)
+        dots = [self.multiply(score) for score in self.stream.scores]
         for each in self.stream.products:
             frame.streamed(each.value, each.columns)
-        is_held = frame.tiles[self.rows].space == "shared"
-        unit = "wgmma" if is_held else frame.unit
-        dot = Dot(self.score, self.rows, streamed, depth, unit, b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
         drawn = self.vectors.keep_drawn(each.weight for each in self.stream.products)
         whole, edge = self.edit(True), self.edit(False)
         edited = frame.chosen(whole, edge, self.conditions)
         weighed = self.weigh(weights)
-        steps: list[Step] = [dot, *drawn, *edited, *weighed]
+        steps: list[Step] = [*dots, *drawn, *edited, *weighed]
         for each in self.stream.products:
             value = frame.streamed(each.value, each.columns)
             weight = weights[each.number]
@@ -351,7 +364,7 @@ class Writer:
 
     def of_score(self, expr: Expr) -> Expr | None:
         """Read a score."""
-        (score,) = self.stream.scores
+        (score,) = self.stream.edited
         if not is_ref(expr, score.number):
             return None
         return read(self.score, self.point, expr.dtype)

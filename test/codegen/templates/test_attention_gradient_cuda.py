@@ -23,6 +23,7 @@ from attention_forms import (
     grouped,
     grouped_beside,
     is_seen,
+    latent,
     learned,
     merged_batch,
     one_more,
@@ -209,6 +210,18 @@ def test_a_mask_of_rows_alone_hides_all_of_a_row_or_nothing(run, length):
 def test_heads_that_share_keys():
     """Gradients of the keys are those of every head, and are added up behind."""
     check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
+
+
+@pytest.mark.parametrize("rows, run", [(20, run_tiles), (150, run_tiles), (150, run_program)])
+def test_scores_that_are_a_sum_of_products(rows, run):
+    """They have one tile; keys that heads share have gradients that are added up behind."""
+    shapes = (*shapes_of(rows, 150, 64, 48), (1, 2, rows, 32), (1, 150, 32))
+    check(latent, shapes, run)
+    for kernel in streams_of(schedule(gradients_of(latent, shapes), FEW)):
+        tiles = attention_cuda.build(kernel, FEW).parts[0].tiles
+        scores = [tile.name for tile in tiles if tile.name.startswith("score")]
+        has_peak = any(tile.name == "greatest" for tile in tiles)
+        assert len(scores) == 2 - has_peak
 
 
 @pytest.mark.parametrize("rows", [20, 70])
