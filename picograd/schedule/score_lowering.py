@@ -129,9 +129,29 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     body = ended(body, tests, "sum")
     axes = (*rows, *columns)
     compute = Compute(axes, over, "sum", body, wide)
+    if sink.powers:
+        compute = joined(compute, sink, second, (stream, part))
     if total is not None:
         compute = divided(compute, sink, total, part)
     return member, compute, tuple(places[label] for label in out)
+
+
+def joined(compute: Compute, sink: Sink, value: Expr, place: tuple[Stream, PartBuilder]) -> Compute:
+    """Write a product whose weights are a sum of softmaxes as the same sum of their products."""
+    stream, part = place
+    wide = compute.dtype
+    weight = compute.body.args[sink.operand]
+    found: dict[Expr, Expr] = {}
+    for facts in sink.powers:
+        power = part.value(facts, stream.at[facts.number])
+        rounded = apply("cast", (power,), sink.facts.inputs[sink.operand].node.dtype)
+        first = apply("cast", (rounded,), wide)
+        factors = (first, value) if sink.operand == 0 else (value, first)
+        body = Expr("mul", factors, None, wide)
+        found[power] = Expr("ref", (), len(part.computes), wide)
+        part.computes.append(Compute(compute.axes, compute.reduce, "sum", body, wide))
+    body = rewrite(weight, {}, found.get)
+    return Compute(compute.axes, (), None, body, wide)
 
 
 def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:

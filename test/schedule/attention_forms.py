@@ -40,6 +40,15 @@ def latent(q, k, v, r, t):
     return weigh(build.softmax(is_seen(s).where(s * 0.2, -math.inf), 3), v)
 
 
+def differential(q, k, v, r, t, c):
+    """Two softmaxes are subtracted, the second times a number of its own."""
+    first, second = (
+        build.softmax(is_seen(s := product(*each) * 0.3).where(s, -math.inf), 3)
+        for each in ((q, k), (r, t))
+    )
+    return weigh(first - second * spread(c, second.shape), v)
+
+
 def scale_before(q, k, v):
     return weigh(build.softmax(product(q * 0.3, k), 3), v)
 

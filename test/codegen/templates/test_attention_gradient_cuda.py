@@ -17,6 +17,7 @@ from attention_forms import (
     boolean,
     causal,
     causal_twice,
+    differential,
     documents,
     dropped,
     few_rows_see,
@@ -222,6 +223,14 @@ def test_scores_that_are_a_sum_of_products(rows, run):
         scores = [tile.name for tile in tiles if tile.name.startswith("score")]
         has_peak = any(tile.name == "greatest" for tile in tiles)
         assert len(scores) == 2 - has_peak
+
+
+@pytest.mark.parametrize("rows, run", [(40, run_tiles), (150, run_tiles), (150, run_program)])
+def test_softmaxes_that_share_a_stream(rows, run):
+    """Each has a peak, a total and a product; splits of few rows leave all of them."""
+    first, second = (1, 2, rows, 32), (1, 2, 150, 32)
+    shapes = first, second, (1, 2, 150, 64), first, second, (1, 1, 1, 1)
+    check(differential, shapes, run)
 
 
 @pytest.mark.parametrize("rows", [20, 70])
