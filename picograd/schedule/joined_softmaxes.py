@@ -49,6 +49,9 @@ def join_softmaxes(matcher: Matcher) -> None:
             stream.sinks.remove(sink)
             sink.powers = tuple([weight.exponential for weight in terms.weights])
             first, *others = found
+            for other in others:
+                for each in other.sinks:
+                    each.total = other.total
             first.sinks += [each for other in others for each in other.sinks]
             first.sinks.append(sink)
             first.further = len(others)
@@ -111,9 +114,17 @@ def streams_of(sink: Sink, terms: Terms, matcher: Matcher) -> list[Stream]:
         for stream in matcher.streams:
             peak, *_ = (each.facts for each in stream.sinks)
             is_own = stream.total is total and peak is weight.peak
-            if is_own and stream.side == sink.side and len(stream.sinks) == 2:
+            products = stream.sinks[2:]
+            is_fit = all(is_alike(each, sink) for each in products) and len(products) < 2
+            if is_own and stream.side == sink.side and is_fit:
                 found.append(stream)
     return found if len(found) == len(seeds) else []
+
+
+def is_alike(sink: Sink, other: Sink) -> bool:
+    """Tell whether two products are of the same values: the first is a part of the other."""
+    values = [x.facts.inputs[1 - x.operand] for x in (sink, other) if is_product(x)]
+    return len(values) == 2 and base_of(values[0]) is base_of(values[1])
 
 
 def seeds_under(facts: Facts, matcher: Matcher) -> set[int]:

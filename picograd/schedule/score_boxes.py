@@ -209,7 +209,7 @@ def is_forward(stream: Stream) -> bool:
     made = sum(map(is_made, stream.sinks))
     found = 2 * (1 + stream.further) + count + made
     is_whole = stream.total is not None and len(stream.sinks) == found
-    return is_whole and count <= 1 and (bool(stream.further) or are_added(stream))
+    return is_whole and (stream.further > 0 or (count <= 1 and are_added(stream)))
 
 
 def are_added(stream: Stream) -> bool:

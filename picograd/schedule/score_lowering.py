@@ -111,12 +111,14 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         if label in places:
             continue
         axis = Axis(f"v{len(columns)}", size)
+        if stream.further:
+            axis = stream.columns.setdefault(axis.name, axis)
         places[label] = axis_index(axis)
         columns += [axis] if size != 1 else []
     rows, over = stream.cut(sink.side)
     part.bound = (*rows, *over)
     weight = part.value(source, at)
-    total = total_of(stream, part) if sink.is_divided else None
+    total = total_of(sink, stream, part) if sink.is_divided else None
     if total is not None:
         weight = undivided(weight, total)
     part.bound = (*rows, *columns, *over)
@@ -148,8 +150,8 @@ def joined(compute: Compute, sink: Sink, value: Expr, place: tuple[Stream, PartB
         first = apply("cast", (rounded,), wide)
         factors = (first, value) if sink.operand == 0 else (value, first)
         body = Expr("mul", factors, None, wide)
-        found[power] = Expr("ref", (), len(part.computes), wide)
-        part.computes.append(Compute(compute.axes, compute.reduce, "sum", body, wide))
+        summed = Compute(compute.axes, compute.reduce, "sum", body, wide)
+        found[power] = Expr("ref", (), numbered(summed, part), wide)
     body = rewrite(weight, {}, found.get)
     return Compute(compute.axes, (), None, body, wide)
 
@@ -205,11 +207,10 @@ def made(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
 WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Role.ELEMENTWISE: made}
 
 
-def total_of(stream: Stream, part: PartBuilder) -> Expr:
-    """Refer to what the weights of a stream are divided by."""
-    if stream.total is None:
-        internal("weights are divided by no total", stream.sinks)
-    _, value = part.available[stream.total.number]
+def total_of(sink: Sink, stream: Stream, part: PartBuilder) -> Expr:
+    """Refer to what the weights of a product are divided by."""
+    total = sink.total or stream.total or internal("weights without a total", stream.sinks)
+    _, value = part.available[total.number]
     return value
 
 
@@ -242,14 +243,20 @@ def under_casts(expr: Expr) -> Expr:
     return expr
 
 
+def numbered(compute: Compute, part: PartBuilder) -> int:
+    """Add a compute, once, and number it."""
+    if compute not in part.computes:
+        part.computes.append(compute)
+    return part.computes.index(compute)
+
+
 def divided(compute: Compute, sink: Sink, total: Expr, part: PartBuilder) -> Compute:
     """Divide a product of weights by the totals of their rows.
 
     Rows that a mask empties stay 0: their total is 0, or NaN, the sum of exp(-inf - -inf).
     """
     wide = compute.dtype
-    ref = Expr("ref", (), len(part.computes), wide)
-    part.computes.append(compute)
+    ref = Expr("ref", (), numbered(compute, part), wide)
     divisor = apply("cast", (total,), wide)
     body = Expr("div", (ref, divisor), None, wide)
     if sink.is_masked:

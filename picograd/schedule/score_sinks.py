@@ -53,6 +53,7 @@ class Stream:
     sinks: list[Sink]
     total: Facts | None = None  # what the weights are divided by, online
     further: int = 0  # softmaxes beside the first
+    columns: dict[str, Axis] = field(default_factory=dict)  # of their products, which are alike
     group: Group | None = None
 
     @property
