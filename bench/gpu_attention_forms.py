@@ -137,6 +137,13 @@ def tempered(lib, q, k, v, t):
     return weighted((scores(q, k) * t.unsqueeze(-1)).softmax(-1), v)
 
 
+def sloped(lib, q, k, v, t):
+    """Slopes of distances are learned, one a head (ALiBi)."""
+    place = lib.arange(q.shape[-2], device=q.device)
+    s = scores(q, k) + t[:, None, None] * (place - place[:, None])
+    return weighted(causal(lib, s).softmax(-1), v)
+
+
 def differential(lib, q, k, v):
     """Two softmaxes subtracted: halves of each query and key."""
     q1, q2 = q.chunk(2, -1)
@@ -216,7 +223,8 @@ FORMS = {
     f.__name__: f
     for f in [
         plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted, zero_padded,
-        sink_summed, off_by_one, off_by_one_peak, cosine, tempered, differential,
+        sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
+        differential,
         differential_learned, talking, latent, latent_summed, averaged, pages, tabled,
         tabled_mask, tabled_twice,
     ]
@@ -224,7 +232,7 @@ FORMS = {
 EXTRA = {
     "sink_joined": ["head"], "sink_shifted": ["head"], "sink_summed": ["head"], "cosine": ["head"],
     "tempered": ["row"], "talking": ["heads"], "pages": ["table"], "tabled": ["biases", "places"],
-    "differential_learned": ["number"], "latent_summed": ["r", "t"],
+    "sloped": ["slopes"], "differential_learned": ["number"], "latent_summed": ["r", "t"],
     "tabled_mask": ["biases", "places"], "tabled_twice": ["biases", "places"],
 }  # fmt: skip
 
@@ -233,7 +241,7 @@ def sizes_of(name, sizes):
     """Shapes of the operands of a form."""
     b, h, n, d = sizes
     extra = {"head": (h,), "row": (b, h, n), "heads": (h, h), "table": (b, n // PAGE)}
-    extra |= {"number": (1,), "r": (b, h, n, d // 2), "t": (b, n, d // 2)}
+    extra |= {"number": (1,), "slopes": (h,), "r": (b, h, n, d // 2), "t": (b, n, d // 2)}
     extra |= {"biases": (WINDOW_PLACES if n == WINDOW else BUCKETS, h), "places": (n, n)}
     shapes = dict.fromkeys("qkv", (b, h, n, d))
     return shapes | {each: extra[each] for each in EXTRA.get(name, ())}

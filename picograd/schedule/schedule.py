@@ -24,6 +24,7 @@ from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
+from picograd.schedule.joined_sums import join_sums
 from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.late_reshapes import reshape_late
@@ -154,7 +155,9 @@ REWRITES = (
     part_joins,
     move_factors,
     edit_weights,
+    join_sums,
     fit_scores,
+    join_sums,
     fit_numbers,
     repack,
     uncross,
