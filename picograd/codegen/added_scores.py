@@ -12,32 +12,46 @@ from dataclasses import replace
 
 from picograd.codegen.stream_masks import refs_of
 from picograd.codegen.streams import Stream, replaced
+from picograd.graph.ops import OPS
 from picograd.schedule.loop import Expr
 from picograd.schedule.score_lowering import under_casts
 
 
 def with_added_scores(stream: Stream) -> Stream:
     """Let scores that are read only as a sum share a tile: the first one's."""
-    if len(stream.scores) < 2:
-        return stream
     numbers = {score.number for score in stream.scores}
     first: dict[int, int] = {}
 
     def find(expr: Expr) -> Expr | None:
         summed = [under_casts(each) for each in summands(expr)]
-        own = [each.arg for each in summed if each.op == "ref" and each.arg in numbers]
-        if len(own) < 2 or len(set(own)) != len(summed):
+        refs = [each for each in summed if each.op == "ref"]
+        own = {each.arg for each in refs}
+        is_sum = len(own) == len(summed) > 1
+        if not (is_sum and own <= numbers):
             return None
-        first.update(dict.fromkeys(own, min(own)))
-        return Expr("ref", (), min(own), summed[0].dtype)
+        top = min(own)
+        first.update(dict.fromkeys(own, top))
+        return Expr("ref", (), top, refs[0].dtype)
 
-    computes = [replace(each, body=replaced(each.body, find)) for each in stream.computes]
-    products = [replace(each, weight=replaced(each.weight, find)) for each in stream.products]
+    if len(numbers) < 2:
+        return stream
+    computes = []
+    for compute in stream.computes:
+        body = replaced(compute.body, find)
+        computes.append(replace(compute, body=body))
+    products = []
+    for product in stream.products:
+        weight = replaced(product.weight, find)
+        products.append(replace(product, weight=weight))
     added = {number: top for number, top in first.items() if number != top}
     read = refs_of([each.body for each in computes])
-    if not added or not read.isdisjoint(added) or not numbers <= read | added.keys():
+    is_whole = read.isdisjoint(added) and numbers <= read | added.keys()
+    if not (added and is_whole):
         return stream
-    scores = [replace(each, added=added.get(each.number)) for each in stream.scores]
+    scores = []
+    for score in stream.scores:
+        into = added.get(score.number)
+        scores.append(replace(score, added=into))
     return replace(stream, computes=tuple(computes), products=tuple(products), scores=tuple(scores))
 
 
@@ -47,7 +61,7 @@ def summands(expr: Expr) -> Iterator[Expr]:
     while stack:
         each = stack.pop()
         inner = under_casts(each)
-        if inner.op == "add":
+        if inner.op in OPS and OPS[inner.op].factors == (1, 1):
             stack += inner.args
         else:
             yield each

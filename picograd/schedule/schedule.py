@@ -19,21 +19,14 @@ from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
 from picograd.schedule.chaining import chain_maps
-from picograd.schedule.channels_last import lay_out
 from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
-from picograd.schedule.joined_sums import join_sums
-from picograd.schedule.joined_writes import join_writes, read_values
-from picograd.schedule.kept_scores import fit_scores
-from picograd.schedule.late_reshapes import reshape_late
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
-from picograd.schedule.moved_factors import fit_numbers, move_factors
-from picograd.schedule.parted_joins import part_joins
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -49,17 +42,14 @@ from picograd.schedule.rearranged import rearrange
 from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.repack import repack, uncross
+from picograd.schedule.rewrites import REWRITES
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
-from picograd.schedule.summed_products import sum_products
-from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.unread_scores import leave_unread
-from picograd.schedule.updates import aside_kernel, take_updates
+from picograd.schedule.updates import aside_kernel
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.views import is_window
-from picograd.schedule.weighted_sums import expanded
 from picograd.target import Target
 
 
@@ -143,27 +133,6 @@ def number_scalar(draft: Draft, node: Node) -> None:
     if scalar_key(node) not in draft.scalar_numbers:
         draft.scalar_numbers[scalar_key(node)] = len(draft.scalars)
         draft.scalars.append(node)
-
-
-# Then: groups.
-REWRITES = (
-    join_writes,
-    read_values,
-    take_updates,
-    sum_products,
-    expanded,
-    part_joins,
-    move_factors,
-    edit_weights,
-    join_sums,
-    fit_scores,
-    join_sums,
-    fit_numbers,
-    repack,
-    uncross,
-    lay_out,
-    reshape_late,
-)
 
 
 def fuse(draft: Draft) -> None:

@@ -220,7 +220,7 @@ def are_added(stream: Stream) -> bool:
         found = [held.get(base_of(each).number, set()) for each in facts.inputs]
         if facts.number in held or is_passing(facts) or not any(found):
             continue
-        if facts.node.op == "add" and all(found):
+        if facts.node.row.factors == (1, 1) and all(found):
             held[facts.number] = set().union(*found)
         elif any(0 < len(each) < len(seeds) for each in found):
             return False

@@ -114,7 +114,8 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         if stream.further:
             axis = stream.columns.setdefault(axis.name, axis)
         places[label] = axis_index(axis)
-        columns += [axis] if size != 1 else []
+        if size != 1:
+            columns.append(axis)
     rows, over = stream.cut(sink.side)
     part.bound = (*rows, *over)
     weight = part.value(source, at)
@@ -127,8 +128,7 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     second = apply("cast", (part.value(value, there),), wide)
     factors = (first, second) if operand == 0 else (second, first)
     tests = part.tests_of_source(node, operand, at)
-    body = Expr("mul", factors, None, wide)
-    body = ended(body, tests, "sum")
+    body = ended(Expr("mul", factors, None, wide), tests, "sum")
     axes = (*rows, *columns)
     compute = Compute(axes, over, "sum", body, wide)
     if sink.powers:
@@ -142,16 +142,20 @@ def joined(compute: Compute, sink: Sink, value: Expr, place: tuple[Stream, PartB
     """Write a product whose weights are a sum of softmaxes as the same sum of their products."""
     stream, part = place
     wide = compute.dtype
-    weight = compute.body.args[sink.operand]
+    operand = sink.operand
+    weight = compute.body.args[operand]
+    narrow = sink.facts.inputs[operand].node.dtype
     found: dict[Expr, Expr] = {}
     for facts in sink.powers:
-        power = part.value(facts, stream.at[facts.number])
-        rounded = apply("cast", (power,), sink.facts.inputs[sink.operand].node.dtype)
+        at = stream.at[facts.number]
+        power = part.value(facts, at)
+        rounded = apply("cast", (power,), narrow)
         first = apply("cast", (rounded,), wide)
-        factors = (first, value) if sink.operand == 0 else (value, first)
+        factors = (first, value) if operand == 0 else (value, first)
         body = Expr("mul", factors, None, wide)
         summed = Compute(compute.axes, compute.reduce, "sum", body, wide)
-        found[power] = Expr("ref", (), numbered(summed, part), wide)
+        number = numbered(summed, part)
+        found[power] = Expr("ref", (), number, wide)
     body = rewrite(weight, {}, found.get)
     return Compute(compute.axes, (), None, body, wide)
 
@@ -209,7 +213,9 @@ WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Rol
 
 def total_of(sink: Sink, stream: Stream, part: PartBuilder) -> Expr:
     """Refer to what the weights of a product are divided by."""
-    total = sink.total or stream.total or internal("weights without a total", stream.sinks)
+    total = sink.total or stream.total
+    if total is None:
+        internal("weights are divided by no total", stream.sinks)
     _, value = part.available[total.number]
     return value
 
@@ -256,7 +262,8 @@ def divided(compute: Compute, sink: Sink, total: Expr, part: PartBuilder) -> Com
     Rows that a mask empties stay 0: their total is 0, or NaN, the sum of exp(-inf - -inf).
     """
     wide = compute.dtype
-    ref = Expr("ref", (), numbered(compute, part), wide)
+    number = numbered(compute, part)
+    ref = Expr("ref", (), number, wide)
     divisor = apply("cast", (total,), wide)
     body = Expr("div", (ref, divisor), None, wide)
     if sink.is_masked:

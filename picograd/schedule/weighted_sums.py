@@ -480,13 +480,7 @@ def short_sum(
     first, second = g.cast(node.dtype), output.cast(node.dtype)
     product = first * second
     for each in inside:
-        if isinstance(each, str):
-            product = build.elementwise(each, product)
-        elif isinstance(each, Node):
-            number = each.cast(node.dtype).reshape((1,) * product.rank)
-            product = product * number.expand(product.shape)
-        else:
-            product = product * each
+        product = multiple_of(product, each)
     short = product.reduce("sum", tuple(columns))
     sources = sources_of(gradient)  # it sums the same columns of `g`, which may end
     if sources:
@@ -495,6 +489,16 @@ def short_sum(
         short = ended(short, (), (summed_ends,))
     order = [kept.index(label) for label in wanted]
     return short.permute(tuple(order)).reshape(node.shape)
+
+
+def multiple_of(product: Node, factor: Any) -> Node:
+    """Do an operation of one argument, or multiply by one number."""
+    if isinstance(factor, str):
+        return build.elementwise(factor, product)
+    if not isinstance(factor, Node):
+        return product * factor
+    number = factor.cast(product.dtype).reshape((1,) * product.rank)
+    return product * number.expand(product.shape)
 
 
 def labels_beside(product: Node, value: Node) -> tuple[tuple[int, ...], ...]:

@@ -250,7 +250,7 @@ class Writer:
         """
         frame, stream = self.frame, self.stream
         keys = {frame.streamed(each.streamed, each.depth) for each in stream.scores}
-        values = [frame.streamed(each.value, each.columns) for each in stream.products]
+        values = {frame.streamed(each.value, each.columns) for each in stream.products}
         return frame.unit == "wgmma" and bool(values) and keys.isdisjoint(values)
 
     def pack_rows(self) -> list[Step]:
@@ -282,10 +282,14 @@ class Writer:
     def multiply(self, score: Score) -> Dot:
         """Multiply rows by a block of what is streamed: scores, or what is added to them."""
         frame = self.frame
-        rows, streamed = self.rows[score.number], frame.streamed(score.streamed, score.depth)
-        unit = "wgmma" if frame.tiles[rows].space == "shared" else frame.unit
-        depth, is_first = frame.depth(score.depth), score.added is None
-        name = f"score{score.number if score.added is None else score.added}"
+        rows = self.rows[score.number]
+        streamed = frame.streamed(score.streamed, score.depth)
+        is_held = frame.tiles[rows].space == "shared"
+        unit = "wgmma" if is_held else frame.unit
+        depth = frame.depth(score.depth)
+        is_first = score.added is None
+        number = score.number if is_first else score.added
+        name = f"score{number}"
         return Dot(name, rows, streamed, depth, unit, b_is_nk=True, is_first=is_first)
 
     def consume(self) -> list[Step]:

@@ -73,8 +73,11 @@ class Softmax:
     """This class writes what is done of the scores of one softmax of a block."""
 
     def __init__(self, frame: Frame, stream: Stream, vectors: Vectors) -> None:
-        self.frame, self.stream, self.vectors = frame, stream, vectors
-        self.row, self.place = frame.row, frame.place
+        self.frame = frame
+        self.stream = stream
+        self.vectors = vectors
+        self.row = frame.row
+        self.place = frame.place
         self.point = frame.point
         self.dims = frame.dims
         self.dtype = frame.dtype
@@ -84,8 +87,9 @@ class Softmax:
         self.inner, self.scale = unscaled(self.peak.body)
         (self.peak_number,) = stream.peaks
         after = "" if stream.peak == frame.stream.peak else str(stream.peak)
-        names = "greatest", "safe", "factor"
-        self.greatest, self.safe, self.rescale = (f"{name}{after}" for name in names)
+        self.greatest = f"greatest{after}"
+        self.safe = f"safe{after}"
+        self.rescale = f"factor{after}"
 
     def work(self, weights: dict[int, str]) -> list[Step]:
         """Write what is done of a block: edits, the peak, the sums and the weights."""
