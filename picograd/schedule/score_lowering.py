@@ -105,7 +105,8 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     at = stream.at[source.number]
     wide = accumulate_dtype(node.dtype)
     out = node.arg[2]
-    places = dict(zip(node.arg[operand], at, strict=True))
+    own = node.arg[operand]
+    places = dict(zip(own, at, strict=True))
     columns: list[Axis] = []
     for label, size in zip(out, node.shape, strict=True):
         if label in places:
@@ -124,8 +125,7 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         weight = undivided(weight, total)
     part.bound = (*rows, *columns, *over)
     there = tuple(places[label] for label in node.arg[other])
-    first = apply("cast", (weight,), wide)
-    second = apply("cast", (part.value(value, there),), wide)
+    first, second = (apply("cast", (x,), wide) for x in (weight, part.value(value, there)))
     factors = (first, second) if operand == 0 else (second, first)
     tests = part.tests_of_source(node, operand, at)
     body = ended(Expr("mul", factors, None, wide), tests, "sum")
@@ -193,7 +193,8 @@ def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     wide = accumulate_dtype(node.dtype)
     body = apply("cast", (part.value(source, at),), wide)
     body = ended(body, part.tests_of_source(node, 0, at), monoid)
-    compute = Compute(stream.rows, tuple(axes), monoid, body, wide)
+    summed_over = tuple(axes)
+    compute = Compute(stream.rows, summed_over, monoid, body, wide)
     return member, compute, sink.places
 
 
