@@ -211,6 +211,14 @@ def tabled_mask(lib, q, k, v, table, places):
     return lib.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
+def tabled_one_hot(lib, q, k, v, table, places):
+    """The same table by a product with rows of one 1."""
+    places = places.clamp(0, table.shape[0] - 1)
+    chosen = (places[..., None] == lib.arange(table.shape[0], device=q.device)).to(table.dtype)
+    bias = (chosen @ table).permute(2, 0, 1).unsqueeze(0)
+    return weighted((scores(q, k) + bias).softmax(-1), v)
+
+
 def tabled_twice(lib, q, k, v, table, places):
     """Two layers share the bias."""
     places = places.clamp(0, table.shape[0] - 1)
@@ -226,14 +234,15 @@ FORMS = {
         sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
         differential,
         differential_learned, talking, latent, latent_summed, averaged, pages, tabled,
-        tabled_mask, tabled_twice,
+        tabled_mask, tabled_one_hot, tabled_twice,
     ]
 }  # fmt: skip
 EXTRA = {
     "sink_joined": ["head"], "sink_shifted": ["head"], "sink_summed": ["head"], "cosine": ["head"],
     "tempered": ["row"], "talking": ["heads"], "pages": ["table"], "tabled": ["biases", "places"],
     "sloped": ["slopes"], "differential_learned": ["number"], "latent_summed": ["r", "t"],
-    "tabled_mask": ["biases", "places"], "tabled_twice": ["biases", "places"],
+    "tabled_mask": ["biases", "places"], "tabled_one_hot": ["biases", "places"],
+    "tabled_twice": ["biases", "places"],
 }  # fmt: skip
 
 

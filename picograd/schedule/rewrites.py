@@ -9,6 +9,7 @@ from picograd.schedule.joined_sums import join_sums
 from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.late_reshapes import reshape_late
+from picograd.schedule.looked_up import look_up
 from picograd.schedule.moved_factors import fit_numbers, move_factors
 from picograd.schedule.parted_joins import part_joins
 from picograd.schedule.repack import repack, uncross
@@ -22,6 +23,7 @@ REWRITES = (
     read_values,
     take_updates,
     sum_products,
+    look_up,
     expanded,
     part_joins,
     move_factors,
