@@ -24,11 +24,14 @@ def look_up(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
     """Look up what is multiplied by rows of one 1; `order` lists inputs first."""
     new: dict[int, Node] = {}
     for node in order:
-        if type(node) is not Node or not is_product(node) or not node.dtype.is_float:
+        is_plain = type(node) is Node and is_product(node)
+        if not is_plain or not node.dtype.is_float:
             continue
         for place in (0, 1):
             found = one_hot(node.inputs[place])
-            instead = None if found is None else looked_up(node, place, *found)
+            if found is None:
+                continue
+            instead = looked_up(node, place, *found)
             if instead is not None:
                 new[id(node)] = instead
     if not new or not has_scores(order, target):
@@ -43,14 +46,17 @@ def one_hot(node: Node) -> tuple[Node, int] | None:
         return None
     for position, number in (compared.inputs, compared.inputs[::-1]):
         axis = axis_of(position)
-        if axis is None or not number.row.is_repeating or number.realized is not None:
+        is_repeated = number.row.is_repeating and number.realized is None
+        if axis is None or not is_repeated:
             continue
         (source,) = number.inputs
         sizes = list(compared.shape)
         sizes[axis] = 1
-        if source.shape == tuple(sizes) and source.dtype.is_integer:
+        is_along = source.shape == tuple(sizes)
+        if is_along and source.dtype.is_integer:
             del sizes[axis]
-            return source.reshape(tuple(sizes)), axis
+            found = source.reshape(tuple(sizes))
+            return found, axis
     return None
 
 
@@ -75,19 +81,25 @@ def axis_of(node: Node) -> int | None:
 
 def looked_up(node: Node, place: int, number: Node, axis: int) -> Node | None:
     """Write a product with rows of one 1 without it; None where it is of another form."""
-    own, other, out = node.arg[place], node.arg[1 - place], node.arg[2]
+    out = node.arg[2]
+    own = node.arg[place]
+    other = node.arg[1 - place]
+    others = node.inputs[1 - place]
     label = own[axis]
     rest = [each for each in own if each != label]
     beside = [each for each in other if each not in own]
-    others = node.inputs[1 - place]
     count = node.inputs[place].shape[axis]
-    is_summed = label in other and label not in out
-    if is_summed and set(out) == {*rest, *beside} and set(rest).isdisjoint(other):
-        found = read(others, number, other.index(label), count)
-        return turned(found, (*rest, *beside), out)
-    if label in out and set(other) == {*rest, *beside} and set(out) == {label, *beside}:
-        values = turned(others, other, (*rest, *beside))
-        return turned(added(values, number, count), (label, *beside), out)
+    every = *rest, *beside
+    is_read = set(out) == set(every) and set(other) == {label, *beside}
+    if is_read:
+        position = other.index(label)
+        found = read(others, number, position, count)
+        return turned(found, every, out)
+    is_added = set(other) == set(every) and set(out) == {label, *beside}
+    if is_added:
+        values = turned(others, other, every)
+        sums = added(values, number, count)
+        return turned(sums, (label, *beside), out)
     return None
 
 
@@ -98,7 +110,8 @@ def read(table: Node, number: Node, axis: int, count: int) -> Node:
         return table.gather((number,), (axis,))
     safe = limited(number, count)
     found = table.gather((safe,), (axis,))
-    wide = inside.reshape((*inside.shape, *(1,) * (found.rank - inside.rank)))
+    ones = (1,) * (found.rank - inside.rank)
+    wide = inside.reshape((*inside.shape, *ones))
     return wide.expand(found.shape).where(found, 0)
 
 
@@ -113,11 +126,12 @@ def added(values: Node, number: Node, count: int) -> Node:
 
 def limited(number: Node, count: int) -> Node:
     """Take the nearest position for what is none."""
-    low, high = (
-        build.const(value, number.shape, number.dtype, number.device) for value in (0, count - 1)
-    )
-    above = number.binary("less", low).where(low, number)
-    return high.binary("less", above).where(high, above)
+    low = like(number, 0)
+    high = like(number, count - 1)
+    is_low = number.binary("less", low)
+    above = is_low.where(low, number)
+    is_high = high.binary("less", above)
+    return is_high.where(high, above)
 
 
 def inside_of(number: Node, count: int) -> Node | None:
@@ -125,11 +139,19 @@ def inside_of(number: Node, count: int) -> Node | None:
     found = bounds(number)
     if found is not None and 0 <= found[0] and found[1] < count:
         return None
-    low = build.const(-1, number.shape, number.dtype, number.device)
-    high = build.const(count, number.shape, number.dtype, number.device)
-    return low.binary("less", number).binary("logical_and", number.binary("less", high))
+    low = like(number, -1)
+    high = like(number, count)
+    is_above = low.binary("less", number)
+    is_below = number.binary("less", high)
+    return is_above.binary("logical_and", is_below)
+
+
+def like(node: Node, value: int) -> Node:
+    """Make a number of the shape and dtype of a node."""
+    return build.const(value, node.shape, node.dtype, node.device)
 
 
 def turned(node: Node, labels: Labels, wanted: Labels) -> Node:
     """Put the dimensions of a node, which have labels, in another order."""
-    return node.permute(tuple([labels.index(each) for each in wanted]))
+    axes = [labels.index(each) for each in wanted]
+    return node.permute(tuple(axes))

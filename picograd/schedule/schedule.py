@@ -89,10 +89,15 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
             stage(draft)
     hold_complex(draft.slots, draft.outputs, roots)
     steps = (*draft.steps, *draft.copies)
-    parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars))
+    slots = tuple(draft.slots)
+    inputs = tuple(draft.inputs)
+    scalars = tuple(draft.scalars)
+    outputs = tuple(draft.outputs)
+    parts = slots, steps, inputs, scalars
     reasons = draft.fuser.reasons.told(draft.locations)
     let_go(draft.values)
-    return Plan(*parts, tuple(draft.outputs), draft.arenas, *reasons, tuple(draft.joined))
+    joined = tuple(draft.joined)
+    return Plan(*parts, outputs, draft.arenas, *reasons, joined)
 
 
 def number_inputs(draft: Draft) -> None:
@@ -118,12 +123,14 @@ def number_input(draft: Draft, node: Node) -> None:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
             lies = node.shape, row_major(node.shape)
-            draft.slots.append(PlanSlot("input", node.dtype, node.size, node.device, *lies))
+            slot = PlanSlot("input", node.dtype, node.size, node.device, *lies)
+            draft.slots.append(slot)
     elif node.op in SCALARS:
         number_scalar(draft, node)
     elif node.op in MOVING:
         for start in starts_of(node):
-            number_scalar(draft, Node("scalar", (), start, (), int64, node.device))
+            scalar = Node("scalar", (), start, (), int64, node.device)
+            number_scalar(draft, scalar)
     for end in () if is_leaf(node) else every_end(node):
         number_scalar(draft, end.scalar)
 
@@ -158,7 +165,9 @@ def fuse(draft: Draft) -> None:
 
 def order_launches(draft: Draft) -> None:
     """Put groups into launches, in an order where everything is computed before it is read."""
-    draft.launches = merge_launches(arrange(draft.fuser.groups, draft.target), draft.target)
+    target = draft.target
+    arranged = arrange(draft.fuser.groups, target)
+    draft.launches = merge_launches(arranged, target)
 
 
 def assign_slots(draft: Draft) -> None:
@@ -246,7 +255,9 @@ class Reads:
     def follow(self, slot: int, facts: Facts) -> None:
         """Let an assignment be what a slot holds from now on: it is written, then read."""
         read = self.contents.get(facts.number, -1)
-        self.leaves[slot] = max(self.last(slot), read, self.position(facts) + 1)
+        left = self.last(slot)
+        written = self.position(facts) + 1
+        self.leaves[slot] = max(left, read, written)
 
 
 def place_update(draft: Draft, facts: Facts, reads: Reads) -> None:
@@ -295,8 +306,10 @@ def add_slot(draft: Draft, facts: Facts) -> None:
     strides, step = [0] * len(node.shape), 1
     for d in reversed(order or ()):
         strides[d], step = step, step * node.shape[d]
-    slot = PlanSlot(kind, node.dtype, node.size, node.device, node.shape, tuple(strides))
-    draft.locations[facts.number] = Location(len(draft.slots), tuple(strides))
+    lies = node.shape, tuple(strides)
+    slot = PlanSlot(kind, node.dtype, node.size, node.device, *lies)
+    number = len(draft.slots)
+    draft.locations[facts.number] = Location(number, tuple(strides))
     draft.slots.append(slot)
 
 
@@ -306,7 +319,8 @@ def lower(draft: Draft) -> None:
         if launch.kind == "copy":
             member = launch.parts[0][0].members[0]
             source = draft.locations[member.inputs[0].number].slot
-            draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
+            target = draft.locations[member.number].slot
+            draft.steps.append(CopyStep(source, target))
             continue
         if launch.kind == "host":
             draft.steps.append(host_step(draft, launch))
@@ -349,7 +363,9 @@ def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts]) -> None
 def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> Kernel:
     """Add the step that runs a kernel."""
     kernel = verify_kernel(kernel) if draft.is_verified else kernel
-    draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), tuple(builder.scalars), device))
+    slots = tuple(builder.slots)
+    scalars = tuple(builder.scalars)
+    draft.steps.append(KernelLaunch(kernel, slots, scalars, device))
     return kernel
 
 
