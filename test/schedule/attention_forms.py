@@ -43,8 +43,8 @@ def latent(q, k, v, r, t):
 def differential(q, k, v, r, t, c):
     """Two softmaxes are subtracted, the second times a number of its own."""
     first, second = (
-        build.softmax(is_seen(s := product(*each) * 0.3).where(s, -math.inf), 3)
-        for each in ((q, k), (r, t))
+        build.softmax(is_seen(s := product(*each) * scale).where(s, -math.inf), 3)
+        for *each, scale in ((q, k, 0.3), (r, t, 0.1))
     )
     return weigh(first - second * spread(c, second.shape), v)
 
