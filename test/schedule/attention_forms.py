@@ -40,12 +40,14 @@ def latent(q, k, v, r, t):
     return weigh(build.softmax(is_seen(s).where(s * 0.2, -math.inf), 3), v)
 
 
-def differential(q, k, v, r, t, c):
+def differential(q, k, v, r, t, c, is_masked=True):
     """Two softmaxes are subtracted, the second times a number of its own."""
-    first, second = (
-        build.softmax(is_seen(s := product(*each) * scale).where(s, -math.inf), 3)
-        for *each, scale in ((q, k, 0.3), (r, t, 0.1))
-    )
+    weights = []
+    for rows, places, scale in ((q, k, 0.3), (r, t, 0.1)):
+        s = product(rows, places) * scale
+        s = is_seen(s).where(s, -math.inf) if is_masked else s
+        weights.append(build.softmax(s, 3))
+    first, second = weights
     return weigh(first - second * spread(c, second.shape), v)
 
 
