@@ -34,7 +34,7 @@ from picograd.target import cuda_target
 
 PAGE = 64  # places of a block of a paged cache
 BUCKETS, WINDOW, WINDOW_PLACES = 32, 49, 169
-INTEGERS = {"table", "places"}
+HALVES, INTEGERS = "qkvrt", {"table", "places"}
 
 
 def scores(q, k):
@@ -137,12 +137,34 @@ def tempered(lib, q, k, v, t):
     return weighted((scores(q, k) * t.unsqueeze(-1)).softmax(-1), v)
 
 
+def sloped(lib, q, k, v, t):
+    """Slopes of distances are learned, one a head (ALiBi)."""
+    place = lib.arange(q.shape[-2], device=q.device)
+    s = scores(q, k) + t[:, None, None] * (place - place[:, None])
+    return weighted(causal(lib, s).softmax(-1), v)
+
+
 def differential(lib, q, k, v):
     """Two softmaxes subtracted: halves of each query and key."""
     q1, q2 = q.chunk(2, -1)
     k1, k2 = k.chunk(2, -1)
     w = scores(q1, k1).softmax(-1) - 0.8 * scores(q2, k2).softmax(-1)
     return weighted(w, v)
+
+
+def differential_learned(lib, q, k, v, c):
+    """The same below the diagonal, the second times a number that is learned."""
+    q1, q2 = q.chunk(2, -1)
+    k1, k2 = k.chunk(2, -1)
+    w = causal(lib, scores(q1, k1)).softmax(-1) - c * causal(lib, scores(q2, k2)).softmax(-1)
+    return weighted(w, v)
+
+
+def latent_summed(lib, q, k, v, r, t):
+    """Scores of content and of positions are added; all heads share the keys of positions."""
+    s = lib.einsum("bhid,bhjd->bhij", q, k) + lib.einsum("bhid,bjd->bhij", r, t)
+    s = causal(lib, s.float() / math.sqrt(q.shape[-1] + r.shape[-1]))
+    return weighted(s.softmax(-1), v)
 
 
 def talking(lib, q, k, v, mix):
@@ -189,6 +211,14 @@ def tabled_mask(lib, q, k, v, table, places):
     return lib.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
+def tabled_one_hot(lib, q, k, v, table, places):
+    """The same table by a product with rows of one 1."""
+    places = places.clamp(0, table.shape[0] - 1)
+    chosen = (places[..., None] == lib.arange(table.shape[0], device=q.device)).to(table.dtype)
+    bias = (chosen @ table).permute(2, 0, 1).unsqueeze(0)
+    return weighted((scores(q, k) + bias).softmax(-1), v)
+
+
 def tabled_twice(lib, q, k, v, table, places):
     """Two layers share the bias."""
     places = places.clamp(0, table.shape[0] - 1)
@@ -201,14 +231,18 @@ FORMS = {
     f.__name__: f
     for f in [
         plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted, zero_padded,
-        sink_summed, off_by_one, off_by_one_peak, cosine, tempered, differential, talking, latent,
-        averaged, pages, tabled, tabled_mask, tabled_twice,
+        sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
+        differential,
+        differential_learned, talking, latent, latent_summed, averaged, pages, tabled,
+        tabled_mask, tabled_one_hot, tabled_twice,
     ]
 }  # fmt: skip
 EXTRA = {
     "sink_joined": ["head"], "sink_shifted": ["head"], "sink_summed": ["head"], "cosine": ["head"],
     "tempered": ["row"], "talking": ["heads"], "pages": ["table"], "tabled": ["biases", "places"],
-    "tabled_mask": ["biases", "places"], "tabled_twice": ["biases", "places"],
+    "sloped": ["slopes"], "differential_learned": ["number"], "latent_summed": ["r", "t"],
+    "tabled_mask": ["biases", "places"], "tabled_one_hot": ["biases", "places"],
+    "tabled_twice": ["biases", "places"],
 }  # fmt: skip
 
 
@@ -216,6 +250,7 @@ def sizes_of(name, sizes):
     """Shapes of the operands of a form."""
     b, h, n, d = sizes
     extra = {"head": (h,), "row": (b, h, n), "heads": (h, h), "table": (b, n // PAGE)}
+    extra |= {"number": (1,), "slopes": (h,), "r": (b, h, n, d // 2), "t": (b, n, d // 2)}
     extra |= {"biases": (WINDOW_PLACES if n == WINDOW else BUCKETS, h), "places": (n, n)}
     shapes = dict.fromkeys("qkv", (b, h, n, d))
     return shapes | {each: extra[each] for each in EXTRA.get(name, ())}
@@ -238,7 +273,7 @@ def plan_of(name, sizes, mode, target):
     """Schedule a form; the plan, and which operand each input is."""
     leaves = {}
     for each, shape in sizes_of(name, sizes).items():
-        dtype = bfloat16 if each in "qkv" else int64 if each in INTEGERS else float32
+        dtype = bfloat16 if each in HALVES else int64 if each in INTEGERS else float32
         leaves[each] = Node("buffer", (), Storage(None), shape, dtype, "cpu")
     found = FORMS[name](picograd, *map(Tensor.from_node, leaves.values()))
     outputs = [each.node for each in (found if isinstance(found, tuple) else (found,))]
@@ -260,7 +295,7 @@ def tensors_of(name, sizes):
     """Make random operands."""
     given = {}
     for each, shape in sizes_of(name, sizes).items():
-        if each in "qkv":
+        if each in HALVES:
             given[each] = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
         elif each == "places":
             given[each] = places_of(shape[0], given["biases"].shape[0])
@@ -336,6 +371,7 @@ def compare(name, mode, sizes, options):
     compiled = torch.compile(FORMS[name], dynamic=False)
     calls = {"eager": torch_call(name, mode, given, FORMS[name])}
     calls["compiled"] = torch_call(name, mode, given, compiled)
+    calls = {} if options.alone else calls
     with torch.cuda.stream(torch.cuda.Stream()):
         for each in calls.values():
             each()
@@ -344,7 +380,7 @@ def compare(name, mode, sizes, options):
     rivals = [Rival(n, [each]) for n, each in {"ours": call, **calls}.items()]
     times = in_turns(rivals, options.rounds, options.seconds, 1e-3)
     median = {n: statistics.median(each) * 1e6 for n, each in times.items()}
-    best = min(calls, key=median.__getitem__)
+    best = min(calls, key=median.__getitem__, default="ours")
     ratio = statistics.median(t / o for t, o in zip(times[best], times["ours"]))
     texts = " | ".join(f"{n} {t:8.1f} us" for n, t in median.items())
     print(f"{name:16} {mode:8} {len(plan.steps)} kernels | {texts} | {ratio:.2f}", flush=True)
@@ -364,6 +400,7 @@ def main():
     parser.add_argument("--plan", action="store_true", help="list kernels; needs no GPU")
     parser.add_argument("--check", action="store_true", help="compare values, time nothing")
     parser.add_argument("--kernels", action="store_true", help="time each kernel by itself too")
+    parser.add_argument("--alone", action="store_true", help="without PyTorch")
     parser.add_argument("--modes", nargs="+", default=["forward", "both"])
     parser.add_argument("--forms", nargs="+", default=list(FORMS))
     parser.add_argument("--sizes", default="4x16x2048x64", help="batch x heads x length x columns")

@@ -17,7 +17,7 @@ from picograd import Tensor
 from picograd.config import config
 from picograd.engine import compile, realize, small
 from picograd.engine.plan_cache import PlanCache
-from picograd.schedule import schedule
+from picograd.schedule import rewrites
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
@@ -119,7 +119,7 @@ def test_the_map_has_the_rewrites_in_order() -> None:
         r"^\| (`.+?`) \| `picograd/\S+` \| ", page_text("architecture.md"), re.MULTILINE
     )
     named = re.findall(r"`(\w+)`", " ".join(rows))
-    assert named == [rewrite.__name__ for rewrite in schedule.REWRITES]
+    assert named == [rewrite.__name__ for rewrite in rewrites.REWRITES]
 
 
 def test_the_walkthrough_takes_eight_files() -> None:

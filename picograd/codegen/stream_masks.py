@@ -114,7 +114,7 @@ def emptied(stream: Stream) -> list[Index]:
     Exponentials are 0 where scores are -inf; else the weights have to be 0, and what is kept.
     """
     if stream.peak is not None:
-        every = [hiding(stream.computes[stream.peak].body)]
+        every = [hiding(stream.computes[number].body) for number in stream.peaks]
     else:
         bodies = [each.weight for each in stream.weighed]
         bodies += [stream.computes[number].body for number in (*stream.sums, *stream.kept)]

@@ -37,6 +37,7 @@ class Score:
     depth: tuple[Axis, ...]
     row: Expr
     streamed: Expr
+    added: int | None = None  # the score to whose tile it is added, if it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,12 @@ class Stream:
     least: Expr | None = None  # what the peak of a row is at least
     across: tuple[Product, ...] = ()  # products of weights that are summed over rows
     row_stops: tuple[Condition, ...] = ()  # where the rows end that those sum
+    others: tuple[int, ...] = ()  # the peaks of further softmaxes
+
+    @property
+    def edited(self) -> tuple[Score, ...]:
+        """The scores that have a tile of their own."""
+        return tuple([each for each in self.scores if each.added is None])
 
     @property
     def weighed(self) -> tuple[Product, ...]:
@@ -77,8 +84,13 @@ class Stream:
 
     @property
     def reductions(self) -> tuple[int, ...]:
-        """Number the reductions of rows, the peak first."""
-        return self.sums if self.peak is None else (self.peak, *self.sums)
+        """Number the reductions of rows, the peaks first."""
+        return (*self.peaks, *self.sums)
+
+    @property
+    def peaks(self) -> tuple[int, ...]:
+        """The maxima that are waited for, one of each softmax."""
+        return () if self.peak is None else (self.peak, *self.others)
 
     def product_like(self, compute: Compute) -> Product | None:
         """Find a product with the columns of a compute; None for a compute of rows."""
@@ -108,10 +120,14 @@ class Stream:
                         return expr.op
         return internal("a peak that is subtracted nowhere", self.computes)
 
+    def peak_under(self, number: int) -> int | None:
+        """Find the peak with which a sum changes."""
+        refs = {expr.arg for expr in walk(self.computes[number].body) if expr.op == "ref"}
+        return next((peak for peak in self.peaks if peak in refs), None)
+
     def is_repaired(self, number: int) -> bool:
-        """Tell whether a sum changes when the peak does."""
-        found = walk(self.computes[number].body)
-        return self.peak is not None and any(is_ref(expr, self.peak) for expr in found)
+        """Tell whether a sum changes when its peak does."""
+        return self.peak_under(number) is not None
 
 
 def is_ref(expr: Expr, number: int | None) -> bool:
@@ -138,8 +154,8 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
             peaks.append(number)
         else:
             sums.append(number)
-    if len(peaks) > 1 or not scores:
-        internal("a stream has scores, and at most one maximum that it waits for", kernel)
+    if not scores:
+        internal("a stream has scores", kernel)
     stream = Stream(
         computes,
         *parted_rows(part, scores, products),
@@ -156,6 +172,7 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         None,
         across_in(computes, part, over),
         row_guards,
+        tuple(peaks[1:]),
     )
     return with_parted_peak(stream)
 
@@ -232,7 +249,7 @@ def narrowed(stream: Stream, products: Sequence[Product], is_first: bool) -> Str
     read: set[int] = set()
     for body in bodies:
         read.update(part.arg for part in walk(body) if part.op == "ref")
-    scores = [each for each in stream.scores if each.number in read]
+    scores = [x for x in stream.scores if not read.isdisjoint((x.number, x.added))]
     computes = map(stored, stream.computes)
     return replace(
         stream,

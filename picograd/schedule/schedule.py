@@ -19,20 +19,14 @@ from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
 from picograd.schedule.chaining import chain_maps
-from picograd.schedule.channels_last import lay_out
 from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, without, write_in_place
-from picograd.schedule.joined_writes import join_writes, read_values
-from picograd.schedule.kept_scores import fit_scores
-from picograd.schedule.late_reshapes import reshape_late
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
-from picograd.schedule.moved_factors import fit_numbers, move_factors
-from picograd.schedule.parted_joins import part_joins
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -48,17 +42,14 @@ from picograd.schedule.rearranged import rearrange
 from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.repack import repack, uncross
+from picograd.schedule.rewrites import REWRITES
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
-from picograd.schedule.summed_products import sum_products
-from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.unread_scores import leave_unread
-from picograd.schedule.updates import aside_kernel, take_updates
+from picograd.schedule.updates import aside_kernel
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.views import is_window
-from picograd.schedule.weighted_sums import expanded
 from picograd.target import Target
 
 
@@ -98,10 +89,15 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
             stage(draft)
     hold_complex(draft.slots, draft.outputs, roots)
     steps = (*draft.steps, *draft.copies)
-    parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars))
+    slots = tuple(draft.slots)
+    inputs = tuple(draft.inputs)
+    scalars = tuple(draft.scalars)
+    outputs = tuple(draft.outputs)
+    parts = slots, steps, inputs, scalars
     reasons = draft.fuser.reasons.told(draft.locations)
     let_go(draft.values)
-    return Plan(*parts, tuple(draft.outputs), draft.arenas, *reasons, tuple(draft.joined))
+    joined = tuple(draft.joined)
+    return Plan(*parts, outputs, draft.arenas, *reasons, joined)
 
 
 def number_inputs(draft: Draft) -> None:
@@ -127,12 +123,14 @@ def number_input(draft: Draft, node: Node) -> None:
             draft.input_numbers[key] = len(draft.inputs)
             draft.inputs.append(node)
             lies = node.shape, row_major(node.shape)
-            draft.slots.append(PlanSlot("input", node.dtype, node.size, node.device, *lies))
+            slot = PlanSlot("input", node.dtype, node.size, node.device, *lies)
+            draft.slots.append(slot)
     elif node.op in SCALARS:
         number_scalar(draft, node)
     elif node.op in MOVING:
         for start in starts_of(node):
-            number_scalar(draft, Node("scalar", (), start, (), int64, node.device))
+            scalar = Node("scalar", (), start, (), int64, node.device)
+            number_scalar(draft, scalar)
     for end in () if is_leaf(node) else every_end(node):
         number_scalar(draft, end.scalar)
 
@@ -142,25 +140,6 @@ def number_scalar(draft: Draft, node: Node) -> None:
     if scalar_key(node) not in draft.scalar_numbers:
         draft.scalar_numbers[scalar_key(node)] = len(draft.scalars)
         draft.scalars.append(node)
-
-
-# Then: groups.
-REWRITES = (
-    join_writes,
-    read_values,
-    take_updates,
-    sum_products,
-    expanded,
-    part_joins,
-    move_factors,
-    edit_weights,
-    fit_scores,
-    fit_numbers,
-    repack,
-    uncross,
-    lay_out,
-    reshape_late,
-)
 
 
 def fuse(draft: Draft) -> None:
@@ -186,7 +165,9 @@ def fuse(draft: Draft) -> None:
 
 def order_launches(draft: Draft) -> None:
     """Put groups into launches, in an order where everything is computed before it is read."""
-    draft.launches = merge_launches(arrange(draft.fuser.groups, draft.target), draft.target)
+    target = draft.target
+    arranged = arrange(draft.fuser.groups, target)
+    draft.launches = merge_launches(arranged, target)
 
 
 def assign_slots(draft: Draft) -> None:
@@ -274,7 +255,9 @@ class Reads:
     def follow(self, slot: int, facts: Facts) -> None:
         """Let an assignment be what a slot holds from now on: it is written, then read."""
         read = self.contents.get(facts.number, -1)
-        self.leaves[slot] = max(self.last(slot), read, self.position(facts) + 1)
+        left = self.last(slot)
+        written = self.position(facts) + 1
+        self.leaves[slot] = max(left, read, written)
 
 
 def place_update(draft: Draft, facts: Facts, reads: Reads) -> None:
@@ -323,8 +306,10 @@ def add_slot(draft: Draft, facts: Facts) -> None:
     strides, step = [0] * len(node.shape), 1
     for d in reversed(order or ()):
         strides[d], step = step, step * node.shape[d]
-    slot = PlanSlot(kind, node.dtype, node.size, node.device, node.shape, tuple(strides))
-    draft.locations[facts.number] = Location(len(draft.slots), tuple(strides))
+    lies = node.shape, tuple(strides)
+    slot = PlanSlot(kind, node.dtype, node.size, node.device, *lies)
+    number = len(draft.slots)
+    draft.locations[facts.number] = Location(number, tuple(strides))
     draft.slots.append(slot)
 
 
@@ -334,7 +319,8 @@ def lower(draft: Draft) -> None:
         if launch.kind == "copy":
             member = launch.parts[0][0].members[0]
             source = draft.locations[member.inputs[0].number].slot
-            draft.steps.append(CopyStep(source, draft.locations[member.number].slot))
+            target = draft.locations[member.number].slot
+            draft.steps.append(CopyStep(source, target))
             continue
         if launch.kind == "host":
             draft.steps.append(host_step(draft, launch))
@@ -377,7 +363,9 @@ def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts]) -> None
 def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> Kernel:
     """Add the step that runs a kernel."""
     kernel = verify_kernel(kernel) if draft.is_verified else kernel
-    draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), tuple(builder.scalars), device))
+    slots = tuple(builder.slots)
+    scalars = tuple(builder.scalars)
+    draft.steps.append(KernelLaunch(kernel, slots, scalars, device))
     return kernel
 
 

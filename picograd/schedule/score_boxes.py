@@ -44,6 +44,7 @@ from picograd.schedule.index import (
     constant,
     flatten,
 )
+from picograd.schedule.joined_softmaxes import join_softmaxes
 from picograd.schedule.loop import Expr
 from picograd.schedule.score_sinks import (
     Limits,
@@ -53,6 +54,7 @@ from picograd.schedule.score_sinks import (
     find_streams,
     is_kept,
     is_made,
+    is_passing,
     is_product,
     is_sum,
     mark,
@@ -68,7 +70,8 @@ from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
-GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS)  # blocks share the places of few rows
+# blocks share the places of few rows
+GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS, join=join_softmaxes)
 ALIGNMENT, MOST_DIMENSIONS = 16, 5  # bytes, and of what boxes are of
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 CACHED_BYTES = 1 << 26  # of what is between two products, and costs little in memory
@@ -204,8 +207,24 @@ def is_forward(stream: Stream) -> bool:
     """Tell whether a stream finds a maximum and a total, and multiplies weights once at most."""
     count = sum(is_product(sink) for sink in stream.sinks)
     made = sum(map(is_made, stream.sinks))
-    is_whole = stream.total is not None and len(stream.sinks) == 2 + count + made
-    return is_whole and count <= 1 and len(seeds_of(stream)) == 1
+    found = 2 * (1 + stream.further) + count + made
+    is_whole = stream.total is not None and len(stream.sinks) == found
+    return is_whole and (stream.further > 0 or (count <= 1 and are_added(stream)))
+
+
+def are_added(stream: Stream) -> bool:
+    """Tell whether the products of scores are read as one sum alone, which has one tile."""
+    seeds = seeds_of(stream)
+    held = {facts.number: {facts.number} for facts in seeds}  # the products in each sum
+    for facts in sorted(stream.region.members, key=lambda each: each.number):
+        found = [held.get(base_of(each).number, set()) for each in facts.inputs]
+        if facts.number in held or is_passing(facts) or not any(found):
+            continue
+        if facts.node.row.factors == (1, 1) and all(found):
+            held[facts.number] = set().union(*found)
+        elif any(0 < len(each) < len(seeds) for each in found):
+            return False
+    return True
 
 
 def is_known(stream: Stream) -> bool:

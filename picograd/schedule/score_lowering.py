@@ -105,33 +105,59 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     at = stream.at[source.number]
     wide = accumulate_dtype(node.dtype)
     out = node.arg[2]
-    places = dict(zip(node.arg[operand], at, strict=True))
+    own = node.arg[operand]
+    places = dict(zip(own, at, strict=True))
     columns: list[Axis] = []
     for label, size in zip(out, node.shape, strict=True):
         if label in places:
             continue
         axis = Axis(f"v{len(columns)}", size)
+        if stream.further:
+            axis = stream.columns.setdefault(axis.name, axis)
         places[label] = axis_index(axis)
-        columns += [axis] if size != 1 else []
+        if size != 1:
+            columns.append(axis)
     rows, over = stream.cut(sink.side)
     part.bound = (*rows, *over)
     weight = part.value(source, at)
-    total = total_of(stream, part) if sink.is_divided else None
+    total = total_of(sink, stream, part) if sink.is_divided else None
     if total is not None:
         weight = undivided(weight, total)
     part.bound = (*rows, *columns, *over)
     there = tuple(places[label] for label in node.arg[other])
-    first = apply("cast", (weight,), wide)
-    second = apply("cast", (part.value(value, there),), wide)
+    first, second = (apply("cast", (x,), wide) for x in (weight, part.value(value, there)))
     factors = (first, second) if operand == 0 else (second, first)
     tests = part.tests_of_source(node, operand, at)
-    body = Expr("mul", factors, None, wide)
-    body = ended(body, tests, "sum")
+    body = ended(Expr("mul", factors, None, wide), tests, "sum")
     axes = (*rows, *columns)
     compute = Compute(axes, over, "sum", body, wide)
+    if sink.powers:
+        compute = joined(compute, sink, second, (stream, part))
     if total is not None:
         compute = divided(compute, sink, total, part)
     return member, compute, tuple(places[label] for label in out)
+
+
+def joined(compute: Compute, sink: Sink, value: Expr, place: tuple[Stream, PartBuilder]) -> Compute:
+    """Write a product whose weights are a sum of softmaxes as the same sum of their products."""
+    stream, part = place
+    wide = compute.dtype
+    operand = sink.operand
+    weight = compute.body.args[operand]
+    narrow = sink.facts.inputs[operand].node.dtype
+    found: dict[Expr, Expr] = {}
+    for facts in sink.powers:
+        at = stream.at[facts.number]
+        power = part.value(facts, at)
+        rounded = apply("cast", (power,), narrow)
+        first = apply("cast", (rounded,), wide)
+        factors = (first, value) if operand == 0 else (value, first)
+        body = Expr("mul", factors, None, wide)
+        summed = Compute(compute.axes, compute.reduce, "sum", body, wide)
+        number = numbered(summed, part)
+        found[power] = Expr("ref", (), number, wide)
+    body = rewrite(weight, {}, found.get)
+    return Compute(compute.axes, (), None, body, wide)
 
 
 def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
@@ -167,7 +193,8 @@ def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     wide = accumulate_dtype(node.dtype)
     body = apply("cast", (part.value(source, at),), wide)
     body = ended(body, part.tests_of_source(node, 0, at), monoid)
-    compute = Compute(stream.rows, tuple(axes), monoid, body, wide)
+    summed_over = tuple(axes)
+    compute = Compute(stream.rows, summed_over, monoid, body, wide)
     return member, compute, sink.places
 
 
@@ -185,11 +212,12 @@ def made(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
 WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept, Role.ELEMENTWISE: made}
 
 
-def total_of(stream: Stream, part: PartBuilder) -> Expr:
-    """Refer to what the weights of a stream are divided by."""
-    if stream.total is None:
+def total_of(sink: Sink, stream: Stream, part: PartBuilder) -> Expr:
+    """Refer to what the weights of a product are divided by."""
+    total = sink.total or stream.total
+    if total is None:
         internal("weights are divided by no total", stream.sinks)
-    _, value = part.available[stream.total.number]
+    _, value = part.available[total.number]
     return value
 
 
@@ -222,14 +250,21 @@ def under_casts(expr: Expr) -> Expr:
     return expr
 
 
+def numbered(compute: Compute, part: PartBuilder) -> int:
+    """Add a compute, once, and number it."""
+    if compute not in part.computes:
+        part.computes.append(compute)
+    return part.computes.index(compute)
+
+
 def divided(compute: Compute, sink: Sink, total: Expr, part: PartBuilder) -> Compute:
     """Divide a product of weights by the totals of their rows.
 
     Rows that a mask empties stay 0: their total is 0, or NaN, the sum of exp(-inf - -inf).
     """
     wide = compute.dtype
-    ref = Expr("ref", (), len(part.computes), wide)
-    part.computes.append(compute)
+    number = numbered(compute, part)
+    ref = Expr("ref", (), number, wide)
     divisor = apply("cast", (total,), wide)
     body = Expr("div", (ref, divisor), None, wide)
     if sink.is_masked:

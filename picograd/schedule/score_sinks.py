@@ -41,6 +41,7 @@ class Limits:
 
     least: int = LEAST_SIDE
     most_columns: int = NO_LIMIT
+    join: Callable[["Matcher"], None] | None = None  # what makes streams of several softmaxes
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +52,8 @@ class Stream:
     side: int
     sinks: list[Sink]
     total: Facts | None = None  # what the weights are divided by, online
+    further: int = 0  # softmaxes beside the first
+    columns: dict[str, Axis] = field(default_factory=dict)  # of their products, which are alike
     group: Group | None = None
 
     @property
@@ -347,6 +350,8 @@ def find_streams(
         matcher = Matcher(region, waits, bits, most_columns=limits.most_columns)
         if not region.problem:
             matcher.match()
+            if limits.join is not None:
+                limits.join(matcher)
         problem = region.problem or matcher.problem
         problem = problem or next(filter(None, map(missing, matcher.streams)), "")
         if problem:

@@ -52,6 +52,8 @@ class Sink:
     is_divided: bool = False  # a product of weights that are divided by a total of the same stream
     is_masked: bool = False  # weights are 0 where a mask says so
     places: Indices = ()  # of a sum of rows that are no scores: which row it is of
+    total: Facts | None = None  # that weights are divided by, if it is not the stream's first
+    powers: tuple[Facts, ...] = ()  # of a product whose weights are a sum of softmaxes: theirs
 
 
 @dataclass(eq=False, slots=True)

@@ -34,7 +34,7 @@ def edit_weights(roots: Sequence[Node], order: Sequence[Node], target: Target) -
 
     `order` lists the nodes under the roots, inputs first, and not below realized ones.
     """
-    new = shorter_sums(order) | turned_products(order)
+    new = shorter_sums(order, target.copies_boxes) | turned_products(order)
     if target.copies_boxes:
         new = turned_results(roots, order) | new
     return replaced(roots, order, new) if new else list(roots)

@@ -43,12 +43,13 @@ CONTRACTIONS, REDUCTIONS = map(ops_of, (Role.CONTRACT, Role.REDUCE))
 MOST_STEPS = 32  # from a product to its factors
 
 
-def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
+def shorter_sums(order: Sequence[Node], is_parted: bool = False) -> dict[int, Node]:
     """Find what stands for sums of weights times their gradient, by their identities.
 
-    `order` lists nodes inputs first, and not below realized ones.
+    `order` lists nodes inputs first, and not below realized ones. Products of weights that are a
+    sum of softmaxes may be parted, where all of them stream in one kernel.
     """
-    products = Products()
+    products = Products(is_parted)
     sums: list[Node] = []
     for node in order:
         if node.op in REDUCTIONS:
@@ -68,6 +69,7 @@ def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
 class Products:
     """The products of a graph by each of their operands, and by a factor of the other one."""
 
+    is_parted: bool
     of: dict[int, list[Node]] = field(default_factory=dict)
     known: dict[int, dict[Any, list[tuple[Node, Factors]]]] = field(default_factory=dict)
 
@@ -86,12 +88,48 @@ class Products:
             found: dict[Any, list[tuple[Node, Factors]]] = {}
             self.known[id(value)] = found
             for node in self.of.get(id(value), ()):
-                weights = factors_of(other_operand(node, value))
-                found.setdefault(next(iter(weights)), []).append((node, weights))
+                for each in (node, *(parts_of(node, value) if self.is_parted else ())):
+                    weights = factors_of(other_operand(each, value))
+                    found.setdefault(next(iter(weights)), []).append((each, weights))
         for factor in factors:
             for node, weights in self.known[id(value)].get(factor, ()):
                 if not weights - factors:
                     yield node, weights
+
+
+def parts_of(product: Node, value: Node) -> Iterator[Node]:
+    """Yield products of a value of 16 bits with each of the softmaxes that its weights sum."""
+    weights = other_operand(product, value)
+    softmaxes = softmaxes_in(weights) if value.dtype.bits == 16 else []
+    for each in softmaxes if len(softmaxes) > 1 else ():
+        part = each.cast(weights.dtype)
+        yield product.with_inputs((part, value) if product.inputs[1] is value else (value, part))
+
+
+def softmaxes_in(weights: Node) -> list[Node]:
+    """List the softmaxes that weights are a sum of, each times what is repeated; none if there is
+    anything else."""
+    found: list[Node] = []
+    stack = [weights]
+    while stack and len(found) < MOST_STEPS:
+        node = stack.pop()
+        linear, inputs = node.row.linear, node.inputs
+        if node.realized is not None or not inputs:
+            return []
+        if len(node.row.factors) == 2 or (len(inputs) == 1 and linear == (0,)):
+            stack += inputs
+        elif linear == (0, 1):
+            stack += [each for each in inputs if not is_repeated(each)]
+        elif linear == (0,) and unconverted(inputs[0]).op in EXPONENTIALS:
+            found.append(node)
+        else:
+            return []
+    return found
+
+
+def is_repeated(node: Node) -> bool:
+    """Tell whether a node is a number, or repeats what it shows."""
+    return node.row.is_repeating or not isinstance(number_of(node), Node)
 
 
 def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -267,12 +305,30 @@ def shortened(node: Node, products: Products) -> Node | None:
         others = Counter(factors)
         others[product_key(gradient)] -= 1
         for output, weights in products.weighted_by(value, others):
-            found = short_sum(node, gradient, value, output)
+            inside, rest = of_one_number(others - weights)
+            found = short_sum(node, gradient, value, output, inside)
             if found is not None:
-                found = multiplied(found, others - weights, node)
+                found = multiplied(found, rest, node)
             if found is not None:
                 return found
     return None
+
+
+def of_one_number(factors: Factors) -> tuple[list[Any], Factors]:
+    """Part the factors of a softmax that is subtracted: signs, and numbers, stand in the sum."""
+    inside: list[Any] = []
+    rest: Factors = Counter()
+    for (kind, what), count in factors.items():
+        is_sign = isinstance(kind, tuple) and not what and OPS[kind[0]].arity == 1
+        is_number = kind == "element" and (not isinstance(what, Node) or what.size == 1)
+        if is_sign:
+            inside += [kind[0]] * count
+        elif is_number and count == 1:
+            inside.append(what)
+        else:
+            rest[kind, what] = count
+    has_sign = any(isinstance(each, str) for each in inside)
+    return (inside, rest) if has_sign else ([], factors)
 
 
 def multiplied(short: Node, rest: Factors, node: Node) -> Node | None:
@@ -300,6 +356,12 @@ def row_of(what: Any, node: Node, dtype: DType) -> Node | None:
     if not isinstance(what, Node):
         return build.const(what, node.shape, dtype, node.device)
     axes = node.arg[1]
+    if what.rank == node.inputs[0].rank and all(what.shape[axis] == 1 for axis in axes):
+        left, there = (
+            [size for d, size in enumerate(each.shape) if d not in axes]
+            for each in (what, node.inputs[0])
+        )
+        return what.cast(dtype).reshape(tuple(left)).expand(tuple(there)).reshape(node.shape)
     sizes = [1 if axis in axes else size for axis, size in enumerate(what.shape)]
     is_same = what.row.is_repeating and what.inputs[0].shape == tuple(sizes)
     return what.inputs[0].cast(dtype).reshape(node.shape) if is_same else None
@@ -391,10 +453,13 @@ def other_operand(output: Node, value: Node) -> Node:
     return second if first is value else first
 
 
-def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | None:
+def short_sum(
+    node: Node, gradient: Node, value: Node, output: Node, inside: Sequence[Any]
+) -> Node | None:
     """Multiply the gradient of an output with it and sum its columns; None if they do not fit.
 
     output = weights @ value; gradient = g @ value.T, of the weights; `node` sums it as `value` was.
+    What is `inside` is done to each summand: an operation, or a product with one number.
     """
     weight_labels, value_labels, out = labels_beside(output, value)
     gradient_labels = labels_beside(gradient, value)
@@ -418,6 +483,8 @@ def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | N
     columns = [d for d, label in enumerate(out) if label not in kept]
     first, second = g.cast(node.dtype), output.cast(node.dtype)
     product = first * second
+    for each in inside:
+        product = multiple_of(product, each)
     short = product.reduce("sum", tuple(columns))
     sources = sources_of(gradient)  # it sums the same columns of `g`, which may end
     if sources:
@@ -426,6 +493,16 @@ def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | N
         short = ended(short, (), (summed_ends,))
     order = [kept.index(label) for label in wanted]
     return short.permute(tuple(order)).reshape(node.shape)
+
+
+def multiple_of(product: Node, factor: Any) -> Node:
+    """Do an operation of one argument, or multiply by one number."""
+    if isinstance(factor, str):
+        return build.elementwise(factor, product)
+    if not isinstance(factor, Node):
+        return product * factor
+    number = factor.cast(product.dtype).reshape((1,) * product.rank)
+    return product * number.expand(product.shape)
 
 
 def labels_beside(product: Node, value: Node) -> tuple[tuple[int, ...], ...]:

@@ -34,6 +34,23 @@ def plain(q, k, v):
     return weigh(build.softmax(product(q, k) * 0.3, 3), v)
 
 
+def latent(q, k, v, r, t):
+    """Scores are a sum of two products; all heads share the keys of the second (DeepSeek)."""
+    s = product(q, k) + r.contract(t, ((0, 1, 2, 3), (0, 4, 3), (0, 1, 2, 4)))
+    return weigh(build.softmax(is_seen(s).where(s * 0.2, -math.inf), 3), v)
+
+
+def differential(q, k, v, r, t, c, is_masked=True):
+    """Two softmaxes are subtracted, the second times a number of its own."""
+    weights = []
+    for rows, places, scale in ((q, k, 0.3), (r, t, 0.1)):
+        s = product(rows, places) * scale
+        s = is_seen(s).where(s, -math.inf) if is_masked else s
+        weights.append(build.softmax(s, 3))
+    first, second = weights
+    return weigh(first - second * spread(c, second.shape), v)
+
+
 def scale_before(q, k, v):
     return weigh(build.softmax(product(q * 0.3, k), 3), v)
 

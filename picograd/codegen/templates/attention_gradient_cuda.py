@@ -65,7 +65,7 @@ def schedules(stream: Stream) -> Iterator[Schedule]:
     """
     widths = [round_up(size_of(each.columns), GRAIN) for each in stream.products]
     is_twice = is_read_twice(stream)
-    scores = len(stream.scores) + bool(stream.sums) + is_twice
+    scores = len(stream.edited) + bool(stream.sums) + is_twice
 
     def live(size: int) -> int:
         return sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
@@ -86,7 +86,7 @@ def is_read_twice(stream: Stream) -> bool:
     weights += [stream.computes[number].body for number in stream.sums]
     powers = exponentials_of(weights)
     if not powers:
-        return len(stream.scores) > 1
+        return len(stream.edited) > 1
     inside = refs_of(powers)
     zero = const(0.0, stream.computes[0].dtype)
     none = dict.fromkeys(powers, zero)
@@ -102,7 +102,7 @@ class Writer:
         self.stream = frame.stream
         self.vectors = Vectors(frame)
         self.names: dict[int, str] = {}
-        for score in self.stream.scores:
+        for score in self.stream.edited:
             number = score.number
             name = frame.add_scores(f"score{number}", frame.dtype)
             self.names[number] = name
@@ -154,8 +154,9 @@ class Writer:
         held = frame.hold(score.row, score.depth)
         ring = frame.streamed(score.streamed, score.depth)
         depth = frame.depth(score.depth)
-        name = self.names[score.number]
-        return Dot(name, held, ring, depth, "wgmma", b_is_nk=True, is_first=True)
+        name = self.names[score.number if score.added is None else score.added]
+        is_first = score.added is None
+        return Dot(name, held, ring, depth, "wgmma", b_is_nk=True, is_first=is_first)
 
     # -- elements of a block ----------------------------------------------------------------------
 

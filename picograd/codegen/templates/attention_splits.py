@@ -14,7 +14,7 @@ A stream that is not split leaves its results: values of rows, then products.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout, RowsOf
@@ -29,7 +29,7 @@ from picograd.schedule.index import Axis, Index, axis_index, constant
 from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.target import Target
 
-Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
+Factors = Mapping[int, Callable[[Expr, Expr], Expr]]  # by peak: of it and the greatest one
 MOST_SPLITS = 64
 FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up few rows, take as long as
 WORDS = 48  # that a thread adds up while a block is worked on
@@ -116,10 +116,10 @@ def time_of(stream: Stream, schedule: Schedule, target: Target) -> float:
 class Splits:
     """This class leaves what a split found; the last one of a head adds up, and stores results."""
 
-    def __init__(self, frame: Frame, factor: Factor | None) -> None:
+    def __init__(self, frame: Frame, factors: Factors) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.factor = factor
+        self.factors = factors
         rows = frame.stream.rows
         few, columns = THREADS[1]
         widths = [frame.width(each) for each in self.stream.products]
@@ -235,11 +235,11 @@ class Whole:
         is_row = source in splits.of_rows
         rest = () if is_row else (axis_index(self.dims[1]),)
         value = splits.found(source, *rest)
-        if splits.factor is not None and stream.is_repaired(source):
-            peak = stream.reductions[0]
+        peak = stream.peak_under(source)
+        if peak is not None:
             own = splits.found(peak)
             greatest = self.added(peak, own)
-            repair = splits.factor(own, greatest)
+            repair = splits.factors[peak](own, greatest)
             value = binary("mul", value, repair)
         value = self.added(source, value)
         factor = splits.frame.factors.get(source, 1.0)
@@ -264,10 +264,10 @@ class Whole:
         return read(name, index, dtype)
 
 
-def finish(frame: Frame, factor: Factor | None = None) -> list[Step]:
+def finish(frame: Frame, factors: Factors | None = None) -> list[Step]:
     """Write what a block does behind its stream."""
     if frame.split.size > 1:
-        return Splits(frame, factor).steps()
+        return Splits(frame, factors or {}).steps()
     return leave(frame)
 
 

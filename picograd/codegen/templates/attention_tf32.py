@@ -42,7 +42,7 @@ def live_registers(stream: Stream, size: int) -> int:
     """Count the registers of a thread for fragments: of results, scores, and weights."""
     columns = [size_of(each.columns) for each in stream.products]
     has_sums = bool(stream.sums) and stream.peak is None
-    scores = len(stream.scores) + has_sums
+    scores = len(stream.edited) + has_sums
     return (sum(columns) + size * (scores + len(columns))) // 2
 
 

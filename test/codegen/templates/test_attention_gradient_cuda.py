@@ -17,12 +17,14 @@ from attention_forms import (
     boolean,
     causal,
     causal_twice,
+    differential,
     documents,
     dropped,
     few_rows_see,
     grouped,
     grouped_beside,
     is_seen,
+    latent,
     learned,
     merged_batch,
     one_more,
@@ -209,6 +211,34 @@ def test_a_mask_of_rows_alone_hides_all_of_a_row_or_nothing(run, length):
 def test_heads_that_share_keys():
     """Gradients of the keys are those of every head, and are added up behind."""
     check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
+
+
+@pytest.mark.parametrize("rows, run", [(20, run_tiles), (150, run_tiles), (150, run_program)])
+def test_scores_that_are_a_sum_of_products(rows, run):
+    """They have one tile; keys that heads share have gradients that are added up behind."""
+    shapes = (*shapes_of(rows, 150, 64, 48), (1, 2, rows, 32), (1, 150, 32))
+    check(latent, shapes, run)
+    for kernel in streams_of(schedule(gradients_of(latent, shapes), FEW)):
+        tiles = attention_cuda.build(kernel, FEW).parts[0].tiles
+        scores = [tile.name for tile in tiles if tile.name.startswith("score")]
+        has_peak = any(tile.name == "greatest" for tile in tiles)
+        assert len(scores) == 2 - has_peak
+
+
+@pytest.mark.parametrize(
+    "rows, places, run", [(40, 300, run_tiles), (150, 150, run_tiles), (150, 150, run_program)]
+)
+def test_softmaxes_that_share_a_stream(rows, places, run, monkeypatch):
+    """Each has a peak, a total and a product; splits of few rows leave all of them."""
+    if rows == 40:
+        monkeypatch.setitem(globals(), "FEW", cuda_target("sm_90a", multiprocessors=24))
+    first, second = (1, 2, rows, 32), (1, 2, places, 32)
+    shapes = first, second, (1, 2, places, 64), first, second, (1, 1, 1, 1)
+    form = partial(differential, is_masked=rows > 40)
+    check(form, shapes, run)
+    (kernel, *_) = streams_of(schedule(gradients_of(form, shapes), FEW))
+    names = {tile.name for tile in attention_cuda.build(kernel, FEW).parts[0].tiles}
+    assert any(name.startswith("left") for name in names) == (rows == 40)
 
 
 @pytest.mark.parametrize("rows", [20, 70])
