@@ -11,8 +11,9 @@
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
     "reflect"   R and Householder's vectors of the matrix: (M, N), vectors on the diagonal and below
                 it, of length sqrt(2) or 0; then the diagonal of R. Q is the product of 1 - v v^T
-    "eigh"      the eigenvalues of a symmetric matrix, ascending, and its eigenvectors (M, M), of
-                which the lower triangle is read
+    "turn"      columns turned until the first n of their rows are at right angles, the longest
+                first: the squares of their lengths, and then all rows (M, W). An identity matrix
+                behind the n rows becomes what they are multiplied by
 
 What host calls of matrices become of it is in graph/matrix_kernels.py.
 """
@@ -42,7 +43,9 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
     kind, size = arg
     stack, rows, columns = x
-    if kind in ("lu", "eigh", "reflect"):
+    if kind == "turn":
+        return stack, rows * columns + columns
+    if kind in ("lu", "reflect"):
         return stack, rows * columns + size
     if kind == "cholesky":
         return stack, rows * columns
@@ -67,10 +70,11 @@ def eliminated(arg: Arg, x: Array) -> Array:
         return cholesky(x)[:, size:].reshape(stack, -1)
     if kind == "reflect":
         return reflected(x, size)
-    if kind == "eigh":
-        values, vectors = np.linalg.eigh(x)
-        vectors = vectors.reshape(stack, -1)
-        return np.concatenate([values, vectors], 1)
+    if kind == "turn":
+        _, lengths, turn = np.linalg.svd(x[:, :size])
+        turned = x @ turn.swapaxes(1, 2)
+        turned = turned.reshape(stack, -1)
+        return np.concatenate([lengths * lengths, turned], 1)
     if kind in SUBSTITUTIONS:
         found = substituted(x, size, *SUBSTITUTIONS[kind])
         return found.reshape(stack, -1)
