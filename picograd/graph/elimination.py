@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import int32
 from picograd.graph.batch_rules import refused
 from picograd.graph.composites import join
 from picograd.graph.node import Node
@@ -198,6 +199,14 @@ def eliminate(x: Node, kind: str, size: int, op: str = "eliminate") -> Node:
     arg = kind, size
     shape = shape_of(arg, x.shape)
     return Node(op, (x,), arg, shape, x.dtype, x.device)
+
+
+def identity(x: Node, shape: Shape | None = None) -> Node:
+    """Make identity matrices of the shape and dtype of others, or of another shape."""
+    shape = x.shape if shape is None else shape
+    axes = len(shape) - 2, len(shape) - 1
+    row, column = (Node("iota", (), axis, shape, int32, x.device) for axis in axes)
+    return row.binary("equal", column).cast(x.dtype)
 
 
 def stacked(x: Node) -> Node:

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, stacked, without
+from picograd.graph.elimination import (
+    SUBSTITUTIONS,
+    beside,
+    eliminate,
+    identity,
+    part,
+    stacked,
+    without,
+)
 from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur, rows_of
 from picograd.helpers import ceil_div
@@ -332,9 +340,7 @@ def inverted(triangle: Node, kind: str) -> Node:
     """
     stack, size, _ = triangle.shape
     if size <= SIDE:
-        row = triangle.iota(DOWN)
-        is_one = row.binary("equal", triangle.iota(ACROSS))
-        found = eliminate(beside(triangle, is_one.cast(triangle.dtype)), kind, size)
+        found = eliminate(beside(triangle, identity(triangle)), kind, size)
         return found.reshape(triangle.shape)
     half = size // 2
     both = join([corner(triangle, half), rest(triangle, half)], 0)

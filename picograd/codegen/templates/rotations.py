@@ -43,6 +43,8 @@ from picograd.schedule.loop import Elimination, Kernel, rewrite
 from picograd.target import Target
 
 MOST_THREADS = 512
+LANES = 8  # threads of a pair: what is found of a pair, each of them computes
+BANKS = 16  # of two neighbours a thread has; columns of pairs lie LANES banks apart
 SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
 
 
@@ -75,7 +77,7 @@ class Turning:
         self.pair: Axis = Axis("p", ceil_div(self.count, 2))
         self.row: Axis = Axis("i", self.length)
         self.steps: list[Step] = []
-        down = min(WARP, power_of_two(self.length))
+        down = min(LANES, power_of_two(self.length))
         pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
         pairs = max(pairs, WARP // down)
         self.threads: int = down * pairs
@@ -87,7 +89,8 @@ class Turning:
         self.every = Blocked(size[:1], (down,), (1,), True)
         self.tiles: dict[str, Tile] = {}
         shape = self.count, self.length
-        self.tiles["x"] = Tile("x", shape, self.dtype, "shared", row_padding=1)
+        more = (LANES // 2 - self.length) % BANKS
+        self.tiles["x"] = Tile("x", shape, self.dtype, "shared", row_padding=more)
         self.shared("moves", int32, self.pair.size)
         self.register("busy", int32, ALONE)
         self.register("moved", int32, self.pairs)
