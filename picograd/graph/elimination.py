@@ -72,10 +72,12 @@ def eliminated(arg: Arg, x: Array) -> Array:
     if kind == "reflect":
         return reflected(x, size)
     if kind == "turn":
-        _, lengths, turn = np.linalg.svd(x[:, :size])
+        top = x[:, :size]
+        _, lengths, turn = np.linalg.svd(top)
+        squares = lengths * lengths
         turned = x @ turn.swapaxes(1, 2)
         turned = turned.reshape(stack, -1)
-        return np.concatenate([lengths * lengths, turned], 1)
+        return np.concatenate([squares, turned], 1)
     if kind in SUBSTITUTIONS:
         found = substituted(x, size, *SUBSTITUTIONS[kind])
         return found.reshape(stack, -1)
@@ -203,10 +205,13 @@ def eliminate(x: Node, kind: str, size: int, op: str = "eliminate") -> Node:
 
 def identity(x: Node, shape: Shape | None = None) -> Node:
     """Make identity matrices of the shape and dtype of others, or of another shape."""
-    shape = x.shape if shape is None else shape
-    axes = len(shape) - 2, len(shape) - 1
-    row, column = (Node("iota", (), axis, shape, int32, x.device) for axis in axes)
-    return row.binary("equal", column).cast(x.dtype)
+    if shape is None:
+        shape = x.shape
+    count = len(shape)
+    row = Node("iota", (), count - 2, shape, int32, x.device)
+    column = Node("iota", (), count - 1, shape, int32, x.device)
+    is_same = row.binary("equal", column)
+    return is_same.cast(x.dtype)
 
 
 def stacked(x: Node) -> Node:

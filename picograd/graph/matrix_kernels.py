@@ -291,46 +291,69 @@ def exponential_kernels(node: Node, target: Target) -> Node | None:
     if is_complex(node) or most > SQUARINGS:
         return None
     x = stacked(x).cast(float64)
-    norm = x.unary("abs").reduce("sum", (1,), True)
-    norm = norm.reduce("max", (2,), True)
-    is_plain = norm.binary("less", math.inf)
-    halvings = norm.binary("maximum", 1.0).unary("log2").unary("ceil")
-    halvings = is_plain.where(halvings, 0.0)
-    factor = (-halvings).unary("exp2")
+    halvings = halvings_of(x)
+    less = -halvings
+    factor = less.unary("exp2")
     x = x * factor.expand(x.shape)
     result = series(x.stored())
     if most:
-        (result,), *_ = matrix_loops.repeated(squared, most, [result], left_of(halvings, most))
+        steps = left_of(halvings, most)
+        lasts, *_ = matrix_loops.repeated(squared, most, [result], steps)
+        (result,) = lasts
     is_enough = halvings.binary("less_equal", float(most))
-    result = is_enough.expand(result.shape).where(result, math.nan)
+    is_enough = is_enough.expand(result.shape)
+    result = is_enough.where(result, math.nan)
     return result.reshape(node.shape)
+
+
+def halvings_of(x: Node) -> Node:
+    """Count how often each matrix (B, N, N) is halved until its norm is 1 at most: (B, 1, 1)."""
+    sizes = x.unary("abs")
+    sums = sizes.reduce("sum", (1,), True)
+    norm = sums.reduce("max", (2,), True)
+    is_plain = norm.binary("less", math.inf)
+    norm = norm.binary("maximum", 1.0)
+    count = norm.unary("log2").unary("ceil")
+    return is_plain.where(count, 0.0)
 
 
 def left_of(halvings: Node, most: int) -> Node:
     """Count how often each matrix is to be squared from each step on: (T, B, 1, 1)."""
     shape = most, *halvings.shape
-    whole = halvings.reshape((1, *halvings.shape)).expand(shape)
-    return (whole - whole.iota(0).cast(whole.dtype)).stored()
+    whole = halvings.broadcast_to(shape)
+    step = whole.iota(0)
+    left = whole - step.cast(whole.dtype)
+    return left.stored()
 
 
 def squared(result: Node, left: Node) -> matrix_loops.Two:
     """Square matrices that are to be squared."""
-    is_left = left.binary("less", 0.5).expand(result.shape)
-    square = result.contract(result, matrix_loops.PRODUCT)
-    return [is_left.where(result, square)], []
+    is_done = left.binary("less", 0.5)
+    is_done = is_done.expand(result.shape)
+    square = multiplied(result, result)
+    return [is_done.where(result, square)], []
+
+
+def multiplied(a: Node, b: Node) -> Node:
+    """Multiply matrices (B, N, N)."""
+    return a.contract(b, matrix_loops.PRODUCT)
 
 
 def series(x: Node) -> Node:
     """Sum x^n / n! for matrices of norms up to 1: four terms at a time, eight products."""
-    square = x.contract(x, matrix_loops.PRODUCT).stored()
-    cube = square.contract(x, matrix_loops.PRODUCT).stored()
-    fourth = square.contract(square, matrix_loops.PRODUCT).stored()
+    square = multiplied(x, x).stored()
+    cube = multiplied(square, x).stored()
+    fourth = multiplied(square, square).stored()
     powers = identity(x), x, square, cube
     result = None
     for start in reversed(range(0, TERMS, len(powers))):
-        terms = [each * (1 / math.factorial(start + n)) for n, each in enumerate(powers)]
-        part = terms[0] + terms[1] + (terms[2] + terms[3])
+        terms = []
+        for n, power in enumerate(powers, start):
+            factor = 1 / math.factorial(n)
+            terms.append(power * factor)
+        first, second, third, last = terms
+        part = first + second + (third + last)
         if result is not None:
-            part = result.contract(fourth, matrix_loops.PRODUCT) + part
+            part = multiplied(result, fourth) + part
         result = part.stored()
     return part

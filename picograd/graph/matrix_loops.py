@@ -80,30 +80,22 @@ def leaf(kind: str, x: Node) -> Node:
 
 def head(x: Node, count: int) -> Node:
     """Take the first rows."""
-    rows = 0, count
-    columns = 0, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (0, count), (0, x.shape[2]))
 
 
 def tail(x: Node, start: int) -> Node:
     """Leave out the first rows."""
-    rows = start, x.shape[1]
-    columns = 0, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (start, x.shape[1]), (0, x.shape[2]))
 
 
 def left(x: Node, count: int) -> Node:
     """Take the first columns."""
-    rows = 0, x.shape[1]
-    columns = 0, count
-    return part(x, rows, columns)
+    return part(x, (0, x.shape[1]), (0, count))
 
 
 def right(x: Node, start: int) -> Node:
     """Leave out the first columns."""
-    rows = 0, x.shape[1]
-    columns = start, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (0, x.shape[1]), (start, x.shape[2]))
 
 
 def corner(x: Node, count: int) -> Node:

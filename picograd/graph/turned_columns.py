@@ -7,8 +7,8 @@ angles: X J = W (codegen/templates/rotations.py). Lengths of columns are singula
     A = Q R        R^T J = W                 A = (Q J) diag(|w|) (w / |w|)^T
 
 with c above all eigenvalues, so that no column is short (Veselic and Hari, 1989); columns of R^T
-need fewer sweeps than those of A (Drmac and Veselic, 2008). Of columns that may be zero, the vectors
-are Q of W. Numbers are multiplied by a power of two, so that no square is lost.
+need fewer sweeps than those of A (Drmac and Veselic, 2008). Of columns that may be zero, the
+vectors are Q of W. Numbers are multiplied by a power of two, so that no square is lost.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def turn(x: Node, count: int) -> tuple[Node, Node]:
     """Turn columns (B, M, N) by what their first rows are: the squares of their lengths (B, N),
     longest first, and what they become (B, M, N).
     """
-    stack, rows, columns = x.shape
+    stack, _, columns = x.shape
     found = eliminate(x, "turn", count, "rotate")
     every = 0, stack, 1
     first = 0, columns, 1
@@ -53,8 +53,10 @@ def turn(x: Node, count: int) -> tuple[Node, Node]:
 
 def spanned(x: Node, like: Node) -> Node:
     """Repeat a number for each matrix (B, 1, 1), or one for each column (B, N)."""
-    if x.rank == DOWN + 1:
-        x = x.reshape((x.shape[0], 1, x.shape[1]))
+    stack = like.shape[0]
+    ones = (1,) * (like.rank - 2)
+    count = x.size // stack
+    x = x.reshape((stack, *ones, count))
     return x.expand(like.shape)
 
 
@@ -68,8 +70,10 @@ def scaled(x: Node) -> tuple[Node, Node]:
     power = largest.unary("log2").unary("floor")
     power = power.binary("maximum", -limit)
     power = power.binary("minimum", limit)
-    down = (-power).unary("exp2")
-    return x * spanned(down, x), power.unary("exp2")
+    down = -power
+    factor = down.unary("exp2")
+    x = x * spanned(factor, x)
+    return x, power.unary("exp2")
 
 
 # symmetric matrices
@@ -82,18 +86,25 @@ def eigen(node: Node, target: Target) -> tuple[Node, Node] | None:
     if is_complex(node) or not fits(size, size, x, target):
         return None
     x = stacked(x)
-    is_lower = x.iota(ACROSS).binary("less_equal", x.iota(DOWN))
-    x = is_lower.where(x, x.permute((0, 2, 1)))
+    row, column = x.iota(DOWN), x.iota(ACROSS)
+    is_lower = column.binary("less_equal", row)
+    mirrored = x.permute((0, 2, 1))
+    x = is_lower.where(x, mirrored)
     x, scale = scaled(x.stored())
     bound = bound_of(x)
     moved = identity(x) * spanned(bound, x) - x
-    lower = eliminate(moved, "cholesky", size).reshape(x.shape)
+    lower = eliminate(moved, "cholesky", size)
+    lower = lower.reshape(x.shape)
     squares, columns = turn(lower, size)
-    lengths = squares.unary("sqrt")
-    vectors = (columns / spanned(lengths, columns)).stored()
-    along = x.contract(vectors, PRODUCT) * vectors
-    values = scan(along.reduce("sum", (DOWN,)), "max", DOWN)  # equal ones may be out of order
-    return values * scale.reshape((x.shape[0], 1)).expand(values.shape), vectors
+    length = squares.unary("sqrt")
+    vectors = columns / spanned(length, columns)
+    vectors = vectors.stored()
+    along = x.contract(vectors, PRODUCT)
+    along = along * vectors
+    values = along.reduce("sum", (DOWN,))
+    values = scan(values, "max", DOWN)  # equal ones may be out of order
+    values = values * spanned(scale, values)
+    return values, vectors
 
 
 def bound_of(x: Node) -> Node:
@@ -177,18 +188,26 @@ def svd_kernels(node: Node, target: Target) -> Node | None:
         return None
     x, scale = scaled(x)
     squares, u, others = parts_of(x.stored())
-    values = squares.unary("sqrt") * scale.reshape((x.shape[0], 1)).expand(squares.shape)
+    values = lengths(squares, scale)
     v = directions(others)
     u, v = (v, u) if rows < columns else (u, v)
     found = in_lines([u, values, v.permute((0, 2, 1))])
     return found.reshape(node.shape)
 
 
+def lengths(squares: Node, scale: Node) -> Node:
+    """Find singular values of matrices that were scaled."""
+    values = squares.unary("sqrt")
+    return values * spanned(scale, values)
+
+
 def directions(x: Node) -> Node:
     """Find the directions of columns at right angles, sorted by their lengths: any for zeros."""
     q, upper = decomposed(x.stored(), x.shape[2])
-    is_turned = diagonal_of(upper).binary("less", 0.0)
-    sign = 1.0 - is_turned.cast(x.dtype) * 2.0
+    diagonal = diagonal_of(upper)
+    is_turned = diagonal.binary("less", 0.0)
+    is_turned = is_turned.cast(x.dtype)
+    sign = 1.0 - is_turned * 2.0
     return q * spanned(sign, q)
 
 
@@ -202,9 +221,9 @@ def value_kernels(node: Node, target: Target) -> Node | None:
     if fits(count, count, x, target):
         x, scale = scaled(x)
         upper, _ = reduced(x.stored(), nothing)
-        squares, _ = turn(upper.permute((0, 2, 1)).stored(), count)
-        scale = scale.reshape((x.shape[0], 1)).expand(squares.shape)
-        return (squares.unary("sqrt") * scale).reshape(node.shape)
+        lower = upper.permute((0, 2, 1))
+        squares, _ = turn(lower.stored(), count)
+        return lengths(squares, scale).reshape(node.shape)
     if not is_long(node):
         return None
     square, _ = reduced(x, nothing)
@@ -222,14 +241,17 @@ def pseudo_inverse_kernels(node: Node, target: Target) -> Node | None:
     if fits(2 * count, count, x, target):
         x, scale = scaled(x)
         squares, u, others = parts_of(x.stored())
-        inverse = others * spanned(inverted(squares, scale, *node.arg.options), others)
+        factors = inverted(squares, scale, *node.arg.options)
+        inverse = others * spanned(factors, others)
         found = inverse.contract(u, SQUARE)
         found = found / spanned(scale, found)
     elif is_long(node):
         q, upper = decomposed(x, count)
         square = spread(upper, node.shape[:-2], node)
-        inverse = stacked(asked(node, square, (count, count)))
-        found = inverse.cast(q.dtype).contract(q, SQUARE)
+        shape = count, count
+        inverse = asked(node, square, shape)
+        inverse = stacked(inverse).cast(q.dtype)
+        found = inverse.contract(q, SQUARE)
     else:
         return None
     if columns < rows:
@@ -239,12 +261,13 @@ def pseudo_inverse_kernels(node: Node, target: Target) -> Node | None:
 
 def inverted(squares: Node, scale: Node, rtol: float, atol: float) -> Node:
     """Invert squares of singular values (B, N), longest first; of short ones it is 0."""
-    stack, _ = squares.shape
     values = squares.unary("sqrt")
-    largest = left(values.reshape((stack, 1, values.shape[1])), 1)
+    largest = values.reduce("max", (DOWN,), True)
     limit = largest * rtol
     absolute = scale.unary("reciprocal") * atol
-    limit = limit.binary("maximum", absolute).reshape((stack, 1)).expand(values.shape)
-    is_short = values.binary("less_equal", limit)
-    inverse = is_short.where(1.0, squares).unary("reciprocal")
+    absolute = spanned(absolute, limit)
+    limit = limit.binary("maximum", absolute)
+    is_short = values.binary("less_equal", limit.expand(values.shape))
+    inverse = is_short.where(1.0, squares)
+    inverse = inverse.unary("reciprocal")
     return is_short.where(0.0, inverse)

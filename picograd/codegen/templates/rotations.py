@@ -9,8 +9,9 @@ Jacobi's method from one side (Hestenes). In each of as many rounds as there are
 sweep, which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other
 sweep last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
 
-    t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y    cos = 1 / sqrt(1 + t^2)
-    x becomes x - sin * (y + r x), y becomes y + sin * (x - r y)     sin = t cos, r = sin / (1 + cos)
+    t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y
+    x - sin * (y + r x), y + sin * (x - r y)         cos = 1 / sqrt(1 + t^2), sin = t cos,
+                                                     r = sin / (1 + cos)
 
 which loses fewer digits than cos * x - sin * y does (Rutishauser, 1966).
 """
@@ -39,7 +40,7 @@ from picograd.dtype import DType, int32
 from picograd.errors import internal
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, substitute
-from picograd.schedule.loop import Elimination, Kernel, rewrite
+from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 MOST_THREADS = 512
@@ -83,10 +84,10 @@ class Turning:
         self.threads: int = down * pairs
         eps = np.finfo(self.dtype.numpy).eps
         self.least: float = float(eps) * step.count**0.5  # what is left of products that are 0
-        size = self.pair.size, self.length
-        self.whole = Blocked(size, (pairs, down), (1, 1))
-        self.pairs = Blocked(size[:1], (pairs,), (1,))
-        self.every = Blocked(size[:1], (down,), (1,), True)
+        self.whole = over((self.pair.size, pairs), (self.length, down))
+        self.pairs = over((self.pair.size, pairs))
+        every = over((self.pair.size, down))
+        self.every = replace(every, is_first_fastest=True)
         self.tiles: dict[str, Tile] = {}
         shape = self.count, self.length
         more = (LANES // 2 - self.length) % BANKS
@@ -112,7 +113,8 @@ class Turning:
     def of(self, name: str, *index: Index | Axis) -> Term:
         """Read a tile."""
         places = tuple(map(as_place, index))
-        return tile_at(name, places, self.tiles[name].dtype)
+        dtype = self.tiles[name].dtype
+        return tile_at(name, places, dtype)
 
     def of_pair(self, name: str) -> Term:
         """Read what is known of a pair."""
@@ -128,11 +130,15 @@ class Turning:
 
     def read(self) -> None:
         """Read the matrix: neighbours of a row are neighbours in memory."""
-        i, j = self.step.axis, self.step.column
+        i = self.step.axis
+        j = self.step.column
         place = axis_index(j), axis_index(i)
-        self.steps.append(Assign("x", (i, j), self.step.body, place))
-        self.steps.append(Assign("busy", (), as_term(1, int32).expr))
-        self.steps.append(Barrier())
+        one = as_term(1, int32)
+        self.steps += [
+            Assign("x", (i, j), self.step.body, place),
+            Assign("busy", (), one.expr),
+            Barrier(),
+        ]
 
     # -- sweeps -----------------------------------------------------------------------------------
 
@@ -141,13 +147,11 @@ class Turning:
         sweep = Axis("sweep", SWEEPS)
         turn = Axis("round", self.count)
         here = axis_index(self.pair) * 2 + axis_index(turn) % 2
-        moved = self.of_pair("moved")
-        shown = (axis_index(self.pair),)
         rounds = *self.meet(here), *self.turn(sweep, here), Barrier()
         body = (
             self.set_pair("moved", as_term(0, int32)),
             For(turn, rounds),
-            Assign("moves", (self.pair,), moved.expr, shown, self.pairs),
+            self.put("moves", self.pair, self.of_pair("moved"), self.pairs),
             Barrier(),
             self.find_busy(),
         )
@@ -155,16 +159,23 @@ class Turning:
         sweeps = For(sweep, (When((is_busy,), body),))
         self.steps.append(sweeps)
 
+    def put(self, name: str, axis: Axis, value: Term, layout: Blocked) -> Assign:
+        """Write what is known of each place of an axis into a shared tile."""
+        where = (axis_index(axis),)
+        return Assign(name, (axis,), value.expr, where, layout)
+
     def find_busy(self) -> Accumulate:
         """Tell all threads whether any pair was turned."""
         moves = self.of_pair("moves")
-        over = (self.pair,)
-        return Accumulate("busy", (), over, "max", moves.expr, True, self.every)
+        pairs = (self.pair,)
+        return Accumulate("busy", (), pairs, "max", moves.expr, True, self.every)
 
     def meet(self, here: Index) -> list[Step]:
         """Let two columns meet, and find how they are to be turned."""
-        first = self.of("x", here % self.count, self.row)
-        second = self.of("x", (here + 1) % self.count, self.row)
+        own = here % self.count
+        other = (here + 1) % self.count
+        first = self.of("x", own, self.row)
+        second = self.of("x", other, self.row)
         x, y = self.columns()
         slope = self.of_pair("slope")
         one = as_term(1.0, self.dtype)
@@ -172,7 +183,8 @@ class Turning:
         sin = slope * cos
         is_pair = position(here) < self.count - 1
         is_turned = is_pair & ~slope.is_at(0.0)
-        moved = is_turned.where(as_term(1, int32), self.of_pair("moved"))
+        yes = as_term(1, int32)
+        moved = is_turned.where(yes, self.of_pair("moved"))
         return [
             self.set_column("first", first),
             self.set_column("second", second),
@@ -190,14 +202,20 @@ class Turning:
         both = self.pair, self.row
         return self.of("first", *both), self.of("second", *both)
 
+    def counted(self, value: Term, row: Axis) -> Term:
+        """Leave out the rows that do not count."""
+        count = self.step.count
+        if count == self.length:
+            return value
+        is_counted = position(row) < count
+        return is_counted.where(value, 0.0)
+
     def over_rows(self, name: str, value: Term) -> Accumulate:
         """Add up over the rows that count."""
-        if self.step.count < self.length:
-            is_counted = position(self.row) < self.step.count
-            value = is_counted.where(value, 0.0)
+        value = self.counted(value, self.row)
         dims = (self.pair,)
-        over = (self.row,)
-        return Accumulate(name, dims, over, "sum", value.expr, True, self.whole)
+        rows = (self.row,)
+        return Accumulate(name, dims, rows, "sum", value.expr, True, self.whole)
 
     def slope(self) -> Term:
         """Find the tangent of a rotation: the smaller one, or 0 where nothing is to be turned."""
@@ -217,11 +235,13 @@ class Turning:
     def turn(self, sweep: Axis, here: Index) -> list[Step]:
         """Turn two columns, of which the longer one goes up, in every other sweep down."""
         x, y = self.columns()
-        sin, ratio = self.of_pair("sin"), self.of_pair("ratio")
+        sin = self.of_pair("sin")
+        ratio = self.of_pair("ratio")
         turned_x = x - sin * (y + ratio * x)
         turned_y = y + sin * (x - ratio * y)
         is_shorter = self.of_pair("own") < self.of_pair("theirs")
-        is_up = position(axis_index(sweep) % 2).is_at(0)
+        parity = axis_index(sweep) % 2
+        is_up = position(parity).is_at(0)
         is_same = is_shorter.holds("equal", is_up)
         above = is_same.where(turned_y, turned_x)
         below = is_same.where(turned_x, turned_y)
@@ -247,50 +267,54 @@ class Turning:
         is_same = ~(value < own) & is_earlier  # or NaN
         is_more = own < value
         is_before = is_more.holds("logical_or", is_same)
-        self.rank(i, other, is_before.where(as_term(1, int32), 0))
-        rank = self.of("rank", i).index(self.count)
+        one = as_term(1, int32)
+        self.rank(i, other, is_before.where(one, 0))
+        rank = self.of("rank", i)
+        rank = rank.index(self.count)
         self.store(rank, (i,), own)
         first = axis_index(row) * self.count + self.count
         self.store(first + rank, (row, i), self.of("x", i, row))
 
     def measure(self, i: Axis, row: Axis) -> None:
         """Find the squares of the lengths of columns, in the order of their places."""
-        threads = self.whole.threads
-        whole = Blocked((i.size, row.size), threads, (1, 1))
-        columns = replace(self.pairs, shape=(i.size,))
+        down, across = self.whole.threads
+        whole = over((i.size, down), (row.size, across))
+        columns = over((i.size, down))
         self.register("length", self.dtype, columns)
         self.shared("square", self.dtype, i.size)
         x = self.of("x", i, row)
-        square = x * x
-        if self.step.count < self.length:
-            is_counted = position(row) < self.step.count
-            square = is_counted.where(square, 0.0)
-        dims = (i,)
-        over = (row,)
-        found = Accumulate("length", dims, over, "sum", square.expr, True, whole)
-        length = self.of("length", i)
-        shown = Assign("square", dims, length.expr, (axis_index(i),), columns)
-        self.steps += [found, shown, Barrier()]
+        square = self.counted(x * x, row)
+        self.steps += [
+            Accumulate("length", (i,), (row,), "sum", square.expr, True, whole),
+            self.put("square", i, self.of("length", i), columns),
+            Barrier(),
+        ]
 
     def rank(self, i: Axis, other: Axis, before: Term) -> None:
         """Count what comes before each."""
-        threads = self.threads // 4, 4
-        layout = Blocked((i.size, other.size), threads, (1, 1))
-        rows = Blocked((i.size,), threads[:1], (1,))
+        down = self.threads // 4
+        whole = over((i.size, down), (other.size, 4))
+        rows = over((i.size, down))
         self.register("before", int32, rows)
         self.shared("rank", int32, i.size)
-        dims = (i,)
-        over = (other,)
-        count = Accumulate("before", dims, over, "sum", before.expr, True, layout)
-        found = self.of("before", i)
-        shown = Assign("rank", dims, found.expr, (axis_index(i),), rows)
-        self.steps += [count, shown, Barrier()]
+        self.steps += [
+            Accumulate("before", (i,), (other,), "sum", before.expr, True, whole),
+            self.put("rank", i, self.of("before", i), rows),
+            Barrier(),
+        ]
 
     def store(self, place: Index, dims: tuple[Axis, ...], value: Term) -> None:
         """Store at a place of the result."""
         target = substitute(self.step.target, {self.step.place: place})
         made = Store(self.step.slot, target, dims, value.expr)
         self.steps.append(made)
+
+
+def over(*dims: tuple[int, int]) -> Blocked:
+    """Spread axes over threads: (size, threads) of each."""
+    shape, threads = zip(*dims, strict=True)
+    ones = (1,) * len(dims)
+    return Blocked(shape, threads, ones)
 
 
 def root_of_one_and(value: Term) -> Term:

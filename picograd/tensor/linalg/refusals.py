@@ -5,6 +5,7 @@ where a user computes at once; in a trace when its plan has run (`demands.report
 """
 
 import math
+from typing import Any
 
 from picograd.engine.tracing import is_tracing
 from picograd.errors import LinAlgError
@@ -100,7 +101,7 @@ def singular_values(A: Tensor) -> Tensor:
     return found
 
 
-def pseudo_inverse(A: Tensor, *limits: float | None) -> Tensor:
+def pseudo_inverse(A: Tensor, *limits: Any) -> Tensor:
     """Invert what can be inverted."""
     found = called(host.pinv, A, *limits)
     if not is_told(A):
