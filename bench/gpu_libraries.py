@@ -191,6 +191,9 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     "inv 2048": (lambda m, a: m.linalg.inv(a), lambda: (dominant(2048),)),
     "slogdet 512": (lambda m, a: m.linalg.slogdet(a)[1], lambda: (dominant(512),)),
     "cholesky 256": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(256),)),
+    "cholesky 4096 of 32x32": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(32, 4096),)),
+    "cholesky 256 of 64x64": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(64, 256),)),
+    "cholesky 64 of 128x128": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(128, 64),)),
     "cholesky 1024": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(1024),)),
     "cholesky 4096": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(4096),)),
     "triangle 1024, 1 column": (

@@ -8,7 +8,7 @@ written out, they would be read from memory once each, for longer than they run.
 had their turn they are in order again.
 
     "panel"              threads of a block have the rows, and find a pivot together
-    "below", "cholesky"  a warp has the rows of the factor, and others below: it waits for nobody
+    "below", "cholesky"  threads have the rows of the factor, and as many below: often one warp
     "lower", "unit_lower"  a thread has whole columns of what is right of the triangle
 """
 
@@ -20,13 +20,14 @@ from picograd.codegen.terms import Term, as_term, position
 from picograd.codegen.tile import Assign, Barrier, For, Step, TileKernel
 from picograd.dtype import int32
 from picograd.graph.elimination import SUBSTITUTIONS
+from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, constant
 from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
 MOST_COLUMNS = 32  # of a thread, in registers
-MOST_ROWS = 4 * WARP  # that a warp has
+MOST_BYTES = 512  # of rows that a thread has
 FIRST = constant(0)
 SPARE = 1024  # elements beside the matrix, in shared memory
 WIDEST = 16  # bytes that a thread reads at once
@@ -57,10 +58,11 @@ def turns(step: Elimination) -> bool:
     """Tell whether threads have whole rows, or columns, that turn."""
     if step.kind == "panel":
         return True
+    if step.kind in ("below", "cholesky"):
+        rows = ceil_div(step.axis.size, threads_of(step))
+        return rows * step.count * step.body.dtype.itemsize <= MOST_BYTES
     if step.count > MOST_COLUMNS:
         return False
-    if step.kind in ("below", "cholesky"):
-        return step.axis.size <= MOST_ROWS
     right = step.column.size - step.count
     return step.kind in ("lower", "unit_lower") and right >= LEAST_RIGHT
 
@@ -68,7 +70,7 @@ def turns(step: Elimination) -> bool:
 def threads_of(step: Elimination) -> int:
     """Choose the threads of a block: one for a row, or a column; or a warp."""
     if step.kind in ("below", "cholesky"):
-        return WARP
+        return max(power_of_two(step.count), WARP)
     is_triangle = step.kind in SUBSTITUTIONS
     count = step.column.size - step.count if is_triangle else step.axis.size
     return min(max(power_of_two(count), WARP), MOST_THREADS)
@@ -178,11 +180,15 @@ def take_out(matrix: Matrix, k: Axis) -> list[Step]:
 
 
 def factor(matrix: Matrix) -> None:
-    """Factor L L^T: each row loses its multiple of the first column, and keeps its element of L."""
+    """Factor L L^T: each row loses its multiple of the first column, which it keeps.
+
+    Columns are multiplied by the roots of their pivots at last, which are found at once.
+    """
     i, j = matrix.i, matrix.j
     count = j.size
-    matrix.register("pivot", matrix.dtype, ALONE)
-    matrix.register("last", matrix.dtype, matrix.rows)
+    matrix.shared("pivot", matrix.dtype, count)
+    matrix.shared("root", matrix.dtype, count)
+    matrix.register("divisor", matrix.dtype, ALONE)
     k = Axis("k", count)
     at = axis_index(k) % 2
     first = first_of(matrix)
@@ -194,7 +200,7 @@ def factor(matrix: Matrix) -> None:
     head = matrix.of("row", at, constant(count - 1))
     is_good = as_term(0.0, matrix.dtype) < head
     nothing = as_term(float("nan"), matrix.dtype)
-    pivot = matrix.of("pivot")
+    pivot = is_good.where(head, nothing)
     beside = matrix.of("a", i, next_of(j))
     row = matrix.of("row", at, j)
     taken = beside - matrix.multiple * row
@@ -203,14 +209,22 @@ def factor(matrix: Matrix) -> None:
     body = (
         show,
         Barrier(),
-        matrix.set_alone("pivot", is_good.where(head, nothing)),
-        matrix.set_rows("factor", first / pivot),
-        matrix.set_rows("last", matrix.multiple * pivot.of("sqrt")),
-        turn(matrix, rest, matrix.of("last", i)),
+        matrix.set_alone("divisor", pivot),
+        matrix.set_alone("pivot", matrix.of("divisor"), k),
+        matrix.set_rows("factor", first / matrix.of("divisor")),
+        turn(matrix, rest, matrix.multiple),
     )
-    matrix.steps.append(For(k, body))
+    root = matrix.of("pivot", j).of("sqrt")
+    where = (axis_index(j),)
+    matrix.steps += [
+        For(k, body),
+        Barrier(),
+        Assign("root", (j,), root.expr, where),
+        Barrier(),
+    ]
     is_lower = matrix.column <= matrix.row
-    matrix.bring_back(axis_index(i), is_lower.where(matrix.own, 0.0))
+    factor = matrix.own * matrix.of("root", j)
+    matrix.bring_back(axis_index(i), is_lower.where(factor, 0.0))
 
 
 def substitute(matrix: Matrix) -> None:
