@@ -99,9 +99,10 @@ def eigen(node: Node, target: Target) -> tuple[Node, Node] | None:
     length = squares.unary("sqrt")
     vectors = columns / spanned(length, columns)
     vectors = vectors.stored()
-    along = x.contract(vectors, PRODUCT)
-    along = along * vectors
-    values = along.reduce("sum", (DOWN,))
+    digits = exact(vectors, target)
+    along = exact(x, target).contract(digits, PRODUCT)
+    along = along * digits
+    values = along.reduce("sum", (DOWN,)).cast(x.dtype)
     values = scan(values, "max", DOWN)  # equal ones may be out of order
     values = values * spanned(scale, values)
     return values, vectors

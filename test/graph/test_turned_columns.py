@@ -1,5 +1,6 @@
 """Eigenvalues and singular values by rotations of columns, beside the host's calls."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,19 @@ def test_singular_values_and_vectors(name: str) -> None:
 def test_pseudo_inverses(name: str, limits: tuple[float, float]) -> None:
     found, wanted = kernels_of("pinv", ANY[name], limits)
     np.testing.assert_allclose(found / size_of(wanted), wanted / size_of(wanted), atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["svdvals", "svd", "eigh", "eigvalsh", "pinv", "matrix_exp"])
+def test_products_keep_the_digits_of_float32(name: str) -> None:
+    """Beside tensor cores that multiply with fewer, what is multiplied is float64 meanwhile."""
+    options = (1e-6, 0.0) if name == "pinv" else ()
+    node = host_call(name, leaf(np.eye(40, dtype="f4")), options=options)
+    (root,) = expand_composites([node], target=replace(CUDA, tf32=True))
+    nodes = toposort([root])
+    bodies = [each.arg.body.order for each in nodes if each.op == "recur"]
+    every = sum(bodies, tuple(nodes))
+    kinds = {each.dtype.name for each in every if each.op == "contract"}
+    assert kinds == {"float64"} and root.dtype.name == "float32"
 
 
 @pytest.mark.parametrize("name", ["svdvals", "svd", "eigh", "eigvalsh"])

@@ -216,12 +216,7 @@ def factor(matrix: Matrix) -> None:
     )
     root = matrix.of("pivot", j).of("sqrt")
     where = (axis_index(j),)
-    matrix.steps += [
-        For(k, body),
-        Barrier(),
-        Assign("root", (j,), root.expr, where),
-        Barrier(),
-    ]
+    matrix.steps += [For(k, body), Barrier(), Assign("root", (j,), root.expr, where), Barrier()]
     is_lower = matrix.column <= matrix.row
     factor = matrix.own * matrix.of("root", j)
     matrix.bring_back(axis_index(i), is_lower.where(factor, 0.0))
