@@ -345,7 +345,7 @@ def series(x: Node) -> Node:
     cube = multiplied(square, x).stored()
     fourth = multiplied(square, square).stored()
     powers = identity(x), x, square, cube
-    result = None
+    result: Node | None = None
     for start in reversed(range(0, TERMS, len(powers))):
         terms = []
         for n, power in enumerate(powers, start):

@@ -269,8 +269,8 @@ class Turning:
         is_before = is_more.holds("logical_or", is_same)
         one = as_term(1, int32)
         self.rank(i, other, is_before.where(one, 0))
-        rank = self.of("rank", i)
-        rank = rank.index(self.count)
+        found = self.of("rank", i)
+        rank = found.index(self.count)
         self.store(rank, (i,), own)
         first = axis_index(row) * self.count + self.count
         self.store(first + rank, (row, i), self.of("x", i, row))
