@@ -20,7 +20,7 @@ MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
 EVEN = 32  # columns: tiles of products are whole
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
-SQUARINGS = 53  # more of them leave no digit of float64
+SQUARINGS = {4: 32, 8: 53}  # by the bytes of an element: more of them leave no digit
 
 
 def is_complex(node: Node) -> bool:
@@ -287,8 +287,9 @@ def exponential_kernels(node: Node, target: Target) -> Node | None:
     squared enough stays. Of a matrix that takes more of them the result is NaN.
     """
     (x,) = node.inputs
-    most = node.arg.options[0] if node.arg.options else SQUARINGS
-    if is_complex(node) or most > SQUARINGS:
+    options = node.arg.options
+    most = options[0] if options else SQUARINGS[node.dtype.itemsize]
+    if is_complex(node) or most > SQUARINGS[8]:
         return None
     x = stacked(x).cast(float64)
     halvings = halvings_of(x)

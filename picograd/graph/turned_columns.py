@@ -23,7 +23,7 @@ from picograd.graph.scanning import scan
 from picograd.helpers import product
 from picograd.target import Target
 
-MOST_TURNED = 64  # columns
+MOST_TURNED = 128  # columns
 BETWEEN = 16  # elements of columns, in shared memory, at most
 SPARE = 1024  # elements beside them
 LONG = 2  # times as many rows as columns: the host has less to do with R alone

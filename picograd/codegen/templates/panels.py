@@ -12,6 +12,8 @@ had their turn they are in order again.
     "lower", "unit_lower"  a thread has whole columns of what is right of the triangle
 """
 
+import math
+
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates import elimination, reflections
 from picograd.codegen.templates.elimination import ALONE, Matrix, power_of_two, same_place
@@ -182,44 +184,67 @@ def take_out(matrix: Matrix, k: Axis) -> list[Step]:
 def factor(matrix: Matrix) -> None:
     """Factor L L^T: each row loses its multiple of the first column, which it keeps.
 
-    Columns are multiplied by the roots of their pivots at last, which are found at once.
+    What the next step reads is shown before the other columns are worked on. Columns are multiplied
+    by the roots of their pivots at last, which are found at once: NaN from the first pivot on that
+    has no root. Steps behind it take nothing out, so that what is done stays finite.
     """
-    i, j = matrix.i, matrix.j
-    count = j.size
-    matrix.shared("pivot", matrix.dtype, count)
-    matrix.shared("root", matrix.dtype, count)
-    matrix.register("divisor", matrix.dtype, ALONE)
-    k = Axis("k", count)
-    at = axis_index(k) % 2
-    first = first_of(matrix)
-    is_left = position(k) <= matrix.row
-    place = (axis_index(i) - axis_index(k) + (count - 1)) % count
-    corner = axis_index(i), 0, count - 1
-    shown = is_left.where(first, 0.0)
-    show = Assign("row", (i,), shown.expr, (at, place), matrix.rows, (corner,))
-    head = matrix.of("row", at, constant(count - 1))
-    is_good = as_term(0.0, matrix.dtype) < head
-    nothing = as_term(float("nan"), matrix.dtype)
-    pivot = is_good.where(head, nothing)
-    beside = matrix.of("a", i, next_of(j))
-    row = matrix.of("row", at, j)
-    taken = beside - matrix.multiple * row
+    i, j, dtype = matrix.i, matrix.j, matrix.dtype
+    matrix.shared("pivot", dtype, j.size)
+    matrix.shared("root", dtype, j.size)
+    matrix.register("failed", dtype, ALONE)
+    matrix.register("inverse", dtype, ALONE)
+    matrix.register("last", dtype, matrix.rows)
+    matrix.register("next", dtype, matrix.rows)
+    k = Axis("k", j.size)
+    head = matrix.of("row", axis_index(k) % 2, constant(j.size - 1))
+    failed = matrix.of("failed")
+    last = matrix.of("last", i)
+    zero = as_term(0.0, dtype)
+    one = as_term(1.0, dtype)
+    nothing = as_term(math.nan, dtype)
+    is_good = zero < head
     is_below = position(k) < matrix.row
-    rest = is_below.where(taken, beside)  # what is done stays, if no root is real now
+    inverse = one / head
     body = (
-        show,
         Barrier(),
-        matrix.set_alone("divisor", pivot),
-        matrix.set_alone("pivot", matrix.of("divisor"), k),
-        matrix.set_rows("factor", first / matrix.of("divisor")),
-        turn(matrix, rest, matrix.multiple),
+        matrix.set_alone("failed", is_good.where(failed, nothing)),
+        matrix.set_alone("pivot", head + failed, k),
+        matrix.set_alone("inverse", is_good.where(inverse, zero)),
+        matrix.set_rows("last", first_of(matrix) * matrix.of("inverse")),
+        matrix.set_rows("factor", is_below.where(last, zero)),
+        matrix.set_rows("next", behind(matrix, k, FIRST)),
+        show_first(matrix, matrix.of("next", i), axis_index(k) + 1),
+        turn(matrix, behind(matrix, k, axis_index(j)), last),
     )
     root = matrix.of("pivot", j).of("sqrt")
-    where = (axis_index(j),)
-    matrix.steps += [For(k, body), Barrier(), Assign("root", (j,), root.expr, where), Barrier()]
+    matrix.steps += [
+        matrix.set_alone("failed", zero),
+        show_first(matrix, first_of(matrix), FIRST),
+        For(k, body),
+        Barrier(),
+        Assign("root", (j,), root.expr, (axis_index(j),)),
+        Barrier(),
+    ]
     is_lower = matrix.column <= matrix.row
-    factor = matrix.own * matrix.of("root", j)
-    matrix.bring_back(axis_index(i), is_lower.where(factor, 0.0))
+    found = matrix.own * matrix.of("root", j)
+    matrix.bring_back(axis_index(i), is_lower.where(found, 0.0))
+
+
+def behind(matrix: Matrix, k: Axis, place: Index) -> Term:
+    """Take a multiple of the first column out of what lies behind a place: 0 where it is done."""
+    beside = matrix.of("a", matrix.i, (place + 1) % matrix.j.size)
+    row = matrix.of("row", axis_index(k) % 2, place)
+    return beside - matrix.multiple * row
+
+
+def show_first(matrix: Matrix, value: Term, step: Index) -> Assign:
+    """Show the first column of the corner before a step: its own element lies behind the others."""
+    i, count = matrix.i, matrix.j.size
+    is_left = position(step) <= matrix.row
+    shown = is_left.where(value, 0.0)
+    place = (axis_index(i) - step + (count - 1)) % count
+    corner = axis_index(i), 0, count - 1
+    return Assign("row", (i,), shown.expr, (step % 2, place), matrix.rows, (corner,))
 
 
 def substitute(matrix: Matrix) -> None:

@@ -10,8 +10,8 @@ sweep, which leaves all in reversed order (Luk and Park, 1989). Longer ones go f
 sweep last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
 
     t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y
-    x - sin * (y + r x), y + sin * (x - r y)         cos = 1 / sqrt(1 + t^2), sin = t cos,
-                                                     r = sin / (1 + cos)
+    x - sin * (y + r x), y + sin * (x - r y)         h = sqrt(1 + t^2), sin = t / h,
+                                                     r = t / (1 + h)
 
 which loses fewer digits than cos * x - sin * y does (Rutishauser, 1966).
 """
@@ -44,7 +44,7 @@ from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 MOST_THREADS = 512
-LANES = 8  # threads of a pair: what is found of a pair, each of them computes
+LANES = 4  # threads of a pair: what is found of a pair, each of them computes
 BANKS = 16  # of two neighbours a thread has; columns of pairs lie LANES banks apart
 SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
 
@@ -82,8 +82,8 @@ class Turning:
         pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
         pairs = max(pairs, WARP // down)
         self.threads: int = down * pairs
-        eps = np.finfo(self.dtype.numpy).eps
-        self.least: float = float(eps) * step.count**0.5  # what is left of products that are 0
+        eps = float(np.finfo(self.dtype.numpy).eps)
+        self.least: float = eps * eps * step.count  # squares of products that are 0, to lengths
         self.whole = over((self.pair.size, pairs), (self.length, down))
         self.pairs = over((self.pair.size, pairs))
         every = over((self.pair.size, down))
@@ -97,7 +97,7 @@ class Turning:
         self.register("moved", int32, self.pairs)
         for name in ("first", "second"):
             self.register(name, self.dtype, self.whole)
-        for name in ("own", "theirs", "both", "slope", "sin", "ratio"):
+        for name in ("own", "theirs", "both", "slope", "root", "share", "sin", "ratio"):
             self.register(name, self.dtype, self.pairs)
 
     # -- tiles ------------------------------------------------------------------------------------
@@ -179,8 +179,13 @@ class Turning:
         x, y = self.columns()
         slope = self.of_pair("slope")
         one = as_term(1.0, self.dtype)
-        cos = one / root_of_one_and(slope)
-        sin = slope * cos
+        root = (slope * slope + 1.0).of("sqrt")
+        height = self.of_pair("root")
+        more = height + 1.0
+        share = one / (height * more)
+        scaled = slope * self.of_pair("share")
+        sin = scaled * more
+        ratio = scaled * height
         is_pair = position(here) < self.count - 1
         is_turned = is_pair & ~slope.is_at(0.0)
         yes = as_term(1, int32)
@@ -192,8 +197,10 @@ class Turning:
             self.over_rows("theirs", y * y),
             self.over_rows("both", x * y),
             self.set_pair("slope", self.slope()),
+            self.set_pair("root", root),
+            self.set_pair("share", share),
             self.set_pair("sin", sin),
-            self.set_pair("ratio", sin / (cos + 1.0)),
+            self.set_pair("ratio", ratio),
             self.set_pair("moved", moved),
         ]
 
@@ -222,14 +229,13 @@ class Turning:
         own = self.of_pair("own")
         theirs = self.of_pair("theirs")
         both = self.of_pair("both")
-        distance = (theirs - own) / (both * 2.0)
-        height = distance.of("abs")
-        one = as_term(1.0, self.dtype)
-        slope = one / (height + root_of_one_and(distance))
-        is_down = distance < 0.0
+        twice = both * 2.0
+        apart = theirs - own
+        height = (apart * apart + twice * twice).of("sqrt")
+        slope = twice / (apart.of("abs") + height)
+        is_down = apart < 0.0
         slope = is_down.where(slope * -1.0, slope)
-        lengths = own.of("sqrt") * theirs.of("sqrt")
-        is_nothing = both.of("abs") <= lengths * self.least
+        is_nothing = both * both <= own * theirs * self.least
         return is_nothing.where(as_term(0.0, self.dtype), slope)
 
     def turn(self, sweep: Axis, here: Index) -> list[Step]:
@@ -315,9 +321,3 @@ def over(*dims: tuple[int, int]) -> Blocked:
     shape, threads = zip(*dims, strict=True)
     ones = (1,) * len(dims)
     return Blocked(shape, threads, ones)
-
-
-def root_of_one_and(value: Term) -> Term:
-    """Compute sqrt(1 + x^2)."""
-    square = value * value
-    return (square + 1.0).of("sqrt")
