@@ -44,8 +44,9 @@ from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 MOST_THREADS = 512
-LANES = 4  # threads of a pair: what is found of a pair, each of them computes
-BANKS = 16  # of two neighbours a thread has; columns of pairs lie LANES banks apart
+LANES = 4  # threads of a pair, at least: what is found of it, each of them computes
+MOST_BYTES = 256  # of a pair that a thread has, in registers
+BANKS = 16  # half of them: columns of neighbouring pairs lie as many banks apart as have lanes
 SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
 
 
@@ -78,7 +79,7 @@ class Turning:
         self.pair: Axis = Axis("p", ceil_div(self.count, 2))
         self.row: Axis = Axis("i", self.length)
         self.steps: list[Step] = []
-        down = min(LANES, power_of_two(self.length))
+        down = lanes_of(self.length, self.dtype)
         pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
         pairs = max(pairs, WARP // down)
         self.threads: int = down * pairs
@@ -90,7 +91,7 @@ class Turning:
         self.every = replace(every, is_first_fastest=True)
         self.tiles: dict[str, Tile] = {}
         shape = self.count, self.length
-        more = (LANES // 2 - self.length) % BANKS
+        more = (down // 2 - self.length) % BANKS
         self.tiles["x"] = Tile("x", shape, self.dtype, "shared", row_padding=more)
         self.shared("moves", int32, self.pair.size)
         self.register("busy", int32, ALONE)
@@ -314,6 +315,14 @@ class Turning:
         target = substitute(self.step.target, {self.step.place: place})
         made = Store(self.step.slot, target, dims, value.expr)
         self.steps.append(made)
+
+
+def lanes_of(length: int, dtype: DType) -> int:
+    """Choose the threads that share two columns."""
+    lanes = min(LANES, power_of_two(length))
+    while lanes < WARP and 2 * length * dtype.itemsize > MOST_BYTES * lanes:
+        lanes *= 2
+    return lanes
 
 
 def over(*dims: tuple[int, int]) -> Blocked:

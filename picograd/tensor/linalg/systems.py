@@ -395,6 +395,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
 
+    Under `jit` a GPU squares 32 times for float32 and 53 times for float64: of matrices whose norm
+    (the largest sum of a column) is above 2 to the power of that, the result is NaN.
+
     >>> picograd.linalg.matrix_exp(picograd.Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """

@@ -12,6 +12,7 @@ from picograd.codegen.interpret_program import interpret as interpret_program
 from picograd.codegen.interpret_tile import interpret as interpret_tiles
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
+from picograd.codegen.templates import rotations
 from picograd.codegen.tile import verify
 from picograd.dtype import DType, float32, float64
 from picograd.graph.elimination import eliminate
@@ -120,3 +121,21 @@ def test_nan_is_everywhere() -> None:
     interpret_tiles(tiles["even"], arrays)
     found = arrays[1].reshape(2, -1)
     assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
+
+
+def test_a_thread_may_have_several_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotations, "MOST_THREADS", 32)
+    made = verify(tile(kernel_of("large"), H200))
+    assert made.threads == 32
+    x = matrices("large")
+    (found,) = run_host(compile_host([made]), made, {0: x.ravel()}).values()
+    check(x, found, 32, 4e-6)
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "lanes"),
+    [(1, float32, 1), (3, float32, 4), (128, float32, 4), (256, float32, 8), (220, float64, 16)],
+)
+def test_long_columns_are_shared_by_more_threads(length: int, dtype: DType, lanes: int) -> None:
+    """So that their elements fit registers."""
+    assert rotations.lanes_of(length, dtype) == lanes
