@@ -204,12 +204,11 @@ def factor(matrix: Matrix) -> None:
     nothing = as_term(math.nan, dtype)
     is_good = zero < head
     is_below = position(k) < matrix.row
-    inverse = one / head
     body = (
         Barrier(),
         matrix.set_alone("failed", is_good.where(failed, nothing)),
         matrix.set_alone("pivot", head + failed, k),
-        matrix.set_alone("inverse", is_good.where(inverse, zero)),
+        matrix.set_alone("inverse", is_good.where(one / head, zero)),
         matrix.set_rows("last", first_of(matrix) * matrix.of("inverse")),
         matrix.set_rows("factor", is_below.where(last, zero)),
         matrix.set_rows("next", behind(matrix, k, FIRST)),
