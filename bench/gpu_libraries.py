@@ -69,6 +69,12 @@ def ranks(m, x):
     return m.argsort(x, dim=-1, stable=True)
 
 
+def vectors(m, a):
+    """Put together what singular values and vectors were taken from."""
+    u, values, vh = m.linalg.svd(a, full_matrices=False)
+    return u @ (values[..., None] * vh)
+
+
 def solve(m, a, b):
     """Solve systems."""
     return m.linalg.solve(a, b)
@@ -185,6 +191,9 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     "inv 2048": (lambda m, a: m.linalg.inv(a), lambda: (dominant(2048),)),
     "slogdet 512": (lambda m, a: m.linalg.slogdet(a)[1], lambda: (dominant(512),)),
     "cholesky 256": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(256),)),
+    "cholesky 4096 of 32x32": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(32, 4096),)),
+    "cholesky 256 of 64x64": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(64, 256),)),
+    "cholesky 64 of 128x128": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(128, 64),)),
     "cholesky 1024": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(1024),)),
     "cholesky 4096": (lambda m, a: m.linalg.cholesky(a), lambda: (positive(4096),)),
     "triangle 1024, 1 column": (
@@ -213,6 +222,15 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     "eigh 256": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(256),)),
     "eigh 1024": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(1024),)),
     "eigh 64 of 64": (lambda m, a: m.linalg.eigh(a)[0], lambda: (positive(64, 64),)),
+    "eigvalsh 4096 of 8x8": (lambda m, a: m.linalg.eigvalsh(a), lambda: (positive(8, 4096),)),
+    "eigvalsh 4096 of 32x32": (lambda m, a: m.linalg.eigvalsh(a), lambda: (positive(32, 4096),)),
+    "svd 4096 of 8x8": (lambda m, a: vectors(m, a), lambda: (numbers(4096, 8, 8),)),
+    "svd 4096 of 32x32": (lambda m, a: vectors(m, a), lambda: (numbers(4096, 32, 32),)),
+    "svd 64 of 64x64": (lambda m, a: vectors(m, a), lambda: (numbers(64, 64, 64),)),
+    "svd 64x64": (lambda m, a: vectors(m, a), lambda: (numbers(64, 64),)),
+    "svd 4096x32": (lambda m, a: vectors(m, a), lambda: (numbers(4096, 32),)),
+    "svdvals 4096 of 32x32": (lambda m, a: m.linalg.svdvals(a), lambda: (numbers(4096, 32, 32),)),
+    "pinv 4096 of 32x16": (lambda m, a: m.linalg.pinv(a), lambda: (numbers(4096, 32, 16),)),
     "svdvals 512": (lambda m, a: m.linalg.svdvals(a), lambda: (numbers(512, 512),)),
     "lstsq 10000x50": (
         lambda m, a, b: m.linalg.lstsq(a, b)[0],
@@ -220,6 +238,7 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     ),
     "pinv 256x128": (lambda m, a: m.linalg.pinv(a), lambda: (numbers(256, 128),)),
     "matrix_exp 64x32": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(64, 32, 32) / 8,)),
+    "matrix_exp 1024": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(1024, 1024) / 32,)),
 }
 PLAIN = "unique", "nonzero", "masked_select"  # sizes that values decide: no jit
 

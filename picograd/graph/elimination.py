@@ -11,8 +11,9 @@
     "lower", "upper", "unit_lower", "unit_upper"    x = [T, B]: T^-1 B for a triangle T
     "reflect"   R and Householder's vectors of the matrix: (M, N), vectors on the diagonal and below
                 it, of length sqrt(2) or 0; then the diagonal of R. Q is the product of 1 - v v^T
-    "eigh"      the eigenvalues of a symmetric matrix, ascending, and its eigenvectors (M, M), of
-                which the lower triangle is read
+    "turn"      columns turned until the first n of their rows are at right angles, the longest
+                first: the squares of their lengths, and then all rows (M, W). An identity matrix
+                behind the n rows becomes what they are multiplied by
 
 What host calls of matrices become of it is in graph/matrix_kernels.py.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import int32
 from picograd.graph.batch_rules import refused
 from picograd.graph.composites import join
 from picograd.graph.node import Node
@@ -42,7 +44,9 @@ def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
     kind, size = arg
     stack, rows, columns = x
-    if kind in ("lu", "eigh", "reflect"):
+    if kind == "turn":
+        return stack, rows * columns + columns
+    if kind in ("lu", "reflect"):
         return stack, rows * columns + size
     if kind == "cholesky":
         return stack, rows * columns
@@ -67,10 +71,13 @@ def eliminated(arg: Arg, x: Array) -> Array:
         return cholesky(x)[:, size:].reshape(stack, -1)
     if kind == "reflect":
         return reflected(x, size)
-    if kind == "eigh":
-        values, vectors = np.linalg.eigh(x)
-        vectors = vectors.reshape(stack, -1)
-        return np.concatenate([values, vectors], 1)
+    if kind == "turn":
+        top = x[:, :size]
+        _, lengths, turn = np.linalg.svd(top)
+        squares = lengths * lengths
+        turned = x @ turn.swapaxes(1, 2)
+        turned = turned.reshape(stack, -1)
+        return np.concatenate([squares, turned], 1)
     if kind in SUBSTITUTIONS:
         found = substituted(x, size, *SUBSTITUTIONS[kind])
         return found.reshape(stack, -1)
@@ -194,6 +201,17 @@ def eliminate(x: Node, kind: str, size: int, op: str = "eliminate") -> Node:
     arg = kind, size
     shape = shape_of(arg, x.shape)
     return Node(op, (x,), arg, shape, x.dtype, x.device)
+
+
+def identity(x: Node, shape: Shape | None = None) -> Node:
+    """Make identity matrices of the shape and dtype of others, or of another shape."""
+    if shape is None:
+        shape = x.shape
+    count = len(shape)
+    row = Node("iota", (), count - 2, shape, int32, x.device)
+    column = Node("iota", (), count - 1, shape, int32, x.device)
+    is_same = row.binary("equal", column)
+    return is_same.cast(x.dtype)
 
 
 def stacked(x: Node) -> Node:

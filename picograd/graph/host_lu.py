@@ -11,12 +11,12 @@ import numpy as np
 
 from picograd.errors import LinAlgError
 from picograd.graph import matrix_kernels
+from picograd.graph.elimination import identity
 from picograd.graph.host_call import HostCall, HostFunction, functions, host_call, results, unpacked
 from picograd.graph.host_matrices import (
     MATRICES,
     Array,
     Gradients,
-    identity,
     lower,
     mask,
     matmul,

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import GradientError
-from picograd.graph import matrix_kernels
+from picograd.graph import matrix_kernels, turned_columns
 from picograd.graph.complex_rules import conjugate
+from picograd.graph.elimination import identity
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
 from picograd.graph.lapack import is_above, least_squares, orthogonal
+from picograd.graph.matrix_kernels import SQUARINGS, TERMS
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
@@ -26,7 +28,6 @@ Array = Any
 Gradients = list[Node | None]
 FEW = 24  # rows or columns of a matrix for which finding a function takes longest
 BELOW: Any = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
-TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
 
 def conjugated(node: Node) -> Node:
@@ -69,11 +70,6 @@ def lower(node: Node, offset: int = 0) -> Node:
 def upper(node: Node) -> Node:
     """Zero the elements below the main diagonal."""
     return mask(node, "less", 0).where(0.0, node)
-
-
-def identity(node: Node) -> Node:
-    """Make identity matrices of a stack's shape."""
-    return mask(node, "equal").cast(node.dtype)
 
 
 def columns_of(vector: Node, like: Node) -> Node:
@@ -402,10 +398,10 @@ def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
 # functions of matrices
 
 
-def exponential(x: Array) -> Array:
+def exponential(x: Array, *most: int) -> Array:
     """Sum x^n / n! in double precision, scaled and squared as often as the norm of each asks.
 
-    Four terms at a time: eight products for twenty terms.
+    Four terms at a time: eight products for twenty terms. A GPU is told the `most` squarings.
     """
     x = x.astype(np.result_type(x.dtype, np.float64))
     size = np.abs(x).sum(-2).max(-1, initial=0)
@@ -430,12 +426,25 @@ def exponential(x: Array) -> Array:
 def matrix_exp_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Al-Mohy and Higham (2009): the upper right block of exp([[X^T, g], [0, X^T]])."""
     size, none = x.shape[-1], ((0, 0),) * (x.rank - 2)
+    options = y.arg.options
+    scale = largest_of(g) if options else None
+    if scale is not None:  # of a norm of 1, it asks for one squaring more
+        g = g / numbers(scale, g)
     start, end = (0, size), (size, 0)
     whole = turned(x).pad((*none, start, start)) + turned(x).pad((*none, end, end))
     whole = whole + g.pad((*none, start, end))
-    found = host_call("matrix_exp", whole)
+    more = tuple(min(most + 1, SQUARINGS[8]) for most in options)
+    found = host_call("matrix_exp", whole, options=more)
     lead = tuple((0, n, 1) for n in x.shape[:-2])
-    return [found.slice((*lead, (0, size, 1), (size, 2 * size, 1)))]
+    found = found.slice((*lead, (0, size, 1), (size, 2 * size, 1)))
+    return [found if scale is None else found * numbers(scale, found)]
+
+
+def largest_of(x: Node) -> Node:
+    """Find the norm of each matrix, the largest sum of a column; 1 for zeros."""
+    sums = conjugated(x).unary("abs").reduce("sum", (x.rank - 2,))
+    norm = sums.reduce("max", (x.rank - 2,))
+    return norm.binary("equal", 0.0).where(1.0, norm)
 
 
 def total(shapes: tuple[Shape, ...], x: Shape) -> Shape:
@@ -499,7 +508,7 @@ MATRICES = functions(
         lambda x, *_: (*x[:-2], x[-1], x[-2]),
         pinv_vjp,
         True,
-        matrix_kernels.pseudo_inverse_kernels,
+        turned_columns.pseudo_inverse_kernels,
     ),
     row(
         "lstsq",
@@ -508,14 +517,22 @@ MATRICES = functions(
         nearest_vjp,
         kernels=matrix_kernels.nearest_kernels,
     ),
-    quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
+    quick(
+        "svd",
+        "svd_s",
+        lambda x: total(svd_shapes(x), x),
+        svd_vjp,
+        STUCK,
+        THIN,
+        turned_columns.svd_kernels,
+    ),
     quick(
         "eigh",
         "eigh_lo",
         lambda x: total((x[-1:], x[-2:]), x),
         eigh_vjp,
         STUCK,
-        kernels=matrix_kernels.eigh_kernels,
+        kernels=turned_columns.eigh_kernels,
     ),
     quick(
         "eigvalsh",
@@ -523,7 +540,7 @@ MATRICES = functions(
         lambda x: x[:-1],
         eigenvalues_vjp,
         STUCK,
-        kernels=matrix_kernels.eigenvalue_kernels,
+        kernels=turned_columns.eigenvalue_kernels,
     ),
     quick(
         "svdvals",
@@ -532,7 +549,7 @@ MATRICES = functions(
         singular_values_vjp,
         STUCK,
         VALUES,
-        matrix_kernels.value_kernels,
+        turned_columns.value_kernels,
     ),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
@@ -553,5 +570,7 @@ MATRICES = functions(
         kernels=matrix_kernels.log_determinant_kernels,
     ),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
-    HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
+    HostFunction(
+        "matrix_exp", exponential, same, matrix_exp_vjp, kernels=matrix_kernels.exponential_kernels
+    ),
 )

@@ -4,10 +4,12 @@ A row of a host call names what computes it here (`kernels`): nothing where a ma
 too large.
 """
 
+import math
+
 from picograd.dtype import float64, int32
 from picograd.graph import matrix_loops, reflector_loops
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, stacked
+from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, identity, stacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product
@@ -17,8 +19,8 @@ BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
 EVEN = 32  # columns: tiles of products are whole
-LONG = 2  # times as many rows as columns: the host has less to do with R alone
-MOST_TURNED = 32  # rows of a matrix that is turned: each turn costs digits
+TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
+SQUARINGS = {4: 32, 8: 53}  # by the bytes of an element: more of them leave no digit
 
 
 def is_complex(node: Node) -> bool:
@@ -113,26 +115,17 @@ def told_solve_kernels(node: Node, target: Target) -> Node | None:
     return None if found is None else found.reshape(node.shape)
 
 
-def identity_like(x: Node) -> Node:
-    """Make identity matrices."""
-    rows = x.iota(x.rank - 2)
-    columns = x.iota(x.rank - 1)
-    is_same = rows.binary("equal", columns)
-    return is_same.cast(x.dtype)
-
-
 def inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, whether or not they can be."""
     (x,) = node.inputs
-    identity = identity_like(x)
-    found = solved(node, x, identity, target)
+    found = solved(node, x, identity(x), target)
     return None if found is None else without_failure(found, node.shape)
 
 
 def told_inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, and tell which could not be."""
     (x,) = node.inputs
-    found = solved(node, x, identity_like(x), target)
+    found = solved(node, x, identity(x), target)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -163,32 +156,6 @@ def cholesky_kernels(node: Node, target: Target) -> Node | None:
     else:
         found = matrix_loops.factored(stacked(exact(x, target)))
     return found.reshape(node.shape)
-
-
-def eigen(node: Node) -> Node | None:
-    """Find eigenvalues and eigenvectors of small symmetric matrices."""
-    (x,) = node.inputs
-    size = x.shape[-1]
-    if is_complex(node) or size > MOST_TURNED:
-        return None
-    return eliminate(stacked(x), "eigh", size, "rotate")
-
-
-def eigh_kernels(node: Node, target: Target) -> Node | None:
-    """Find eigenvalues and eigenvectors."""
-    found = eigen(node)
-    return None if found is None else found.reshape(node.shape)
-
-
-def eigenvalue_kernels(node: Node, target: Target) -> Node | None:
-    """Find eigenvalues."""
-    (x,) = node.inputs
-    found = eigen(node)
-    if found is None:
-        return None
-    rows = 0, found.shape[0], 1
-    cells = 0, x.shape[-1], 1
-    return found.slice((rows, cells)).reshape(node.shape)
 
 
 def exact(x: Node, target: Target) -> Node:
@@ -310,51 +277,84 @@ def asked(node: Node, x: Node, shape: Shape) -> Node:
     return Node("host_call", (x,), node.arg, whole, node.dtype, node.device)
 
 
-def is_long(node: Node) -> bool:
-    """Tell whether the host has less to do with R of matrices, or of their transposes."""
+# exponentials
+
+
+def exponential_kernels(node: Node, target: Target) -> Node | None:
+    """Sum x^n / n! in float64, scaled and squared: as often as the norm of each matrix asks.
+
+    Squarings are as many for all of a stack as the call says, or as can leave a digit; what is
+    squared enough stays. Of a matrix that takes more of them the result is NaN.
+    """
     (x,) = node.inputs
-    shape = x.shape[-2:]
-    least = min(shape)
-    is_nothing = least == 0
-    if is_nothing or is_complex(node):
-        return False
-    return max(shape) >= LONG * least
-
-
-def tall(node: Node, target: Target) -> Node:
-    """Give matrices, or their transposes, with more rows than columns."""
-    (x,) = node.inputs
-    x = stacked(exact(x, target))
-    rows, columns = x.shape[1:]
-    if rows < columns:
-        return x.permute((0, 2, 1))
-    return x
-
-
-def value_kernels(node: Node, target: Target) -> Node | None:
-    """Find singular values: those of R."""
-    if not is_long(node):
+    options = node.arg.options
+    most = options[0] if options else SQUARINGS[node.dtype.itemsize]
+    if is_complex(node) or most > SQUARINGS[8]:
         return None
-    x = tall(node, target)
-    nothing = matrix_loops.left(x, 0)
-    square, _ = reflector_loops.reduced(x, nothing)
-    square = spread(square, node.shape[:-1], node)
-    return asked(node, square, node.shape[-1:])
+    x = stacked(x).cast(float64)
+    halvings = halvings_of(x)
+    less = -halvings
+    factor = less.unary("exp2")
+    x = x * factor.expand(x.shape)
+    result = series(x.stored())
+    if most:
+        steps = left_of(halvings, most)
+        lasts, *_ = matrix_loops.repeated(squared, most, [result], steps)
+        (result,) = lasts
+    is_enough = halvings.binary("less_equal", float(most))
+    is_enough = is_enough.expand(result.shape)
+    result = is_enough.where(result, math.nan)
+    return result.reshape(node.shape)
 
 
-def pseudo_inverse_kernels(node: Node, target: Target) -> Node | None:
-    """Invert: A^+ = R^+ Q^T."""
-    if not is_long(node):
-        return None
-    rows, columns = node.shape[-2:]
-    x = tall(node, target)
-    count = x.shape[2]
-    q, upper = reflector_loops.decomposed(x, count)
-    square = spread(upper, node.shape[:-2], node)
-    shape = count, count
-    inverse = asked(node, square, shape)
-    inverse = stacked(inverse).cast(q.dtype)
-    found = inverse.contract(q, matrix_loops.SQUARE)
-    if columns < rows:
-        found = found.permute((0, 2, 1))
-    return found.reshape(node.shape)
+def halvings_of(x: Node) -> Node:
+    """Count how often each matrix (B, N, N) is halved until its norm is 1 at most: (B, 1, 1)."""
+    sizes = x.unary("abs")
+    sums = sizes.reduce("sum", (1,), True)
+    norm = sums.reduce("max", (2,), True)
+    is_plain = norm.binary("less", math.inf)
+    norm = norm.binary("maximum", 1.0)
+    count = norm.unary("log2").unary("ceil")
+    return is_plain.where(count, 0.0)
+
+
+def left_of(halvings: Node, most: int) -> Node:
+    """Count how often each matrix is to be squared from each step on: (T, B, 1, 1)."""
+    shape = most, *halvings.shape
+    whole = halvings.broadcast_to(shape)
+    step = whole.iota(0)
+    left = whole - step.cast(whole.dtype)
+    return left.stored()
+
+
+def squared(result: Node, left: Node) -> matrix_loops.Two:
+    """Square matrices that are to be squared."""
+    is_done = left.binary("less", 0.5)
+    is_done = is_done.expand(result.shape)
+    square = multiplied(result, result)
+    return [is_done.where(result, square)], []
+
+
+def multiplied(a: Node, b: Node) -> Node:
+    """Multiply matrices (B, N, N)."""
+    return a.contract(b, matrix_loops.PRODUCT)
+
+
+def series(x: Node) -> Node:
+    """Sum x^n / n! for matrices of norms up to 1: four terms at a time, eight products."""
+    square = multiplied(x, x).stored()
+    cube = multiplied(square, x).stored()
+    fourth = multiplied(square, square).stored()
+    powers = identity(x), x, square, cube
+    result: Node | None = None
+    for start in reversed(range(0, TERMS, len(powers))):
+        terms = []
+        for n, power in enumerate(powers, start):
+            factor = 1 / math.factorial(n)
+            terms.append(power * factor)
+        first, second, third, last = terms
+        part = first + second + (third + last)
+        if result is not None:
+            part = multiplied(result, fourth) + part
+        result = part.stored()
+    return part

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, part, stacked, without
+from picograd.graph.elimination import (
+    SUBSTITUTIONS,
+    beside,
+    eliminate,
+    identity,
+    part,
+    stacked,
+    without,
+)
 from picograd.graph.node import Node, Nodes
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur, rows_of
 from picograd.helpers import ceil_div
@@ -72,30 +80,22 @@ def leaf(kind: str, x: Node) -> Node:
 
 def head(x: Node, count: int) -> Node:
     """Take the first rows."""
-    rows = 0, count
-    columns = 0, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (0, count), (0, x.shape[2]))
 
 
 def tail(x: Node, start: int) -> Node:
     """Leave out the first rows."""
-    rows = start, x.shape[1]
-    columns = 0, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (start, x.shape[1]), (0, x.shape[2]))
 
 
 def left(x: Node, count: int) -> Node:
     """Take the first columns."""
-    rows = 0, x.shape[1]
-    columns = 0, count
-    return part(x, rows, columns)
+    return part(x, (0, x.shape[1]), (0, count))
 
 
 def right(x: Node, start: int) -> Node:
     """Leave out the first columns."""
-    rows = 0, x.shape[1]
-    columns = start, x.shape[2]
-    return part(x, rows, columns)
+    return part(x, (0, x.shape[1]), (start, x.shape[2]))
 
 
 def corner(x: Node, count: int) -> Node:
@@ -332,9 +332,7 @@ def inverted(triangle: Node, kind: str) -> Node:
     """
     stack, size, _ = triangle.shape
     if size <= SIDE:
-        row = triangle.iota(DOWN)
-        is_one = row.binary("equal", triangle.iota(ACROSS))
-        found = eliminate(beside(triangle, is_one.cast(triangle.dtype)), kind, size)
+        found = eliminate(beside(triangle, identity(triangle)), kind, size)
         return found.reshape(triangle.shape)
     half = size // 2
     both = join([corner(triangle, half), rest(triangle, half)], 0)

@@ -9,9 +9,8 @@ room for falls into pieces of rows, each of which is turned, and then the first 
 together, which lie where they lay (Demmel et al., "Communication-optimal QR", 2012).
 """
 
-from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import eliminate, part, without
+from picograd.graph.elimination import eliminate, identity, part, without
 from picograd.graph.matrix_loops import (
     ACROSS,
     DOWN,
@@ -179,14 +178,6 @@ def in_panels(x: Node, steps: int, width: int) -> tuple[Loops, Node]:
     return [vectors, *more], join([upper, others], DOWN).stored()
 
 
-def identity(shape: Shape, like: Node) -> Node:
-    """Make identity matrices."""
-    row = Node("iota", (), DOWN, shape, int32, like.device)
-    column = Node("iota", (), ACROSS, shape, int32, like.device)
-    is_same = row.binary("equal", column)
-    return is_same.cast(like.dtype)
-
-
 def product_of(loops: Loops, shape: Shape) -> Node:
     """Multiply all reflectors: the first columns of Q."""
     if max(map(len, loops)) > 1:
@@ -200,7 +191,7 @@ def product_of(loops: Loops, shape: Shape) -> Node:
         done += vectors.shape[2]
     vectors = join(joined, ACROSS).stored()
     along = head(vectors, shape[2]).permute((0, 2, 1))
-    return turned_by(identity(shape, vectors), vectors, along, "unit_upper")
+    return turned_by(identity(vectors, shape), vectors, along, "unit_upper")
 
 
 def product_of_pieces(loops: Loops, shape: Shape) -> Node:
@@ -208,7 +199,7 @@ def product_of_pieces(loops: Loops, shape: Shape) -> Node:
     vectors, *others = loops
     stack, rows, columns = shape
     length, _, _, width = vectors[0].shape
-    last = identity(shape, vectors[0])
+    last = identity(vectors[0], shape)
     if others:
         done = length * width
         rest = stack, rows - done, columns - done
@@ -221,7 +212,7 @@ def product_of_pieces(loops: Loops, shape: Shape) -> Node:
         others = part(x, above, before)
         others = others.pad((NONE, more, more))
         is_done = others.iota(DOWN).binary("less", width)
-        first = identity(shape, x)
+        first = identity(x, shape)
         x = is_done.where(first, others)
         x = turned_back(x, vectors, width)
         return [x], []

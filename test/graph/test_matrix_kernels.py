@@ -56,13 +56,6 @@ def test_swapped_rows_have_a_sign(order: list[int]) -> None:
         check_kernels(host_call(name, leaf(SQUARE[:, order])))
 
 
-def test_eigenvalues_of_small_matrices() -> None:
-    check_kernels(host_call("eigvalsh", leaf(SPD)))
-    check_kernels(host_call("eigh", leaf(SPD[:, None])))
-    large = host_call("eigh", leaf(np.eye(33)))
-    assert expand_composites([large], target=CUDA) == [large]
-
-
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 2, 3)])
 def test_lu_of_any_shape(shape: tuple[int, ...]) -> None:
     check_kernels(host_call("lu", leaf(RANDOM.normal(size=shape))))
@@ -134,18 +127,6 @@ def test_the_host_finds_what_a_square_is_nearest_to() -> None:
     assert value(root)[:, -1].tolist() == [5, 4]
 
 
-@pytest.mark.parametrize("shape", [(2, 1, 40, 5), (5, 40), (40, 40), (39, 20)])
-def test_the_host_has_less_to_do_with_long_matrices(shape: tuple[int, ...]) -> None:
-    x = leaf(RANDOM.normal(size=shape))
-    least = min(shape[-2:])
-    for node in (host_call("svdvals", x), host_call("pinv", x, options=(1e-12, 0.0))):
-        (root,) = expand_composites([node], target=CUDA)
-        (call,) = [each for each in toposort([root]) if each.op == "host_call"]
-        is_long = max(shape) >= 2 * least
-        assert call.inputs[0].shape[-2:] == ((least, least) if is_long else shape)
-        np.testing.assert_allclose(value(root), value(node), atol=1e-12)
-
-
 def test_what_went_wrong_is_told() -> None:
     """As the host tells it: which pivot is 0 first, from 1, and NaN where there is no result."""
     singular = SQUARE.copy()
@@ -179,3 +160,22 @@ def test_what_a_block_has_no_room_for(shape: tuple[int, int]) -> None:
     call = Node("host_call", (x,), HostCall("lu"), shape, x.dtype, x.device)
     assert not matrix_kernels.fits(call, *shape, cuda_target("sm_89", shared_bytes=99 << 10))
     assert matrix_kernels.fits(call, *shape, CUDA) is (shape in ((181, 181),))
+
+
+@pytest.mark.parametrize("size", [0.0, 0.5, 3.0, 1000.0])
+def test_exponentials(size: float) -> None:
+    """Each matrix of a stack is squared as often as its norm asks."""
+    x = np.stack([SQUARE[0] * 0.01, (SQUARE[1] - SQUARE[1].T) * size])
+    for options in ((), (16,)):
+        check_kernels(host_call("matrix_exp", leaf(x), options=options), 1e-11)
+    check_kernels(host_call("matrix_exp", leaf(np.diag([-1e10, -1.0, 0.0]))))
+    large = host_call("matrix_exp", leaf(x), options=(64,))
+    assert expand_composites([large], target=CUDA) == [large]
+
+
+def test_exponentials_that_take_more_squarings_are_nan() -> None:
+    """Those of other matrices of the stack are not."""
+    x = np.stack([SQUARE[0] * 0.01, SQUARE[1] * 100, np.full((3, 3), np.nan)])
+    (root,) = expand_composites([host_call("matrix_exp", leaf(x), options=(1,))], target=CUDA)
+    found = value(root)
+    assert np.isfinite(found[0]).all() and np.isnan(found[1:]).all()

@@ -8,9 +8,11 @@ written out, they would be read from memory once each, for longer than they run.
 had their turn they are in order again.
 
     "panel"              threads of a block have the rows, and find a pivot together
-    "below", "cholesky"  a warp has the rows of the factor, and others below: it waits for nobody
+    "below", "cholesky"  threads have the rows of the factor, and as many below: often one warp
     "lower", "unit_lower"  a thread has whole columns of what is right of the triangle
 """
+
+import math
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates import elimination, reflections
@@ -20,13 +22,14 @@ from picograd.codegen.terms import Term, as_term, position
 from picograd.codegen.tile import Assign, Barrier, For, Step, TileKernel
 from picograd.dtype import int32
 from picograd.graph.elimination import SUBSTITUTIONS
+from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, constant
 from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 WARP, MOST_THREADS = 32, 512
 MOST_COLUMNS = 32  # of a thread, in registers
-MOST_ROWS = 4 * WARP  # that a warp has
+MOST_BYTES = 512  # of rows that a thread has
 FIRST = constant(0)
 SPARE = 1024  # elements beside the matrix, in shared memory
 WIDEST = 16  # bytes that a thread reads at once
@@ -57,10 +60,11 @@ def turns(step: Elimination) -> bool:
     """Tell whether threads have whole rows, or columns, that turn."""
     if step.kind == "panel":
         return True
+    if step.kind in ("below", "cholesky"):
+        rows = ceil_div(step.axis.size, threads_of(step))
+        return rows * step.count * step.body.dtype.itemsize <= MOST_BYTES
     if step.count > MOST_COLUMNS:
         return False
-    if step.kind in ("below", "cholesky"):
-        return step.axis.size <= MOST_ROWS
     right = step.column.size - step.count
     return step.kind in ("lower", "unit_lower") and right >= LEAST_RIGHT
 
@@ -68,7 +72,7 @@ def turns(step: Elimination) -> bool:
 def threads_of(step: Elimination) -> int:
     """Choose the threads of a block: one for a row, or a column; or a warp."""
     if step.kind in ("below", "cholesky"):
-        return WARP
+        return max(power_of_two(step.count), WARP)
     is_triangle = step.kind in SUBSTITUTIONS
     count = step.column.size - step.count if is_triangle else step.axis.size
     return min(max(power_of_two(count), WARP), MOST_THREADS)
@@ -178,39 +182,68 @@ def take_out(matrix: Matrix, k: Axis) -> list[Step]:
 
 
 def factor(matrix: Matrix) -> None:
-    """Factor L L^T: each row loses its multiple of the first column, and keeps its element of L."""
-    i, j = matrix.i, matrix.j
-    count = j.size
-    matrix.register("pivot", matrix.dtype, ALONE)
-    matrix.register("last", matrix.dtype, matrix.rows)
-    k = Axis("k", count)
-    at = axis_index(k) % 2
-    first = first_of(matrix)
-    is_left = position(k) <= matrix.row
-    place = (axis_index(i) - axis_index(k) + (count - 1)) % count
-    corner = axis_index(i), 0, count - 1
-    shown = is_left.where(first, 0.0)
-    show = Assign("row", (i,), shown.expr, (at, place), matrix.rows, (corner,))
-    head = matrix.of("row", at, constant(count - 1))
-    is_good = as_term(0.0, matrix.dtype) < head
-    nothing = as_term(float("nan"), matrix.dtype)
-    pivot = matrix.of("pivot")
-    beside = matrix.of("a", i, next_of(j))
-    row = matrix.of("row", at, j)
-    taken = beside - matrix.multiple * row
+    """Factor L L^T: each row loses its multiple of the first column, which it keeps.
+
+    What the next step reads is shown before the other columns are worked on. Columns are multiplied
+    by the roots of their pivots at last, which are found at once: NaN from the first pivot on that
+    has no root. Steps behind it take nothing out, so that what is done stays finite.
+    """
+    i, j, dtype = matrix.i, matrix.j, matrix.dtype
+    matrix.shared("pivot", dtype, j.size)
+    matrix.shared("root", dtype, j.size)
+    matrix.register("failed", dtype, ALONE)
+    matrix.register("inverse", dtype, ALONE)
+    matrix.register("last", dtype, matrix.rows)
+    matrix.register("next", dtype, matrix.rows)
+    k = Axis("k", j.size)
+    head = matrix.of("row", axis_index(k) % 2, constant(j.size - 1))
+    failed = matrix.of("failed")
+    last = matrix.of("last", i)
+    zero = as_term(0.0, dtype)
+    one = as_term(1.0, dtype)
+    nothing = as_term(math.nan, dtype)
+    is_good = zero < head
     is_below = position(k) < matrix.row
-    rest = is_below.where(taken, beside)  # what is done stays, if no root is real now
     body = (
-        show,
         Barrier(),
-        matrix.set_alone("pivot", is_good.where(head, nothing)),
-        matrix.set_rows("factor", first / pivot),
-        matrix.set_rows("last", matrix.multiple * pivot.of("sqrt")),
-        turn(matrix, rest, matrix.of("last", i)),
+        matrix.set_alone("failed", is_good.where(failed, nothing)),
+        matrix.set_alone("pivot", head + failed, k),
+        matrix.set_alone("inverse", is_good.where(one / head, zero)),
+        matrix.set_rows("last", first_of(matrix) * matrix.of("inverse")),
+        matrix.set_rows("factor", is_below.where(last, zero)),
+        matrix.set_rows("next", behind(matrix, k, FIRST)),
+        show_first(matrix, matrix.of("next", i), axis_index(k) + 1),
+        turn(matrix, behind(matrix, k, axis_index(j)), last),
     )
-    matrix.steps.append(For(k, body))
+    root = matrix.of("pivot", j).of("sqrt")
+    matrix.steps += [
+        matrix.set_alone("failed", zero),
+        show_first(matrix, first_of(matrix), FIRST),
+        For(k, body),
+        Barrier(),
+        Assign("root", (j,), root.expr, (axis_index(j),)),
+        Barrier(),
+    ]
     is_lower = matrix.column <= matrix.row
-    matrix.bring_back(axis_index(i), is_lower.where(matrix.own, 0.0))
+    found = matrix.own * matrix.of("root", j)
+    matrix.bring_back(axis_index(i), is_lower.where(found, 0.0))
+
+
+def behind(matrix: Matrix, k: Axis, place: Index) -> Term:
+    """Take a multiple of the first column out of what lies behind a place: 0 where it is done."""
+    beside = matrix.of("a", matrix.i, (place + 1) % matrix.j.size)
+    row = matrix.of("row", axis_index(k) % 2, place)
+    return beside - matrix.multiple * row
+
+
+def show_first(matrix: Matrix, value: Term, step: Index) -> Assign:
+    """Show the first column of the corner before a step: its own element lies behind the others."""
+    i, count = matrix.i, matrix.j.size
+    is_left = position(step) <= matrix.row
+    shown = is_left.where(value, 0.0)
+    place = (axis_index(i) - step + (count - 1)) % count
+    corner = axis_index(i), 0, count - 1
+    return Assign("row", (i,), shown.expr, (step % 2, place), matrix.rows, (corner,))
 
 
 def substitute(matrix: Matrix) -> None:

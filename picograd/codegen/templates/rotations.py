@@ -1,20 +1,27 @@
-"""Rotations template: eigenvalues and eigenvectors of small symmetric matrices, by Jacobi.
+"""Rotations template: columns of small matrices are turned until they are at right angles.
 
-grid: matrices    steps: read the lower triangle; in each round, for pairs of rows and columns that
-have none in common, find the rotation that makes their element 0; turn rows, columns and vectors;
-at last bring what is on the diagonal in ascending order
+grid: matrices    steps: read the matrix, columns as rows of a shared tile; sweep after sweep, for
+neighbours, find the rotation that makes their product 0 and let them change places; at last bring
+columns in the order of their lengths
 
-A matrix of n rows, one of zeros more if n is odd, has n - 1 rounds in which every two meet: all but
-the last player sit in a circle, and those whose numbers add up to 2 * round meet. What is turned
-lies in one of two places in turn. A rotation is found by both that meet, each from its own side:
+Jacobi's method from one side (Hestenes). In each of as many rounds as there are columns, columns
+(0, 1), (2, 3), ... or (1, 2), (3, 4), ... meet; since they change places, every two meet once in a
+sweep, which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other
+sweep last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
 
-    t = sign(d) |2 a| / (|d| + sqrt(d^2 + 4 a^2))      d = a_jj - a_ii, a = a_ij; sin = t cos
-    row i becomes cos * row i - sin * row j            (Golub and Van Loan, 8.5)
+    t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y
+    x - sin * (y + r x), y + sin * (x - r y)         h = sqrt(1 + t^2), sin = t / h,
+                                                     r = t / (1 + h)
+
+which loses fewer digits than cos * x - sin * y does (Rutishauser, 1966).
 """
+
+from dataclasses import replace
 
 import numpy as np
 
 from picograd.codegen.layout import Blocked
+from picograd.codegen.templates.elimination import ALONE, WARP, power_of_two
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import Term, as_place, as_term, position, tile_at
 from picograd.codegen.tile import (
@@ -27,244 +34,281 @@ from picograd.codegen.tile import (
     Tile,
     TileKernel,
     TilePart,
+    When,
 )
 from picograd.dtype import DType, int32
 from picograd.errors import internal
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Elimination, Expr, Kernel, rewrite
+from picograd.helpers import ceil_div
+from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
-ELEMENTS = 4  # of a thread, of the matrix and of its vectors
-LEAST_THREADS, MOST_THREADS = 32, 512
-# Sweeps of matrices of 8 rows, and how many more of those twice as large, by the bytes of an
-# element: those after which graded matrices (1 to 1e-12) and random ones are diagonal.
-SWEEPS = {4: (6, 2), 8: (7, 3)}
+MOST_THREADS = 512
+LANES = 4  # threads of a pair, at least: what is found of it, each of them computes
+MOST_BYTES = 256  # of a pair that a thread has, in registers
+BANKS = 16  # half of them: columns of neighbouring pairs lie as many banks apart as have lanes
+SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write the eigenvalues and eigenvectors of small matrices for a GPU."""
+    """Write the rotations of columns for a GPU."""
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Elimination) or not target.has_blocks:
         internal("rotations need a step over matrices, and blocks", kernel)
     turning = Turning(step)
     turning.read()
-    turning.turn()
+    turning.sweep()
     turning.leave()
-    made = TilePart(step.rows, turning.tiles, tuple(turning.steps))
+    tiles = tuple(turning.tiles.values())
+    made = TilePart(step.rows, tiles, tuple(turning.steps))
     return TileKernel(kernel, (made,), turning.threads)
 
 
 class Turning:
-    """This class collects the steps of one matrix.
+    """This class collects the tiles and steps of one matrix.
 
-    Tiles: `a` the matrix and `v` the vectors, each twice; `cos` and `sin` for each row, and `rank`.
+    Tiles: shared `x` the columns, `moves` what turned; in registers, for each pair, `first` and
+    `second` its columns and what is known of them; `busy` whether there is anything left to turn.
     """
 
     def __init__(self, step: Elimination) -> None:
         self.step: Elimination = step
         self.dtype: DType = step.body.dtype
-        self.count: int = step.axis.size
-        self.size: int = self.count + self.count % 2
-        self.i: Axis = Axis("i", self.size)
-        self.j: Axis = Axis("j", self.size)
+        self.count: int = step.column.size
+        self.length: int = step.axis.size
+        self.pair: Axis = Axis("p", ceil_div(self.count, 2))
+        self.row: Axis = Axis("i", self.length)
         self.steps: list[Step] = []
-        self.threads: int = LEAST_THREADS
-        elements = self.size * self.size
-        while self.threads < MOST_THREADS and self.threads * ELEMENTS < elements:
-            self.threads *= 2
-        both = 2, self.size, self.size
-        self.tiles: tuple[Tile, ...] = (
-            Tile("a", both, self.dtype, "shared", row_padding=1),
-            Tile("v", both, self.dtype, "shared", row_padding=1),
-            Tile("cos", both[1:2], self.dtype, "shared"),
-            Tile("sin", both[1:2], self.dtype, "shared"),
-            Tile("rank", both[1:2], int32, "shared"),
-        )
-        self.at: Index = constant(0)  # where the matrix lies at last
-        self.one: Term = as_term(1.0, self.dtype)
-        self.zero: Term = as_term(0.0, self.dtype)
-        self.row: Term = position(self.i)
-        self.column: Term = position(self.j)
+        down = lanes_of(self.length, self.dtype)
+        pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
+        pairs = max(pairs, WARP // down)
+        self.threads: int = down * pairs
+        eps = float(np.finfo(self.dtype.numpy).eps)
+        self.least: float = eps * eps * step.count  # squares of products that are 0, to lengths
+        self.whole = over((self.pair.size, pairs), (self.length, down))
+        self.pairs = over((self.pair.size, pairs))
+        every = over((self.pair.size, down))
+        self.every = replace(every, is_first_fastest=True)
+        self.tiles: dict[str, Tile] = {}
+        shape = self.count, self.length
+        more = (down // 2 - self.length) % BANKS
+        self.tiles["x"] = Tile("x", shape, self.dtype, "shared", row_padding=more)
+        self.shared("moves", int32, self.pair.size)
+        self.register("busy", int32, ALONE)
+        self.register("moved", int32, self.pairs)
+        for name in ("first", "second"):
+            self.register(name, self.dtype, self.whole)
+        for name in ("own", "theirs", "both", "slope", "root", "share", "sin", "ratio"):
+            self.register(name, self.dtype, self.pairs)
+
+    # -- tiles ------------------------------------------------------------------------------------
+
+    def shared(self, name: str, dtype: DType, *shape: int) -> None:
+        """Make a shared tile."""
+        self.tiles[name] = Tile(name, shape, dtype, "shared")
+
+    def register(self, name: str, dtype: DType, layout: Blocked) -> None:
+        """Make a tile in registers."""
+        self.tiles[name] = Tile(name, layout.shape, dtype, "register", layout)
 
     def of(self, name: str, *index: Index | Axis) -> Term:
         """Read a tile."""
-        dtype = int32 if name == "rank" else self.dtype
         places = tuple(map(as_place, index))
+        dtype = self.tiles[name].dtype
         return tile_at(name, places, dtype)
 
-    def put(
-        self,
-        name: str,
-        value: Term,
-        dims: tuple[Axis, ...],
-        index: tuple[Index | Axis, ...],
-        *conditions: Condition,
-    ) -> None:
-        """Write a tile."""
-        where = tuple(map(as_place, index))
-        made = Assign(name, dims, value.expr, where, None, conditions)
-        self.steps.append(made)
+    def of_pair(self, name: str) -> Term:
+        """Read what is known of a pair."""
+        return self.of(name, self.pair)
+
+    def set_pair(self, name: str, value: Term) -> Assign:
+        """Write what is known of each pair."""
+        return Assign(name, (self.pair,), value.expr)
+
+    def set_column(self, name: str, value: Term) -> Assign:
+        """Write a column of each pair."""
+        return Assign(name, (self.pair, self.row), value.expr)
 
     def read(self) -> None:
-        """Read the lower triangle, mirror it, and begin with vectors along the axes."""
-        i, j = self.i, self.j
-        first = constant(0)
-        last = self.count - 1
-        row = axis_index(i)
-        column = axis_index(j)
-        at = {self.step.axis: row, self.step.column: column}
-        is_lower = row - column, 0, last
-        is_row = row, 0, last
-        body = rewrite(self.step.body, at)
-        value = self.inside(body, is_lower, is_row)
-        both = i, j
-        self.put("a", value, both, (first, i, j), is_lower, is_row)
-        self.put("a", value, both, (first, j, i), is_lower, is_row)
-        if self.size > self.count:
-            edge = constant(last + 1)
-            is_above = column, 0, last
-            self.put("a", self.zero, (i,), (first, i, edge))
-            self.put("a", self.zero, (j,), (first, edge, j), is_above)
-        is_own = self.row.is_at(self.column)
-        vector = is_own.where(self.one, self.zero)
-        self.put("v", vector, both, (first, i, j))
-        self.steps.append(Barrier())
+        """Read the matrix: neighbours of a row are neighbours in memory."""
+        i = self.step.axis
+        j = self.step.column
+        place = axis_index(j), axis_index(i)
+        one = as_term(1, int32)
+        self.steps += [
+            Assign("x", (i, j), self.step.body, place),
+            Assign("busy", (), one.expr),
+            Barrier(),
+        ]
 
-    def inside(self, body: Expr, *conditions: Condition) -> Term:
-        """Read an element where there is one."""
-        args = body, self.zero.expr
-        made = Expr("guard", args, conditions, self.dtype)
-        return Term(made)
+    # -- sweeps -----------------------------------------------------------------------------------
 
-    # -- rounds -----------------------------------------------------------------------------------
+    def sweep(self) -> None:
+        """Turn all pairs, sweep after sweep, as long as that changes anything."""
+        sweep = Axis("sweep", SWEEPS)
+        turn = Axis("round", self.count)
+        here = axis_index(self.pair) * 2 + axis_index(turn) % 2
+        rounds = *self.meet(here), *self.turn(sweep, here), Barrier()
+        body = (
+            self.set_pair("moved", as_term(0, int32)),
+            For(turn, rounds),
+            self.put("moves", self.pair, self.of_pair("moved"), self.pairs),
+            Barrier(),
+            self.find_busy(),
+        )
+        is_busy = self.of("busy").index(2), 1, 1
+        sweeps = For(sweep, (When((is_busy,), body),))
+        self.steps.append(sweeps)
 
-    def partner(self, own: Axis, number: Axis) -> Index:
-        """Find whom a row or column meets in a round."""
-        last = self.size - 1
-        here = position(own)
-        turn = position(number)
-        twice = axis_index(number) * 2
-        opposite = (twice - axis_index(own) + last) % last
-        is_last = here.is_at(last)
-        is_alone = here.is_at(turn)
-        found = is_alone.where(as_term(last, int32), position(opposite))
-        found = is_last.where(turn, found)
-        return found.index(self.size)
+    def put(self, name: str, axis: Axis, value: Term, layout: Blocked) -> Assign:
+        """Write what is known of each place of an axis into a shared tile."""
+        where = (axis_index(axis),)
+        return Assign(name, (axis,), value.expr, where, layout)
 
-    def turn(self) -> None:
-        """Turn all pairs, round after round, sweep after sweep."""
-        begun = self.steps
-        self.steps = []
-        number = Axis("round", self.size - 1)
-        sweep = Axis("sweep", sweeps_of(self.size, self.dtype))
-        turn = axis_index(sweep) + axis_index(number)
-        at = turn % 2  # there is an odd number of rounds
-        other = constant(1) - at
-        self.find(number, at)
-        self.steps.append(Barrier())
-        self.apply(number, at, other)
-        self.steps.append(Barrier())
-        rounds = For(number, tuple(self.steps))
-        sweeps = For(sweep, (rounds,))
-        self.steps = [*begun, sweeps]
-        count = sweep.size * number.size
-        self.at = constant(count % 2)
+    def find_busy(self) -> Accumulate:
+        """Tell all threads whether any pair was turned."""
+        moves = self.of_pair("moves")
+        pairs = (self.pair,)
+        return Accumulate("busy", (), pairs, "max", moves.expr, True, self.every)
 
-    def find(self, number: Axis, at: Index) -> None:
-        """Find the rotation of each row."""
-        i = self.i
-        mate = self.partner(i, number)
-        other = position(mate)
-        is_first = self.row < other
-        low = is_first.where(self.row, other)
-        high = is_first.where(other, self.row)
-        lower = high.index(self.size), low.index(self.size)
-        twice = self.of("a", at, *lower) * 2.0
-        own = self.of("a", at, i, i)
-        theirs = self.of("a", at, mate, mate)
-        slope = self.slope(twice, theirs - own, is_first)
-        size = own.of("abs") + theirs.of("abs")
-        is_nothing = twice.of("abs") <= size * least(self.dtype)
-        slope = is_nothing.where(self.zero, slope)
-        cos = self.one / root_of_one_and(slope)
-        self.put("cos", cos, (i,), (i,))
-        self.put("sin", slope * cos, (i,), (i,))
+    def meet(self, here: Index) -> list[Step]:
+        """Let two columns meet, and find how they are to be turned."""
+        own = here % self.count
+        other = (here + 1) % self.count
+        first = self.of("x", own, self.row)
+        second = self.of("x", other, self.row)
+        x, y = self.columns()
+        slope = self.of_pair("slope")
+        one = as_term(1.0, self.dtype)
+        root = (slope * slope + 1.0).of("sqrt")
+        height = self.of_pair("root")
+        more = height + 1.0
+        share = one / (height * more)
+        scaled = slope * self.of_pair("share")
+        sin = scaled * more
+        ratio = scaled * height
+        is_pair = position(here) < self.count - 1
+        is_turned = is_pair & ~slope.is_at(0.0)
+        yes = as_term(1, int32)
+        moved = is_turned.where(yes, self.of_pair("moved"))
+        return [
+            self.set_column("first", first),
+            self.set_column("second", second),
+            self.over_rows("own", x * x),
+            self.over_rows("theirs", y * y),
+            self.over_rows("both", x * y),
+            self.set_pair("slope", self.slope()),
+            self.set_pair("root", root),
+            self.set_pair("share", share),
+            self.set_pair("sin", sin),
+            self.set_pair("ratio", ratio),
+            self.set_pair("moved", moved),
+        ]
 
-    def slope(self, twice: Term, apart: Term, is_first: Term) -> Term:
-        """Find the tangent of a rotation: the smaller one, of which both sides choose the same."""
-        is_even = apart.is_at(0.0)
-        is_above = self.zero < apart
-        side = is_first.where(self.one, -1.0)
-        sign = is_above.where(self.one, -1.0)
-        sign = is_even.where(side, sign)
-        ratio = apart / twice
-        height = ratio.of("abs")
-        slope = self.one / (height + root_of_one_and(ratio))
-        is_down = twice < self.zero
+    def columns(self) -> tuple[Term, Term]:
+        """Read the columns of pairs."""
+        both = self.pair, self.row
+        return self.of("first", *both), self.of("second", *both)
+
+    def counted(self, value: Term, row: Axis) -> Term:
+        """Leave out the rows that do not count."""
+        count = self.step.count
+        if count == self.length:
+            return value
+        is_counted = position(row) < count
+        return is_counted.where(value, 0.0)
+
+    def over_rows(self, name: str, value: Term) -> Accumulate:
+        """Add up over the rows that count."""
+        value = self.counted(value, self.row)
+        dims = (self.pair,)
+        rows = (self.row,)
+        return Accumulate(name, dims, rows, "sum", value.expr, True, self.whole)
+
+    def slope(self) -> Term:
+        """Find the tangent of a rotation: the smaller one, or 0 where nothing is to be turned."""
+        own = self.of_pair("own")
+        theirs = self.of_pair("theirs")
+        both = self.of_pair("both")
+        twice = both * 2.0
+        apart = theirs - own
+        height = (apart * apart + twice * twice).of("sqrt")
+        slope = twice / (apart.of("abs") + height)
+        is_down = apart < 0.0
         slope = is_down.where(slope * -1.0, slope)
-        return slope * sign
+        is_nothing = both * both <= own * theirs * self.least
+        return is_nothing.where(as_term(0.0, self.dtype), slope)
 
-    def apply(self, number: Axis, at: Index, other: Index) -> None:
-        """Turn rows and columns of the matrix, and the vectors."""
-        i, j = self.i, self.j
-        above = self.partner(i, number)
-        beside = self.partner(j, number)
-        own = self.turned("a", at, i, beside)
-        theirs = self.turned("a", at, above, beside)
-        kept = own * self.of("cos", i)
-        value = kept - theirs * self.of("sin", i)
-        vector = self.turned("v", at, i, beside)
-        both = i, j
-        self.put("a", value, both, (other, i, j))
-        self.put("v", vector, both, (other, i, j))
-
-    def turned(self, name: str, at: Index, row: Index | Axis, beside: Index) -> Term:
-        """Turn the elements of a row."""
-        own = self.of(name, at, row, self.j)
-        theirs = self.of(name, at, row, beside)
-        kept = own * self.of("cos", self.j)
-        return kept - theirs * self.of("sin", self.j)
+    def turn(self, sweep: Axis, here: Index) -> list[Step]:
+        """Turn two columns, of which the longer one goes up, in every other sweep down."""
+        x, y = self.columns()
+        sin = self.of_pair("sin")
+        ratio = self.of_pair("ratio")
+        turned_x = x - sin * (y + ratio * x)
+        turned_y = y + sin * (x - ratio * y)
+        is_shorter = self.of_pair("own") < self.of_pair("theirs")
+        parity = axis_index(sweep) % 2
+        is_up = position(parity).is_at(0)
+        is_same = is_shorter.holds("equal", is_up)
+        above = is_same.where(turned_y, turned_x)
+        below = is_same.where(turned_x, turned_y)
+        is_pair = here, 0, self.count - 2  # and no column that is left over
+        dims = self.pair, self.row
+        row = axis_index(self.row)
+        return [
+            Assign("x", dims, below.expr, (here, row), self.whole, (is_pair,)),
+            Assign("x", dims, above.expr, (here + 1, row), self.whole, (is_pair,)),
+        ]
 
     # -- results ----------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Rank the eigenvalues, and store them and their vectors in order."""
-        count = self.count
-        at = self.at
-        i = Axis("m", count)
-        other = Axis("n", count)
-        own = self.of("a", at, i, i)
-        value = self.of("a", at, other, other)
-        here = position(i)
-        is_earlier = position(other) < here
-        is_same = ~(own < value) & is_earlier  # or NaN
-        is_less = value < own
-        is_before = is_less.holds("logical_or", is_same)
+        """Rank columns by their squares, and store both in order."""
+        i = Axis("m", self.count)
+        other = Axis("n", self.count)
+        row = Axis("k", self.length)
+        self.measure(i, row)
+        own = self.of("square", i)
+        value = self.of("square", other)
+        is_earlier = position(other) < position(i)
+        is_same = ~(value < own) & is_earlier  # or NaN
+        is_more = own < value
+        is_before = is_more.holds("logical_or", is_same)
         one = as_term(1, int32)
         self.rank(i, other, is_before.where(one, 0))
-        rank = self.of("rank", i).index(count)
+        found = self.of("rank", i)
+        rank = found.index(self.count)
         self.store(rank, (i,), own)
-        row = Axis("k", count)
-        vector = self.of("v", at, row, i)
-        first = axis_index(row) * count + count
-        self.store(first + rank, (row, i), vector)
+        first = axis_index(row) * self.count + self.count
+        self.store(first + rank, (row, i), self.of("x", i, row))
+
+    def measure(self, i: Axis, row: Axis) -> None:
+        """Find the squares of the lengths of columns, in the order of their places."""
+        down, across = self.whole.threads
+        whole = over((i.size, down), (row.size, across))
+        columns = over((i.size, down))
+        self.register("length", self.dtype, columns)
+        self.shared("square", self.dtype, i.size)
+        x = self.of("x", i, row)
+        square = self.counted(x * x, row)
+        self.steps += [
+            Accumulate("length", (i,), (row,), "sum", square.expr, True, whole),
+            self.put("square", i, self.of("length", i), columns),
+            Barrier(),
+        ]
 
     def rank(self, i: Axis, other: Axis, before: Term) -> None:
         """Count what comes before each."""
-        threads = self.threads // 4, 4
-        size = i.size, other.size
-        layout = Blocked(size, threads, (1, 1))
-        rows = Blocked(size[:1], threads[:1], (1,))
-        counted = Tile("count", (i.size,), int32, "register", rows)
-        self.tiles = (*self.tiles, counted)
-        found = tile_at("count", (axis_index(i),), int32)
-        where = (axis_index(i),)
-        over = (other,)
-        dims = (i,)
-        count = Accumulate("count", dims, over, "sum", before.expr, True, layout)
-        self.steps.append(count)
-        self.steps.append(Assign("rank", dims, found.expr, where, rows))
-        self.steps.append(Barrier())
+        down = self.threads // 4
+        whole = over((i.size, down), (other.size, 4))
+        rows = over((i.size, down))
+        self.register("before", int32, rows)
+        self.shared("rank", int32, i.size)
+        self.steps += [
+            Accumulate("before", (i,), (other,), "sum", before.expr, True, whole),
+            self.put("rank", i, self.of("before", i), rows),
+            Barrier(),
+        ]
 
     def store(self, place: Index, dims: tuple[Axis, ...], value: Term) -> None:
         """Store at a place of the result."""
@@ -273,20 +317,16 @@ class Turning:
         self.steps.append(made)
 
 
-def sweeps_of(size: int, dtype: DType) -> int:
-    """Count the sweeps that a matrix takes: some more where it is twice as large."""
-    first, more = SWEEPS[dtype.itemsize]
-    doublings = max((size - 1) // 8, 0).bit_length()
-    return first + more * doublings
+def lanes_of(length: int, dtype: DType) -> int:
+    """Choose the threads that share two columns."""
+    lanes = min(LANES, power_of_two(length))
+    while lanes < WARP and 2 * length * dtype.itemsize > MOST_BYTES * lanes:
+        lanes *= 2
+    return lanes
 
 
-def root_of_one_and(value: Term) -> Term:
-    """Compute sqrt(1 + x^2)."""
-    square = value * value
-    return (square + 1.0).of("sqrt")
-
-
-def least(dtype: DType) -> float:
-    """Find what share of the diagonal an element may be, and count as 0."""
-    eps = np.finfo(dtype.numpy).eps
-    return float(eps) / 4
+def over(*dims: tuple[int, int]) -> Blocked:
+    """Spread axes over threads: (size, threads) of each."""
+    shape, threads = zip(*dims, strict=True)
+    ones = (1,) * len(dims)
+    return Blocked(shape, threads, ones)

@@ -1,8 +1,8 @@
 """picograd.linalg: decompositions, solutions and norms, as torch.linalg.
 
 NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors (by Cholesky, as
-P L U, as Q R) and takes determinants itself, and eigenvalues of small matrices. Of long matrices
-the host sees R alone, for least squares, singular values and pseudo-inverses.
+P L U, as Q R), takes determinants and exponentials itself, and finds eigenvalues and singular
+values of small matrices. Of long matrices the host sees R alone, for least squares and the rest.
 
 Errors are ShapeError for shapes that do not fit and LinAlgError (a ValueError) for a singular or
 indefinite matrix: outside of jit, vmap and scan inv, solve, cholesky, svd, eigh and pinv compute at
@@ -166,7 +166,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     [4.0, 3.0]
     """
     need_tensor("linalg.svd", A)
-    u, s, vh = decided(*factors(host.svd, A))
+    u, s, vh = refusals.svd(A)
     rows, columns = A.shape[-2:]
     if full_matrices and rows > columns:
         u = Recorded.kind.cat([u, complement(u)], -1)
@@ -190,7 +190,7 @@ def svdvals(A: Tensor) -> Tensor:
     """
     if needs_vectors("linalg.svdvals", A):
         return svd(A, full_matrices=False).S
-    return called(host.computed, "svdvals", A, False)
+    return refusals.singular_values(A)
 
 
 def needs_vectors(op: str, A: Tensor) -> bool:
@@ -248,7 +248,7 @@ def pinv(
     relative = rcond if rtol is None else rtol
     limits = (limit.item() if is_tensor(limit) else limit for limit in (relative, atol))
     x = A + (hermitian_of(A) - A).detach() if hermitian else A  # the gradient goes to all of A
-    return decided(called(host.pinv, x, *limits))
+    return refusals.pseudo_inverse(x, *limits)
 
 
 @composed()

@@ -204,10 +204,10 @@ def cholesky_solve(b: Node, factor: Node, is_upper: bool) -> Node:
     return solve(turned(factor), solve(factor, b, False, False), True, False)
 
 
-def matrix_exp(node: Node) -> Node:
-    """Compute the exponential of square matrices."""
+def matrix_exp(node: Node, *most: int) -> Node:
+    """Compute the exponential of square matrices; a GPU squares them so often at most."""
     x = wide("matrix_exp", node)
-    return host_call("matrix_exp", x).cast(floating("matrix_exp", node).dtype)
+    return host_call("matrix_exp", x, options=most).cast(floating("matrix_exp", node).dtype)
 
 
 # Fourier transforms

@@ -4,6 +4,9 @@ A host raises where it computes. Kernels tell what went wrong, and what they fou
 where a user computes at once; in a trace when its plan has run (`demands.report`).
 """
 
+import math
+from typing import Any
+
 from picograd.engine.tracing import is_tracing
 from picograd.errors import LinAlgError
 from picograd.graph.host_matrices import INDEFINITE, SINGULAR, STUCK
@@ -78,6 +81,44 @@ def eigenvalues(A: Tensor) -> Tensor:
         return found
     (found,) = refused("eigvalsh", STUCK, found.isnan(), found)
     return found
+
+
+def svd(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Find singular values and vectors."""
+    u, values, vh = factors(host.svd, A)
+    if not is_told(A):
+        return decided(u, values, vh)
+    u, values, vh = refused("svd", STUCK, values.isnan(), u, values, vh)
+    return u, values, vh
+
+
+def singular_values(A: Tensor) -> Tensor:
+    """Find singular values alone."""
+    found = called(host.computed, "svdvals", A, False)
+    if not is_told(A):
+        return found
+    (found,) = refused("svdvals", STUCK, found.isnan(), found)
+    return found
+
+
+def pseudo_inverse(A: Tensor, *limits: Any) -> Tensor:
+    """Invert what can be inverted."""
+    found = called(host.pinv, A, *limits)
+    if not is_told(A):
+        return decided(found)
+    (found,) = refused("pinv", STUCK, found.isnan(), found)
+    return found
+
+
+def squarings(A: Tensor) -> tuple[int, ...]:
+    """Count how often an exponential is squared at most, where a GPU is to be told and values are
+    known: a power of two, so that plans are few.
+    """
+    if not is_told(A) or is_tracing() or not A.numel() or A.dtype.is_complex:
+        return ()
+    norm = A.detach().abs().double().sum(-2).amax().item()
+    count = math.ceil(math.log2(norm)) if 1 < norm < math.inf else 0
+    return (1 << (count - 1).bit_length() if count else 0,)
 
 
 def lu_factor(A: Tensor) -> tuple[Tensor, Tensor]:

@@ -342,7 +342,7 @@ def rank_of(x: Tensor, atol: float | Tensor | None, rtol: float | Tensor | None)
     if x.dtype.is_complex:  # whose values NumPy gives with vectors here
         _, values, _ = factors(host.svd, x)
     else:
-        values = called(host.computed, "svdvals", as_float(x), False)
+        values = refusals.singular_values(as_float(x))
     if not values.shape[-1]:
         return values.sum(-1).long()
     if rtol is None:
@@ -395,11 +395,14 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponential of square matrices: sum A^n / n!, by scaling and squaring.
 
+    Under `jit` a GPU squares 32 times for float32 and 53 times for float64: of matrices whose norm
+    (the largest sum of a column) is above 2 to the power of that, the result is NaN.
+
     >>> picograd.linalg.matrix_exp(picograd.Tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
     need_square("linalg.matrix_exp", A)
-    return called(host.matrix_exp, A)
+    return called(host.matrix_exp, A, *refusals.squarings(A))
 
 
 @composed("lu_solve")

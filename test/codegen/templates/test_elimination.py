@@ -31,6 +31,8 @@ CASES: dict[str, tuple[str, int, tuple[int, int, int], DType]] = {
     "solve_one": ("solve", 1, (2, 1, 2), float64),
     "cholesky": ("cholesky", 6, (3, 6, 6), float32),
     "cholesky_large": ("cholesky", 40, (1, 40, 40), float64),
+    "cholesky_larger": ("cholesky", 70, (1, 70, 70), float64),
+    "below_wide": ("below", 48, (2, 96, 48), float32),
     "lower": ("lower", 9, (2, 9, 12), float32),
     "upper": ("upper", 9, (2, 9, 12), float32),
     "unit_lower": ("unit_lower", 9, (2, 9, 12), float32),

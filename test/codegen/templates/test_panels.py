@@ -35,7 +35,10 @@ def tiles_of(kind: str, count: int, shape: tuple[int, int, int]) -> TileKernel:
         ("panel", 32, (1, 1024, 32), True),
         ("below", 32, (8, 64, 32), True),
         ("cholesky", 32, (8, 32, 32), True),
-        ("cholesky", 33, (8, 33, 33), False),
+        ("below", 64, (8, 128, 64), True),
+        ("cholesky", 33, (8, 33, 33), True),
+        ("cholesky", 128, (8, 128, 128), True),
+        ("cholesky", 129, (8, 129, 129), False),
         ("lower", 32, (8, 32, 96), True),
         ("unit_lower", 8, (8, 8, 24), True),
         ("lower", 32, (8, 32, 33), False),  # one column leaves no thread work of its own
@@ -55,6 +58,8 @@ def test_what_turns(kind: str, count: int, shape: tuple[int, int, int], expected
         ("panel", 32, (1, 1024, 32)),
         ("panel", 8, (1, 4096, 8)),
         ("below", 32, (8, 64, 32)),
+        ("below", 64, (8, 128, 64)),
+        ("cholesky", 128, (8, 128, 128)),
         ("lower", 32, (1, 32, 96)),
     ],
 )

@@ -25,6 +25,8 @@ FUNCTIONS: dict[str, tuple[Function, Any, Any]] = {
     "lu_factor": (lambda A: picograd.linalg.lu_factor(A)[0], REGULAR, SINGULAR),
     "cholesky": (picograd.linalg.cholesky, DEFINITE, INDEFINITE),
     "eigh": (lambda A: picograd.linalg.eigh(A).eigenvalues, DEFINITE, DEFINITE * np.nan),
+    "svd": (lambda A: picograd.linalg.svd(A).S, REGULAR, REGULAR * np.nan),
+    "pinv": (picograd.linalg.pinv, REGULAR, REGULAR * np.nan),
 }
 
 
@@ -99,3 +101,22 @@ def test_complex_matrices_have_no_kernels(name: str) -> None:
     for each in found if isinstance(found, tuple) else (found,):
         assert each.numpy().shape == each.shape
     assert null.host_calls > before
+
+
+def test_values_say_how_often_an_exponential_is_squared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of powers of two, where values are known: a trace takes as many as are useful."""
+    for size, count in ((0.2, 0), (1.5, 1), (100.0, 8), (1e5, 32), (np.inf, 0), (np.nan, 0)):
+        assert refusals.squarings(Tensor([[0.0, size], [0.0, 0.0]])) == (count,)
+    assert refusals.squarings(Tensor([[1j]])) == refusals.squarings(picograd.zeros(0, 2, 2)) == ()
+    traced: list[Any] = []
+    picograd.jit(lambda x: traced.append(refusals.squarings(x)) or x * 2)(Tensor(REGULAR))
+    assert traced == [()]
+    found = []
+    for is_told in (True, False):
+        monkeypatch.setattr(refusals, "is_gpu", lambda device, answer=is_told: answer)
+        x = Tensor(REGULAR, requires_grad=True)
+        y = picograd.linalg.matrix_exp(x)
+        (y.sin() * 1000).sum().backward()
+        found.append((y.numpy(), x.grad.numpy()))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
