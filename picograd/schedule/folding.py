@@ -20,8 +20,16 @@ from itertools import chain
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.schedule.arrange import WORD_LIMIT
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
-from picograd.schedule.in_place import is_zero, launch_of, lives_of, renumbered, slots_touched
+from picograd.schedule.in_place import (
+    is_zero,
+    launch_of,
+    lives_of,
+    renumbered,
+    slots_of,
+    slots_touched,
+)
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
@@ -29,6 +37,7 @@ from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
 MOST_PIECES = 9  # of a result of which a thread computes an element each
+BETWEEN = 3  # steps that may stand between two maps of one kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +69,11 @@ def fold_maps(
     found: list[Step] = []
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
-        found.append(step)
+        later, own, others = steps_between(found, step)
+        found.append(own)
         is_folded = False
         behind: list[Step] = []
+        needed = set(chain.from_iterable(map(slots_of, (*later, *others))))
         while len(found) > 1:
             pair = pair_of(*found[-2:])
             if pair is None:
@@ -71,21 +82,50 @@ def fold_maps(
             gone = {
                 slot
                 for slot, (_, last) in lives.items()
-                if last <= number and slots[slot].kind == "temporary"
+                if last <= number and slots[slot].kind == "temporary" and slot not in needed
             }
             launch = folded(pair, gone, is_folded)
             rest: list[Step] = []
             if launch is None and (halves := halves_of(pair)) is not None:
-                own, *rest = halves
-                launch = folded(numbered(pair.first, own), gone, is_folded)
+                first, *rest = halves
+                launch = folded(numbered(pair.first, first), gone, is_folded)
             if launch is None:
                 break
             if rest:
                 behind = [launch, *behind]
             found[-2:] = rest or [launch]
             is_folded = not rest
-        found += behind
+        is_moved = bool(behind) or found[-1] is not own
+        if not is_moved:
+            found.pop()
+        found += [*behind, *later, *others] if is_moved else [*later, step]
     return found
+
+
+def steps_between(found: list[Step], step: Step) -> tuple[list[Step], Step, list[Step]]:
+    """Take off the steps between a map and one that reads what it stores, which need not wait.
+
+    Of the reader there is what need not, and the rest.
+    """
+    for place in range(len(found) - 2, max(len(found) - 2 - BETWEEN, -1), -1):
+        pair = pair_of(found[place], step)
+        if pair is None:
+            continue
+        later = found[place + 1 :]
+        own, *rest = halves_of(pair) or (pair.second,)
+        if not all(is_free(each, own) for each in later):
+            break
+        del found[place + 1 :]
+        return later, own if rest else step, [*rest]
+    return [], step, []
+
+
+def is_free(before: Step, step: Step) -> bool:
+    """Tell whether a launch may run before one that stands before it."""
+    if not isinstance(before, KernelLaunch) or not isinstance(step, KernelLaunch):
+        return False
+    written = [{*each.slots} - slots_in(each, "in") for each in (before, step)]
+    return written[0].isdisjoint(step.slots) and written[1].isdisjoint(before.slots)
 
 
 def pair_of(first: Step, second: Step) -> Pair | None:
@@ -156,26 +196,46 @@ def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
 
     One of them is in pieces, or was before one that it `is_again` folded with.
     """
-    readers = pair.second.kernel.parts
-    earlier = [in_rows_of(part, readers) for part in pair.first.kernel.parts]
-    rows = rows_of(earlier, readers, is_again)
-    if rows is None:
-        return None
-    before = [renumbered(part, pair.slots_of(pair.first)) for part in earlier]
-    after = [renumbered(part, pair.slots_of(pair.second)) for part in readers]
+    before = [renumbered(part, pair.slots_of(pair.first)) for part in pair.first.kernel.parts]
+    after = [renumbered(part, pair.slots_of(pair.second)) for part in pair.second.kernel.parts]
     parts = []
     every: set[int] = set()
     for group in groups_of([*before, *after]):
-        computes: list[Compute] = []
-        stored: dict[tuple[int, Index], int] = {}
-        for part in group:
-            for piece in pieces_of(part, rows):
-                computes += piece_of(part, rows, piece, stored, len(computes))
-            if part in before:
-                stored |= {each.store: n for n, each in enumerate(computes) if each.store}
-        parts.append(Part(rows, tuple(computes)))
-        every |= {slot for slot, _ in stored}
+        earlier = [part for part in group if part in before]
+        readers = [part for part in group if part in after]
+        if not readers:
+            parts += earlier
+            continue
+        made = folded_parts(earlier, readers, is_again) if earlier else None
+        if made is None:
+            return None
+        part, stored = made
+        parts.append(part)
+        every |= stored
     return kernel_of(pair, parts, every, gone)
+
+
+def folded_parts(
+    earlier: Sequence[Part], readers: Sequence[Part], is_again: bool
+) -> tuple[Part, set[int]] | None:
+    """Compute parts of the first map, and of the second that read them, at the same points.
+
+    What the first stores are numbers of slots.
+    """
+    before = [in_rows_of(part, readers) for part in earlier]
+    rows = rows_of(before, readers, is_again)
+    if rows is None:
+        return None
+    computes: list[Compute] = []
+    stored: dict[tuple[int, Index], int] = {}
+    for part in before:
+        for piece in pieces_of(part, rows):
+            computes += piece_of(part, rows, piece, stored, len(computes))
+        stored |= {each.store: n for n, each in enumerate(computes) if each.store}
+    for part in readers:
+        for piece in pieces_of(part, rows):
+            computes += piece_of(part, rows, piece, stored, len(computes))
+    return Part(rows, tuple(computes)), {slot for slot, _ in stored}
 
 
 def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
@@ -366,5 +426,7 @@ def kernel_of(
         kept.append(replace(part, computes=tuple(computes)))
         touched |= {each.store[0] for each in computes if each.store}
     slots = dict(pair.every())
+    if len(slots) > WORD_LIMIT:
+        return None
     kernel = replace(pair.first.kernel, slots=tuple(slots.values()), parts=tuple(kept))
     return launch_of(replace(pair.first, kernel=kernel, slots=tuple(slots)), kept)
