@@ -15,10 +15,10 @@ On a GPU alone: a CPU works on pieces one after the other, in loops without guar
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
+from math import gcd, prod
 
 from picograd.graph.ops import OPS
-from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import WORD_LIMIT
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
@@ -36,7 +36,7 @@ from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
-MOST_PIECES = 9  # of a result of which a thread computes an element each
+MOST_PIECES = 16  # of a result of which a thread computes an element each
 BETWEEN = 3  # steps that may stand between two maps of one kernel
 
 
@@ -240,10 +240,10 @@ def folded_parts(
 
 def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
     """Give a part of one axis rows of several elements for each of a part that reads them."""
-    points = product(sizes_of(part))
+    points = prod(sizes_of(part))
     for reader in readers:
         *rows, size = sizes_of(reader) or (1,)
-        count = product(rows)
+        count = prod(rows)
         is_flat = len(part.rows) == 1
         if rows and is_flat and size and not points % (count * size):
             sizes = *rows, points // count
@@ -261,7 +261,7 @@ def rows_of(
 
     Guards tell where what the second map puts together is in pieces, shorter parts what it reads.
     """
-    points = min(product(sizes_of(part)) for part in (*before, *after))
+    points = min(prod(sizes_of(part)) for part in (*before, *after))
     known = {sizes_of(part): part.rows for part in (*before, *after) if is_of(part, points)}
     shapes = [shapes_of(part, points) for part in after if not is_of(part, points)]
     cut = [cuts_of(part, points) for part in before if not is_of(part, points)]
@@ -277,7 +277,7 @@ def rows_of(
 
 def is_of(part: Part, points: int) -> bool:
     """Tell whether a part has so many points."""
-    return product(sizes_of(part)) == points
+    return prod(sizes_of(part)) == points
 
 
 def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
@@ -298,7 +298,7 @@ def sizes_of(part: Part) -> tuple[int, ...]:
 
 def cuts_of(part: Part, points: int) -> list[tuple[int, ...]]:
     """Find the shapes of so many points that a map has where one of its axes is in pieces."""
-    count, rest = divmod(product(sizes_of(part)), max(points, 1))
+    count, rest = divmod(prod(sizes_of(part)), max(points, 1))
     if rest or not 2 <= count <= MOST_PIECES:
         return []
     sizes = sizes_of(part)
@@ -310,13 +310,19 @@ def cuts_of(part: Part, points: int) -> list[tuple[int, ...]]:
 
 
 def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
-    """Find those of its shapes where guards begin and end with the pieces."""
+    """Find those of its shapes where guards begin and end with the pieces.
+
+    If it is not in pieces along one axis, it may be along several, as short as guards allow.
+    """
     found = []
     for sizes in cuts_of(part, points):
         (place,) = (n for n, axis in enumerate(part.rows) if axis.size != sizes[n])
         ends = ends_along(part, part.rows[place])
         if ends and not any(end % sizes[place] for end in ends):
             found.append(sizes)
+    least = tuple([gcd(axis.size, *ends_along(part, axis)) for axis in part.rows])
+    if not found and prod(least) == points and prod(sizes_of(part)) <= MOST_PIECES * points:
+        found.append(least)
     return found
 
 
@@ -343,15 +349,12 @@ def axes_over(part: Part, rows: tuple[Axis, ...]) -> dict[Axis, Index]:
 
 def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
     """Yield for each piece of a part what stands for its axes."""
-    if product(sizes_of(part)) == product(axis.size for axis in rows):
+    if prod(sizes_of(part)) == prod(axis.size for axis in rows):
         yield axes_over(part, rows)
         return
     pairs = list(zip(part.rows, rows, strict=True))
-    here = {axis: axis_index(row) for axis, row in pairs}
-    for axis, row in pairs:
-        if axis.size != row.size:
-            for first in range(0, axis.size, row.size):
-                yield here | {axis: here[axis] + first}
+    for firsts in product(*[range(0, axis.size, row.size) for axis, row in pairs]):
+        yield {axis: axis_index(row) + first for (axis, row), first in zip(pairs, firsts)}
 
 
 def moved_store(compute: Compute, there: Axes) -> tuple[int, Index] | None:

@@ -29,7 +29,7 @@ PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
 # of what computes cheap operands itself
 LONE = (Role.SCATTER, Role.SCAN, Role.SORT, Role.ELIMINATION, Role.BINS)
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
-MEMBER_LIMIT = 96  # values of one kernel: each may read all before it, which is quadratic
+MEMBER_LIMIT = 128  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
 

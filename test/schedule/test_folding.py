@@ -203,6 +203,40 @@ def test_what_stands_between_runs_after_both_if_it_may(
     assert slots_found(steps, "itoio", sizes) == expected
 
 
+def test_pieces_along_two_axes() -> None:
+    """Four arrays of 3 x 5 in the squares of one of 6 x 10."""
+    i, j, tall, wide = Axis("i", 3), Axis("j", 5), Axis("t", 6), Axis("w", 10)
+    row, column, down, across = map(axis_index, (i, j, tall, wide))
+    names = "exp", "sin", "cos", "neg"
+    place = row * 5 + column
+    computes = [
+        made(name, (i, j), read(0, place), store=(n + 1, place)) for n, name in enumerate(names)
+    ]
+    first = Part((i, j), tuple([part.computes[0] for part in computes]))
+    total = const(0.0, float32)
+    for n in range(4):
+        low, left = n // 2 * 3, n % 2 * 5
+        value = read(n, (down - low) * 5 + across - left)
+        value = guard(guard(value, down, low, low + 2), across, left, left + 4)
+        total = Expr("add", (total, value), None, float32)
+    second = Part(
+        (tall, wide), (Compute((tall, wide), (), None, total, float32, (4, down * 10 + across)),)
+    )
+    sizes = 15, 15, 15, 15, 15, 60
+    steps = [
+        launch_of((0, 1, 2, 3, 4), sizes, "rwwww", first),
+        launch_of((1, 2, 3, 4, 5), sizes, "rrrrw", second),
+    ]
+    (found,) = fold_maps(plan_slots("itttto", sizes), steps, [], GPU)
+    assert isinstance(found, KernelLaunch) and found.slots == (0, 5)
+    verify(found.kernel)
+    x = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    outputs = [x.reshape(-1), np.empty(60, np.float32)]
+    interpret(found.kernel, outputs)
+    expected = np.block([[np.exp(x), np.sin(x)], [np.cos(x), -x]])
+    np.testing.assert_allclose(outputs[1].reshape(6, 10), expected, rtol=1e-6)
+
+
 def test_parts_are_folded_each_at_its_own_points() -> None:
     """Those that nothing reads at once stay parts of the kernel."""
     sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 6, 6, 12, 5, 5
