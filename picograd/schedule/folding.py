@@ -139,7 +139,7 @@ def pair_of(first: Step, second: Step) -> Pair | None:
     read = slots_in(second, "in")
     if first.device != second.device or stored.isdisjoint(read):
         return None
-    if not is_plain(first) or not is_plain(second) or second.scalars:
+    if not is_plain(first) or not is_plain(second) or (first.scalars and second.scalars):
         return None
     if not slots_in(second, "out").isdisjoint(first.slots):
         return None
@@ -164,7 +164,7 @@ def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
         is_apart = known.isdisjoint(slots_touched(group))
         half = rest if is_apart else own
         half += group
-    if not own or not rest:
+    if not own or not rest or second.scalars:
         return None
     return launch_of(second, own), launch_of(second, rest)
 
@@ -224,8 +224,11 @@ def folded_parts(
     """
     before = [in_rows_of(part, readers) for part in earlier]
     rows = rows_of(before, readers, is_again)
+    is_cut = rows is not None
     if rows is None:
-        return None
+        rows, *others = {part.rows: None for part in before}
+        if others:
+            return None
     computes: list[Compute] = []
     stored: dict[tuple[int, Index], int] = {}
     for part in before:
@@ -233,9 +236,31 @@ def folded_parts(
             computes += piece_of(part, rows, piece, stored, len(computes))
         stored |= {each.store: n for n, each in enumerate(computes) if each.store}
     for part in readers:
-        for piece in pieces_of(part, rows):
+        pieces = [*pieces_of(part, rows)] if is_cut else stored_pieces(part, rows, stored)
+        for piece in pieces:
             computes += piece_of(part, rows, piece, stored, len(computes))
+        if not pieces:
+            return None
     return Part(rows, tuple(computes)), {slot for slot, _ in stored}
+
+
+def stored_pieces(
+    part: Part, rows: tuple[Axis, ...], stored: Mapping[tuple[int, Index], int]
+) -> list[Axes]:
+    """Find what stands for the axes of a map at each element that is stored of what it reads.
+
+    It reads one array, each element where it has one; of each point of `rows` several are stored.
+    """
+    here = position_over(part.rows)
+    slots = {slot for slot, _ in stored}
+    exprs = chain.from_iterable(walk(each.body) for each in part.computes)
+    read = {expr.arg for expr in exprs if expr.op == "load" and expr.arg[0] in slots}
+    places = [place for slot, place in stored if (slot, here) in read]
+    sizes = sizes_of(part)
+    is_whole = len(places) * prod(axis.size for axis in rows) == prod(sizes)
+    if len(read) > 1 or not is_whole or not 1 < len(places) <= MOST_PIECES:
+        return []
+    return [dict(zip(part.rows, unflatten(place, sizes), strict=True)) for place in places]
 
 
 def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
@@ -431,5 +456,6 @@ def kernel_of(
     slots = dict(pair.every())
     if len(slots) > WORD_LIMIT:
         return None
-    kernel = replace(pair.first.kernel, slots=tuple(slots.values()), parts=tuple(kept))
-    return launch_of(replace(pair.first, kernel=kernel, slots=tuple(slots)), kept)
+    given = pair.second if pair.second.scalars else pair.first
+    kernel = replace(given.kernel, slots=tuple(slots.values()), parts=tuple(kept))
+    return launch_of(replace(given, kernel=kernel, slots=tuple(slots)), kept)

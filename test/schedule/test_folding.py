@@ -237,6 +237,32 @@ def test_pieces_along_two_axes() -> None:
     np.testing.assert_allclose(outputs[1].reshape(6, 10), expected, rtol=1e-6)
 
 
+def test_a_map_of_the_whole_array_is_computed_in_its_pieces() -> None:
+    """Behind rows of halves each element is negated, and read with another array."""
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 4 * UNITS, 4 * UNITS, 4 * UNITS
+    flat = Axis("k", 4 * UNITS)
+    place = axis_index(flat)
+    for shift, expected in ((0, [(0, 3, 4)]), (1, [(0, 2), (2, 3, 4)])):
+        turned = read(0, (place + shift) % flat.size)
+        third = made("sub", (flat,), turned, read(1, place), store=(2, place))
+        steps = [
+            launch_of((0, 1), sizes, "rw", exponents(UNITS, 0)),
+            launch_of((1, 2), sizes, "rw", rows_of_halves(UNITS, 0)),
+            launch_of((2, 3, 4), sizes, "rrw", third),
+        ]
+        found = fold_maps(plan_slots("ittio", sizes[:5]), steps, [], GPU)
+        assert [each.slots for each in found if isinstance(each, KernelLaunch)] == expected
+        if shift:
+            continue
+        verify(found[0].kernel)  # type: ignore[union-attr]
+        random = np.random.default_rng(0)
+        x, y = (random.normal(size=(2, n * UNITS)).astype(np.float32) for n in (1, 2))
+        outputs = [x.reshape(-1), y.reshape(-1), np.empty(4 * UNITS, np.float32)]
+        interpret(found[0].kernel, outputs)  # type: ignore[union-attr]
+        result = np.hstack([np.exp(x)] * 2) - y
+        np.testing.assert_allclose(outputs[2].reshape(2, -1), result, rtol=1e-5, atol=1e-6)
+
+
 def test_parts_are_folded_each_at_its_own_points() -> None:
     """Those that nothing reads at once stay parts of the kernel."""
     sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 6, 6, 12, 5, 5
