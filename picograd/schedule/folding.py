@@ -227,7 +227,9 @@ def folded_parts(
     is_cut = rows is not None
     if rows is None:
         rows, *others = {part.rows: None for part in before}
-        if others:
+        points = prod(axis.size for axis in rows)
+        counts = [prod(sizes_of(part)) // max(points, 1) for part in readers]
+        if others or not all(1 < count <= MOST_PIECES for count in counts):
             return None
     computes: list[Compute] = []
     stored: dict[tuple[int, Index], int] = {}
@@ -307,13 +309,14 @@ def is_of(part: Part, points: int) -> bool:
 
 def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
     """Put parts that touch memory in common together, each group in their order."""
-    groups: list[list[Part]] = []
+    groups: list[tuple[set[int], list[Part]]] = []
     for part in parts:
         touched = slots_touched([part])
-        shared = [each for each in groups if not touched.isdisjoint(slots_touched(each))]
-        groups = [each for each in groups if each not in shared]
-        groups.append([*chain(*shared), part])
-    return groups
+        shared = [each for each in groups if not touched.isdisjoint(each[0])]
+        groups = [each for each in groups if touched.isdisjoint(each[0])]
+        together = [*chain.from_iterable(own for _, own in shared), part]
+        groups.append((touched.union(*(own for own, _ in shared)), together))
+    return [own for _, own in groups]
 
 
 def sizes_of(part: Part) -> tuple[int, ...]:
