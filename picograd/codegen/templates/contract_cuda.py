@@ -118,8 +118,7 @@ def build(
 def without_boxes(c: Contraction, dtype: DType) -> DType:
     """Choose the dtype of operands that no boxes bring: twins are multiplied without tensor cores,
     8-bit floats as wider ones."""
-    wider = float16 if dtype.kind == "float8" else dtype
-    return wider if c.twin is None else c.dtype
+    return c.dtype if c.twin is not None else float16 if dtype.kind == "float8" else dtype
 
 
 def alike(
@@ -313,7 +312,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
         splits = split_count(batch * rows * columns, depth, schedule, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
-    tile, split = (Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles)))
+    tile, split = Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles))
     position = axis_index(tile)
     inside = position % (group * columns)
     row = position // (group * columns) * group + inside % group
