@@ -83,6 +83,16 @@ def test_no_patches_are_kept_from_the_way_forth():
     assert made_of == 2 * [2 * (1 + 36)], "of image and weight, and of image and gradient"
 
 
+@pytest.mark.parametrize("size", [4, 8])
+def test_sums_read_an_image_and_not_what_it_is_made_of(size: int) -> None:
+    """Images of one patch are stored in rows: a sum would put them together, of 16 arrays."""
+    x, weight = numbers(4, 1, 64, size, size), numbers(1, 64, 64, 3, 3, seed=1)
+    made = x.conv(weight, plain_spec(2, padding=PADDING[0]))
+    plan = schedule([made.reduce("sum", (0, 3, 4)), made], H100)
+    read = [each.slots for each in plan.kernels if each.hero.startswith("reduce")]
+    assert read and all(len(slots) <= 6 for slots in read)
+
+
 @pytest.mark.parametrize(
     ("images", "channels", "size", "is_direct"),
     [
