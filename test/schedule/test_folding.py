@@ -9,7 +9,8 @@ from plan_support import TARGET, check_plan, leaf
 from picograd.dtype import float32
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
-from picograd.schedule.folding import fold_maps
+from picograd.schedule.chaining import joined
+from picograd.schedule.folding import fold_maps, numbered
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.interpret import interpret
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
@@ -261,6 +262,21 @@ def test_a_map_of_the_whole_array_is_computed_in_its_pieces() -> None:
         interpret(found[0].kernel, outputs)  # type: ignore[union-attr]
         result = np.hstack([np.exp(x)] * 2) - y
         np.testing.assert_allclose(outputs[2].reshape(2, -1), result, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_that_the_second_map_is_passed_are_passed_to_both() -> None:
+    """Not in a chain, nor if the first one has some, too."""
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS
+    given = launch_of((1, 2), sizes, "rw", rows_of_halves(UNITS, 0))
+    assert isinstance(given, KernelLaunch)
+    second = replace(given, scalars=(7,), kernel=replace(given.kernel, scalars=(float32,)))
+    first = launch_of((0, 1), sizes, "rw", exponents(UNITS, 0))
+    (found,) = fold_maps(plan_slots("ito", sizes), [first, second], [], GPU)
+    assert isinstance(found, KernelLaunch) and isinstance(first, KernelLaunch)
+    assert found.scalars == (7,) and found.kernel.scalars == (float32,)
+    assert joined(numbered(first, second), set()) is None
+    both = replace(first, scalars=(7,), kernel=replace(first.kernel, scalars=(float32,)))
+    assert len(fold_maps(plan_slots("ito", sizes), [both, second], [], GPU)) == 2
 
 
 def test_parts_are_folded_each_at_its_own_points() -> None:
