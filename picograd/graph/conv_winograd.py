@@ -195,7 +195,10 @@ def by_patches(x: Node, weight: Node, low: tuple[int, int], shape: Shape) -> Nod
     made = made.permute((2, 3, 0, 1)).reshape((outputs, images, *counts, PATCH, PATCH))
     each = [part.permute((1, 0, 2, 3)).stored() for part in along_both(cut(made), result_terms)]
     rows = [between(each[n : n + STEP], 4) for n in range(0, STEP**2, STEP)]
-    wide = between([row.stored() for row in rows], 3)
+    if max(counts) > 1:
+        wide = between(rows, 3).stored()
+    else:  # a reduction behind would put one patch together where it reads
+        wide = between([row.stored() for row in rows], 3)
     wide = wide.reshape((images, 1, outputs, *(STEP * n for n in counts)))
     return wide.slice(tuple([(0, n, 1) for n in shape]))
 

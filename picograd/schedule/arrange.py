@@ -15,11 +15,8 @@ early: large updates run as soon as they can, so that the gradients they read en
 
 Small ones wait for one another and share a kernel. An update runs after all that read the memory it
 writes; those that read what another of them writes, an optimizer's averages say, stay together.
-
-Ties: which groups belong together, one tie after the other.
 """
 
-from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
@@ -27,7 +24,7 @@ from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.column_sums import join_column_sums
 from picograd.schedule.cost import is_small, machine
-from picograd.schedule.group import GROUP_LIMIT, Facts, Group
+from picograd.schedule.group import GROUP_LIMIT, Facts, Group, Ties
 from picograd.schedule.in_place import LEAST
 from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
@@ -87,28 +84,6 @@ def last_depths(groups: list[Group], target: Target) -> dict[int, int]:
     return last
 
 
-class Ties:
-    """Numbers that belong together."""
-
-    def __init__(self, numbers: Iterable[int]) -> None:
-        self.above = {number: number for number in numbers}
-
-    def head(self, number: int) -> int:
-        """Find the number that stands for those it belongs to."""
-        above = self.above
-        while above[number] != number:
-            farther = above[above[number]]
-            above[number] = farther
-            number = farther
-        return number
-
-    def tie(self, one: int, other: int) -> None:
-        """Let two numbers belong together."""
-        heads = self.head(one), self.head(other)
-        first, second = sorted(heads)
-        self.above[second] = first
-
-
 LONG_UPDATE = 8 << 20  # bytes of an array whose update is long beside a launch of a GPU
 LONE = ("host", "loop")  # kinds of groups that may fail: nothing is written before
 
@@ -164,6 +139,9 @@ DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
+# Operations of a launch on a GPU that has a map of `LONG_MAP` or more, transforms of patches: such
+# maps compile in no less time apart.
+LONG_MAP, LAUNCH_LIMIT = 64, 2000
 # Elements of the maps of a launch, and what it is passed, from which it gains nothing by more: a
 # block takes longer to find its own (GPT-2's Adam step of 62 maps a launch for 20: 897 us for 851).
 LONG_LAUNCH, LONG_WORDS = 1 << 25, 150
@@ -187,6 +165,7 @@ class Launch:
     words: set[int] = field(default_factory=set)  # pointers and scalars, at most
     elements: int = 0
     operations: int = 0
+    longest: int = 0  # operations of a group
     outlines: set[Outline] = field(default_factory=set)
     writes_once: bool = False  # parts that are alike (codegen/templates/members.py)
 
@@ -497,7 +476,8 @@ def add_group(
         part = launch.families.get((family, group.shape)) or find_part(launch, group, target)
         has_room = len(launch.parts) < part_limit(target)
         if group.kind == "map" and group.operations > LARGE:  # equal kernels compile once
-            has_room &= launch.operations + new_operations(launch, group) <= GROUP_LIMIT
+            limit = launch_limit(launch, group, target)
+            has_room &= launch.operations + new_operations(launch, group) <= limit
         if part is None and has_room:
             part = []
             launch.parts.append(part)
@@ -526,6 +506,13 @@ def part_limit(target: Target) -> int:
     return ALIKE_LIMIT if target.has_blocks else PART_LIMIT
 
 
+def launch_limit(launch: Launch, group: Group, target: Target) -> int:
+    """Number of operations up to which a launch takes a map in."""
+    longest = max(launch.longest, group.operations)
+    is_long = target.has_blocks and longest >= LONG_MAP
+    return LAUNCH_LIMIT if is_long else GROUP_LIMIT
+
+
 def find_part(launch: Launch, group: Group, target: Target) -> list[Group] | None:
     """Find a part over the same domain with room for a group.
 
@@ -552,6 +539,7 @@ def grow(launch: Launch, group: Group) -> None:
     launch.words |= group.words
     launch.elements += product(group.shape)
     launch.operations += new_operations(launch, group)
+    launch.longest = max(launch.longest, group.operations)
     launch.outlines.add(outline_of(group))
 
 

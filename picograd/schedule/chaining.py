@@ -87,7 +87,9 @@ def joined(pair: Pair, shared: set[int]) -> KernelLaunch | None:
     )
     is_chain = any(own.role == "shared" for own in pair.first.kernel.slots)
     is_one = is_chain or len(before) == 1
-    if not is_one or len(after) > 1 or pair.first.scalars:
+    if not is_one or len(after) > 1:
+        return None
+    if pair.first.scalars or pair.second.scalars:
         return None
     slots = []
     for slot, own in pair.every():

@@ -15,20 +15,29 @@ On a GPU alone: a CPU works on pieces one after the other, in loops without guar
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
+from math import gcd, prod
 
 from picograd.graph.ops import OPS
-from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.schedule.arrange import WORD_LIMIT
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
-from picograd.schedule.in_place import is_zero, launch_of, lives_of, renumbered, slots_touched
+from picograd.schedule.in_place import (
+    is_zero,
+    launch_of,
+    lives_of,
+    renumbered,
+    slots_of,
+    slots_touched,
+)
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
-MOST_PIECES = 9  # of a result of which a thread computes an element each
+MOST_PIECES = 16  # of a result of which a thread computes an element each
+BETWEEN = 3  # steps that may stand between two maps of one kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +69,11 @@ def fold_maps(
     found: list[Step] = []
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
-        found.append(step)
+        later, own, others = steps_between(found, step)
+        found.append(own)
         is_folded = False
         behind: list[Step] = []
+        needed = set(chain.from_iterable(map(slots_of, (*later, *others))))
         while len(found) > 1:
             pair = pair_of(*found[-2:])
             if pair is None:
@@ -71,21 +82,50 @@ def fold_maps(
             gone = {
                 slot
                 for slot, (_, last) in lives.items()
-                if last <= number and slots[slot].kind == "temporary"
+                if last <= number and slots[slot].kind == "temporary" and slot not in needed
             }
             launch = folded(pair, gone, is_folded)
             rest: list[Step] = []
             if launch is None and (halves := halves_of(pair)) is not None:
-                own, *rest = halves
-                launch = folded(numbered(pair.first, own), gone, is_folded)
+                first, *rest = halves
+                launch = folded(numbered(pair.first, first), gone, is_folded)
             if launch is None:
                 break
             if rest:
                 behind = [launch, *behind]
             found[-2:] = rest or [launch]
             is_folded = not rest
-        found += behind
+        is_moved = bool(behind) or found[-1] is not own
+        if not is_moved:
+            found.pop()
+        found += [*behind, *later, *others] if is_moved else [*later, step]
     return found
+
+
+def steps_between(found: list[Step], step: Step) -> tuple[list[Step], Step, list[Step]]:
+    """Take off the steps between a map and one that reads what it stores, which need not wait.
+
+    Of the reader there is what need not, and the rest.
+    """
+    for place in range(len(found) - 2, max(len(found) - 2 - BETWEEN, -1), -1):
+        pair = pair_of(found[place], step)
+        if pair is None:
+            continue
+        later = found[place + 1 :]
+        own, *rest = halves_of(pair) or (pair.second,)
+        if not all(is_free(each, own) for each in later):
+            break
+        del found[place + 1 :]
+        return later, own if rest else step, [*rest]
+    return [], step, []
+
+
+def is_free(before: Step, step: Step) -> bool:
+    """Tell whether a launch may run before one that stands before it."""
+    if not isinstance(before, KernelLaunch) or not isinstance(step, KernelLaunch):
+        return False
+    written = [{*each.slots} - slots_in(each, "in") for each in (before, step)]
+    return written[0].isdisjoint(step.slots) and written[1].isdisjoint(before.slots)
 
 
 def pair_of(first: Step, second: Step) -> Pair | None:
@@ -99,7 +139,7 @@ def pair_of(first: Step, second: Step) -> Pair | None:
     read = slots_in(second, "in")
     if first.device != second.device or stored.isdisjoint(read):
         return None
-    if not is_plain(first) or not is_plain(second) or second.scalars:
+    if not is_plain(first) or not is_plain(second) or (first.scalars and second.scalars):
         return None
     if not slots_in(second, "out").isdisjoint(first.slots):
         return None
@@ -124,7 +164,7 @@ def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
         is_apart = known.isdisjoint(slots_touched(group))
         half = rest if is_apart else own
         half += group
-    if not own or not rest:
+    if not own or not rest or second.scalars:
         return None
     return launch_of(second, own), launch_of(second, rest)
 
@@ -156,34 +196,81 @@ def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
 
     One of them is in pieces, or was before one that it `is_again` folded with.
     """
-    readers = pair.second.kernel.parts
-    earlier = [in_rows_of(part, readers) for part in pair.first.kernel.parts]
-    rows = rows_of(earlier, readers, is_again)
-    if rows is None:
-        return None
-    before = [renumbered(part, pair.slots_of(pair.first)) for part in earlier]
-    after = [renumbered(part, pair.slots_of(pair.second)) for part in readers]
+    before = [renumbered(part, pair.slots_of(pair.first)) for part in pair.first.kernel.parts]
+    after = [renumbered(part, pair.slots_of(pair.second)) for part in pair.second.kernel.parts]
     parts = []
     every: set[int] = set()
     for group in groups_of([*before, *after]):
-        computes: list[Compute] = []
-        stored: dict[tuple[int, Index], int] = {}
-        for part in group:
-            for piece in pieces_of(part, rows):
-                computes += piece_of(part, rows, piece, stored, len(computes))
-            if part in before:
-                stored |= {each.store: n for n, each in enumerate(computes) if each.store}
-        parts.append(Part(rows, tuple(computes)))
-        every |= {slot for slot, _ in stored}
+        earlier = [part for part in group if part in before]
+        readers = [part for part in group if part in after]
+        if not readers:
+            parts += earlier
+            continue
+        made = folded_parts(earlier, readers, is_again) if earlier else None
+        if made is None:
+            return None
+        part, stored = made
+        parts.append(part)
+        every |= stored
     return kernel_of(pair, parts, every, gone)
+
+
+def folded_parts(
+    earlier: Sequence[Part], readers: Sequence[Part], is_again: bool
+) -> tuple[Part, set[int]] | None:
+    """Compute parts of the first map, and of the second that read them, at the same points.
+
+    What the first stores are numbers of slots.
+    """
+    before = [in_rows_of(part, readers) for part in earlier]
+    rows = rows_of(before, readers, is_again)
+    is_cut = rows is not None
+    if rows is None:
+        rows, *others = {part.rows: None for part in before}
+        points = prod(axis.size for axis in rows)
+        counts = [prod(sizes_of(part)) // max(points, 1) for part in readers]
+        if others or not all(1 < count <= MOST_PIECES for count in counts):
+            return None
+    computes: list[Compute] = []
+    stored: dict[tuple[int, Index], int] = {}
+    for part in before:
+        for piece in pieces_of(part, rows):
+            computes += piece_of(part, rows, piece, stored, len(computes))
+        stored |= {each.store: n for n, each in enumerate(computes) if each.store}
+    for part in readers:
+        pieces = [*pieces_of(part, rows)] if is_cut else stored_pieces(part, rows, stored)
+        for piece in pieces:
+            computes += piece_of(part, rows, piece, stored, len(computes))
+        if not pieces:
+            return None
+    return Part(rows, tuple(computes)), {slot for slot, _ in stored}
+
+
+def stored_pieces(
+    part: Part, rows: tuple[Axis, ...], stored: Mapping[tuple[int, Index], int]
+) -> list[Axes]:
+    """Find what stands for the axes of a map at each element that is stored of what it reads.
+
+    It reads one array, each element where it has one; of each point of `rows` several are stored.
+    """
+    here = position_over(part.rows)
+    slots = {slot for slot, _ in stored}
+    exprs = chain.from_iterable(walk(each.body) for each in part.computes)
+    read = {expr.arg for expr in exprs if expr.op == "load" and expr.arg[0] in slots}
+    places = [place for slot, place in stored if (slot, here) in read]
+    sizes = sizes_of(part)
+    is_whole = len(places) * prod(axis.size for axis in rows) == prod(sizes)
+    if len(read) > 1 or not is_whole or not 1 < len(places) <= MOST_PIECES:
+        return []
+    return [dict(zip(part.rows, unflatten(place, sizes), strict=True)) for place in places]
 
 
 def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
     """Give a part of one axis rows of several elements for each of a part that reads them."""
-    points = product(sizes_of(part))
+    points = prod(sizes_of(part))
     for reader in readers:
         *rows, size = sizes_of(reader) or (1,)
-        count = product(rows)
+        count = prod(rows)
         is_flat = len(part.rows) == 1
         if rows and is_flat and size and not points % (count * size):
             sizes = *rows, points // count
@@ -201,7 +288,7 @@ def rows_of(
 
     Guards tell where what the second map puts together is in pieces, shorter parts what it reads.
     """
-    points = min(product(sizes_of(part)) for part in (*before, *after))
+    points = min(prod(sizes_of(part)) for part in (*before, *after))
     known = {sizes_of(part): part.rows for part in (*before, *after) if is_of(part, points)}
     shapes = [shapes_of(part, points) for part in after if not is_of(part, points)]
     cut = [cuts_of(part, points) for part in before if not is_of(part, points)]
@@ -217,18 +304,19 @@ def rows_of(
 
 def is_of(part: Part, points: int) -> bool:
     """Tell whether a part has so many points."""
-    return product(sizes_of(part)) == points
+    return prod(sizes_of(part)) == points
 
 
 def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
     """Put parts that touch memory in common together, each group in their order."""
-    groups: list[list[Part]] = []
+    groups: list[tuple[set[int], list[Part]]] = []
     for part in parts:
         touched = slots_touched([part])
-        shared = [each for each in groups if not touched.isdisjoint(slots_touched(each))]
-        groups = [each for each in groups if each not in shared]
-        groups.append([*chain(*shared), part])
-    return groups
+        shared = [each for each in groups if not touched.isdisjoint(each[0])]
+        groups = [each for each in groups if touched.isdisjoint(each[0])]
+        together = [*chain.from_iterable(own for _, own in shared), part]
+        groups.append((touched.union(*(own for own, _ in shared)), together))
+    return [own for _, own in groups]
 
 
 def sizes_of(part: Part) -> tuple[int, ...]:
@@ -238,7 +326,7 @@ def sizes_of(part: Part) -> tuple[int, ...]:
 
 def cuts_of(part: Part, points: int) -> list[tuple[int, ...]]:
     """Find the shapes of so many points that a map has where one of its axes is in pieces."""
-    count, rest = divmod(product(sizes_of(part)), max(points, 1))
+    count, rest = divmod(prod(sizes_of(part)), max(points, 1))
     if rest or not 2 <= count <= MOST_PIECES:
         return []
     sizes = sizes_of(part)
@@ -250,13 +338,19 @@ def cuts_of(part: Part, points: int) -> list[tuple[int, ...]]:
 
 
 def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
-    """Find those of its shapes where guards begin and end with the pieces."""
+    """Find those of its shapes where guards begin and end with the pieces.
+
+    If it is not in pieces along one axis, it may be along several, as short as guards allow.
+    """
     found = []
     for sizes in cuts_of(part, points):
         (place,) = (n for n, axis in enumerate(part.rows) if axis.size != sizes[n])
         ends = ends_along(part, part.rows[place])
         if ends and not any(end % sizes[place] for end in ends):
             found.append(sizes)
+    least = tuple([gcd(axis.size, *ends_along(part, axis)) for axis in part.rows])
+    if not found and prod(least) == points and prod(sizes_of(part)) <= MOST_PIECES * points:
+        found.append(least)
     return found
 
 
@@ -283,15 +377,12 @@ def axes_over(part: Part, rows: tuple[Axis, ...]) -> dict[Axis, Index]:
 
 def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
     """Yield for each piece of a part what stands for its axes."""
-    if product(sizes_of(part)) == product(axis.size for axis in rows):
+    if prod(sizes_of(part)) == prod(axis.size for axis in rows):
         yield axes_over(part, rows)
         return
     pairs = list(zip(part.rows, rows, strict=True))
-    here = {axis: axis_index(row) for axis, row in pairs}
-    for axis, row in pairs:
-        if axis.size != row.size:
-            for first in range(0, axis.size, row.size):
-                yield here | {axis: here[axis] + first}
+    for firsts in product(*[range(0, axis.size, row.size) for axis, row in pairs]):
+        yield {axis: axis_index(row) + first for (axis, row), first in zip(pairs, firsts)}
 
 
 def moved_store(compute: Compute, there: Axes) -> tuple[int, Index] | None:
@@ -366,5 +457,8 @@ def kernel_of(
         kept.append(replace(part, computes=tuple(computes)))
         touched |= {each.store[0] for each in computes if each.store}
     slots = dict(pair.every())
-    kernel = replace(pair.first.kernel, slots=tuple(slots.values()), parts=tuple(kept))
-    return launch_of(replace(pair.first, kernel=kernel, slots=tuple(slots)), kept)
+    if len(slots) > WORD_LIMIT:
+        return None
+    given = pair.second if pair.second.scalars else pair.first
+    kernel = replace(given.kernel, slots=tuple(slots.values()), parts=tuple(kept))
+    return launch_of(replace(given, kernel=kernel, slots=tuple(slots)), kept)

@@ -10,7 +10,7 @@ one entry per dimension, the domain dimension it runs along, or -1 where it is f
 cover the whole domain put a node at element level, the kept dimensions at row level.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -29,7 +29,7 @@ PRODUCTS = ops_of(Role.CONTRACT) | ops_of(Role.CONV)
 # of what computes cheap operands itself
 LONE = (Role.SCATTER, Role.SCAN, Role.SORT, Role.ELIMINATION, Role.BINS)
 CHAIN_LIMIT = 100  # operations, and nodes in a row, before a floating chain is stored
-MEMBER_LIMIT = 80  # values of one kernel: each may read all before it, which is quadratic
+MEMBER_LIMIT = 128  # values of one kernel: each may read all before it, which is quadratic
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
 
@@ -318,3 +318,25 @@ def place_in(
 def identity_labels(shape: tuple[int, ...]) -> Labels:
     """Labels of a node that runs over the domain itself."""
     return tuple(d if n != 1 else FREE for d, n in enumerate(shape))
+
+
+class Ties:
+    """Numbers that belong together, of groups say: one tie after the other."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.above = {number: number for number in numbers}
+
+    def head(self, number: int) -> int:
+        """Find the number that stands for those it belongs to."""
+        above = self.above
+        while above[number] != number:
+            farther = above[above[number]]
+            above[number] = farther
+            number = farther
+        return number
+
+    def tie(self, one: int, other: int) -> None:
+        """Let two numbers belong together."""
+        heads = self.head(one), self.head(other)
+        first, second = sorted(heads)
+        self.above[second] = first

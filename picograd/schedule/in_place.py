@@ -30,7 +30,7 @@ from picograd.schedule.index import Axis, Index, constant, substitute
 from picograd.schedule.loop import Expr, Kernel, Part, rewrite, walk
 from picograd.schedule.memory import ALIGNMENT
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
-from picograd.schedule.race import has_race
+from picograd.schedule.race import are_apart, has_race
 
 LEAST = 1 << 20  # bytes of an array that is worth a kernel of its own
 
@@ -127,9 +127,16 @@ def merge_of(
     step: KernelLaunch, dying: Sequence[int], born: Sequence[int]
 ) -> tuple[KernelLaunch, tuple[int, int]] | None:
     """Find two slots of the plan of which one would do, and the launch with one."""
+    computes = [each for part in step.kernel.parts for each in part.computes] if born else []
+    loads = {e.arg for each in computes for e in walk(each.body) if e.op == "load"}
+    stores = [each.store for each in computes if each.store]
     for source in dying:
         is_once = step.slots.count(step.slots[source]) == 1
+        read = {place for slot, place in loads if slot == source}
         for target in born if is_once else ():
+            written = [place for slot, place in stores if slot == target]
+            if any(a != b and not are_apart(a, b) for b in written for a in read):
+                continue
             kernel = merged_kernel(step.kernel, source, target)
             if kernel is not None:
                 rest = [slot for n, slot in enumerate(step.slots) if n != source]

@@ -3,8 +3,7 @@
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
                  blocks of the other leave idle. Not long ones, whose last blocks are few of many,
                  and whose best tiles have other threads; on a CPU they would be in
-                 memory at once, with operands packed for both: the smaller result comes first;
-                 nor convolutions of few channels on a GPU, whose blocks want other registers
+                 memory at once, with operands packed for both: the smaller result comes first
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
 reductions       on a GPU, that nothing in the plan reads: gradients of biases, of norms' weights
@@ -18,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from picograd.graph.row import Role
-from picograd.graph.shape import ConvSpec
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
@@ -31,8 +29,6 @@ from picograd.target import Target
 MERGED = ("map", "reduce")
 PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
-TILE = 64  # channels of a tile: of fewer a convolution may be computed without one
-PATCHES = 1024  # places of a block then
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
@@ -97,21 +93,7 @@ def may_share(hero: Facts, target: Target) -> bool:
     Those of 16-bit floats differ in threads and shared memory on tensor cores.
     """
     is_apart = uses_tensor_cores(hero, target) or is_long(hero, target)
-    return not is_apart and not is_direct(hero, target) and is_product(hero)
-
-
-def is_direct(hero: Facts, target: Target) -> bool:
-    """Tell whether a convolution may be computed without tiles on a GPU.
-
-    All blocks of a kernel have as many registers as those of one product want: more, and few of
-    the others are resident; fewer, and their sums are in local memory.
-    """
-    node = hero.node
-    if not isinstance(node.arg, ConvSpec) or not target.has_blocks:
-        return False
-    channels = node.shape[2]
-    blocks = node.size // channels // PATCHES
-    return channels < TILE and 3 * blocks >= target.multiprocessors
+    return not is_apart and is_product(hero)
 
 
 def is_long(hero: Facts, target: Target) -> bool:

@@ -123,6 +123,19 @@ def norm_gradients(reads_again: bool) -> list[Node]:
     return [mean, read, slope]
 
 
+def test_long_maps_share_a_launch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short ones beside a long one, too; not short ones alone, nor on a CPU."""
+    monkeypatch.setattr(module, "outline_of", lambda group: (group.number,))
+    for target, operations, parts in (
+        (GPU, (300, 300, LARGE + 1), [3]),
+        (GPU, (LARGE + 1,) * 20, [400 // (LARGE + 1), 20 - 400 // (LARGE + 1)]),
+        (GPU, (1500, 1500), [1, 1]),
+        (TARGET, (300, 300), [1, 1]),
+    ):
+        groups = [group(number, count) for number, count in enumerate(operations)]
+        assert [len(each.parts) for each in arrange(groups, target)] == parts
+
+
 def test_a_sum_moves_to_the_kernel_that_reads_its_array_anyway() -> None:
     plan = check_plan(norm_gradients(False), 2, 1e-2, GPU)
     assert [len(reads(kernel)) for kernel in plan.kernels] == [1, 3], "x; g, x and its mean"

@@ -3,16 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from plan_support import TARGET, check_plan, leaf
 
 from picograd.dtype import float32
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
-from picograd.schedule.folding import fold_maps
+from picograd.schedule.chaining import joined
+from picograd.schedule.folding import fold_maps, numbered
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.interpret import interpret
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
-from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot
+from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.schedule import schedule
 from picograd.schedule.verify import verify
 from picograd.target import cuda_target
@@ -142,6 +144,162 @@ def test_what_shares_a_launch_alone_stays_behind() -> None:
     outputs = [x.reshape(-1), np.empty(counts[2], np.float32)]
     interpret(found[1].kernel, outputs)  # type: ignore[union-attr]
     np.testing.assert_allclose(outputs[1].reshape(ROWS, -1), np.exp(np.hstack([x, x])), rtol=1e-6)
+
+
+def exponents(size: int, slot: int) -> Part:
+    """A map of 2 x size numbers, of a slot to the next."""
+    i, j = Axis("i", 2), Axis("j", size)
+    place = axis_index(i) * size + axis_index(j)
+    return made("exp", (i, j), read(slot, place), store=(slot + 1, place))
+
+
+def rows_of_halves(size: int, slot: int) -> Part:
+    """A map that puts rows in others twice as long, of a slot to the next."""
+    i, wide = Axis("i", 2), Axis("w", 2 * size)
+    row, at = axis_index(i), axis_index(wide)
+    halves = [guard(read(slot, row * size + at - n), at, n, n + size - 1) for n in (0, size)]
+    return made("add", (i, wide), *halves, store=(slot + 1, row * 2 * size + at))
+
+
+def negated(size: int, slot: int) -> Part:
+    """A map of so many numbers, of a slot to the next."""
+    k = Axis("k", size)
+    return made("neg", (k,), read(slot, axis_index(k)), store=(slot + 1, axis_index(k)))
+
+
+def plan_slots(kinds: str, sizes: tuple[int, ...]) -> list[PlanSlot]:
+    """Arrays of a plan: i of the input, t temporary, o of the output."""
+    names = {"i": "input", "t": "temporary", "o": "output"}
+    return [PlanSlot(names[k], float32, n, "gpu", (n,), (1,)) for k, n in zip(kinds, sizes)]
+
+
+def launch_of(places: tuple[int, ...], sizes: tuple[int, ...], roles: str, *parts: Part) -> Step:
+    own = [Slot(float32, sizes[p], {"r": "in", "w": "out"}[r]) for p, r in zip(places, roles)]
+    return KernelLaunch(Kernel("k", "map", tuple(own), (), parts), places, (), "gpu")
+
+
+def slots_found(steps: list[Step], kinds: str, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    folded = fold_maps(plan_slots(kinds, sizes), steps, [], GPU)
+    return [each.slots for each in folded if isinstance(each, KernelLaunch)]
+
+
+@pytest.mark.parametrize(
+    ("places", "roles", "expected"),
+    [
+        ((3, 4), "rw", [(0, 2), (3, 4)]),  # has nothing to do with either
+        ((1, 4), "rw", [(0, 1, 2), (1, 4)]),  # reads what is folded: that is stored
+        ((2, 4), "rw", [(0, 1), (2, 4), (1, 2)]),  # reads what was there before
+        ((3, 1), "rw", [(0, 1), (3, 2)]),  # writes what is read, and is what is folded
+    ],
+)
+def test_what_stands_between_runs_after_both_if_it_may(
+    places: tuple[int, int], roles: str, expected: list[tuple[int, ...]]
+) -> None:
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 2 * UNITS, 2 * UNITS
+    steps = [
+        launch_of((0, 1), sizes, "rw", exponents(UNITS, 0)),
+        launch_of(places, sizes, roles, negated(2 * UNITS, 0)),
+        launch_of((1, 2), sizes, "rw", rows_of_halves(UNITS, 0)),
+    ]
+    assert slots_found(steps, "itoio", sizes) == expected
+
+
+def test_pieces_along_two_axes() -> None:
+    """Four arrays of 3 x 5 in the squares of one of 6 x 10."""
+    i, j, tall, wide = Axis("i", 3), Axis("j", 5), Axis("t", 6), Axis("w", 10)
+    row, column, down, across = map(axis_index, (i, j, tall, wide))
+    names = "exp", "sin", "cos", "neg"
+    place = row * 5 + column
+    computes = [
+        made(name, (i, j), read(0, place), store=(n + 1, place)) for n, name in enumerate(names)
+    ]
+    first = Part((i, j), tuple([part.computes[0] for part in computes]))
+    total = const(0.0, float32)
+    for n in range(4):
+        low, left = n // 2 * 3, n % 2 * 5
+        value = read(n, (down - low) * 5 + across - left)
+        value = guard(guard(value, down, low, low + 2), across, left, left + 4)
+        total = Expr("add", (total, value), None, float32)
+    second = Part(
+        (tall, wide), (Compute((tall, wide), (), None, total, float32, (4, down * 10 + across)),)
+    )
+    sizes = 15, 15, 15, 15, 15, 60
+    steps = [
+        launch_of((0, 1, 2, 3, 4), sizes, "rwwww", first),
+        launch_of((1, 2, 3, 4, 5), sizes, "rrrrw", second),
+    ]
+    (found,) = fold_maps(plan_slots("itttto", sizes), steps, [], GPU)
+    assert isinstance(found, KernelLaunch) and found.slots == (0, 5)
+    verify(found.kernel)
+    x = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    outputs = [x.reshape(-1), np.empty(60, np.float32)]
+    interpret(found.kernel, outputs)
+    expected = np.block([[np.exp(x), np.sin(x)], [np.cos(x), -x]])
+    np.testing.assert_allclose(outputs[1].reshape(6, 10), expected, rtol=1e-6)
+
+
+def test_a_map_of_the_whole_array_is_computed_in_its_pieces() -> None:
+    """Behind rows of halves each element is negated, and read with another array."""
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 4 * UNITS, 4 * UNITS, 4 * UNITS
+    flat = Axis("k", 4 * UNITS)
+    place = axis_index(flat)
+    for shift, expected in ((0, [(0, 3, 4)]), (1, [(0, 2), (2, 3, 4)])):
+        turned = read(0, (place + shift) % flat.size)
+        third = made("sub", (flat,), turned, read(1, place), store=(2, place))
+        steps = [
+            launch_of((0, 1), sizes, "rw", exponents(UNITS, 0)),
+            launch_of((1, 2), sizes, "rw", rows_of_halves(UNITS, 0)),
+            launch_of((2, 3, 4), sizes, "rrw", third),
+        ]
+        found = fold_maps(plan_slots("ittio", sizes[:5]), steps, [], GPU)
+        assert [each.slots for each in found if isinstance(each, KernelLaunch)] == expected
+        if shift:
+            continue
+        verify(found[0].kernel)  # type: ignore[union-attr]
+        random = np.random.default_rng(0)
+        x, y = (random.normal(size=(2, n * UNITS)).astype(np.float32) for n in (1, 2))
+        outputs = [x.reshape(-1), y.reshape(-1), np.empty(4 * UNITS, np.float32)]
+        interpret(found[0].kernel, outputs)  # type: ignore[union-attr]
+        result = np.hstack([np.exp(x)] * 2) - y
+        np.testing.assert_allclose(outputs[2].reshape(2, -1), result, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_that_the_second_map_is_passed_are_passed_to_both() -> None:
+    """Not in a chain, nor if the first one has some, too."""
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS
+    given = launch_of((1, 2), sizes, "rw", rows_of_halves(UNITS, 0))
+    assert isinstance(given, KernelLaunch)
+    second = replace(given, scalars=(7,), kernel=replace(given.kernel, scalars=(float32,)))
+    first = launch_of((0, 1), sizes, "rw", exponents(UNITS, 0))
+    (found,) = fold_maps(plan_slots("ito", sizes), [first, second], [], GPU)
+    assert isinstance(found, KernelLaunch) and isinstance(first, KernelLaunch)
+    assert found.scalars == (7,) and found.kernel.scalars == (float32,)
+    assert joined(numbered(first, second), set()) is None
+    both = replace(first, scalars=(7,), kernel=replace(first.kernel, scalars=(float32,)))
+    assert len(fold_maps(plan_slots("ito", sizes), [both, second], [], GPU)) == 2
+
+
+def test_parts_are_folded_each_at_its_own_points() -> None:
+    """Those that nothing reads at once stay parts of the kernel."""
+    sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS, 6, 6, 12, 5, 5
+    before = exponents(UNITS, 0), exponents(3, 2), negated(5, 4)
+    after = rows_of_halves(UNITS, 0), rows_of_halves(3, 2)
+    steps = [
+        launch_of((0, 1, 3, 4, 6, 7), sizes, "rwrwrw", *before),
+        launch_of((1, 2, 4, 5), sizes, "rwrw", *after),
+    ]
+    slots = plan_slots("itoitoio", sizes)
+    (found,) = fold_maps(slots, steps, [], GPU)
+    assert isinstance(found, KernelLaunch) and len(found.kernel.parts) == 3
+    verify(found.kernel)
+    random = np.random.default_rng(0)
+    arrays = {slot: random.normal(size=sizes[slot]).astype(np.float32) for slot in found.slots}
+    given = {slot: arrays[slot].copy() for slot in found.slots}
+    interpret(found.kernel, [arrays[slot] for slot in found.slots])
+    for source, result in ((0, 2), (3, 5)):
+        x = np.exp(given[source].reshape(2, -1))
+        np.testing.assert_allclose(arrays[result].reshape(2, -1), np.hstack([x, x]), rtol=1e-6)
+    np.testing.assert_allclose(arrays[7], -given[6], rtol=1e-6)
 
 
 def test_what_others_read_is_stored_too() -> None:
