@@ -39,7 +39,7 @@ from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
-from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
+from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, take_sorted
 from picograd.helpers import product
 from picograd.target import Target
 
@@ -440,7 +440,8 @@ INDEX_ROWS = table(
     Op("gather", Role.GATHER, -1, ANY, gather, gather_vjp,
         shape=lambda axes, x, index, *others: gather_shape(x, index, axes), data=(0, 1),
         check=lambda node: index_problem(node.inputs[1:], node.arg), batch=batch_gather,
-        is_shifting=True, sizes=Sizes(link_gather, bound_gather), bounds=same_element, cost=2),
+        expand_on=take_sorted, is_shifting=True, sizes=Sizes(link_gather, bound_gather),
+        bounds=same_element, cost=2),
     Op("scatter", Role.SCATTER, -1, ANY, scatter, scatter_vjp, hero="scatter",
         expand_on=expand_scatter, shape=first_shape, data=(0, 2),
         check=lambda node: index_problem(node.inputs[2:], node.arg[0]), batch=batch_scatter,

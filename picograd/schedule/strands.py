@@ -4,8 +4,8 @@
     b = rfft(k)    three others
 
 Of one depth they would share launches, and no two launches of one array would be neighbours: none
-could become a chain (chaining.py). So what exchanges elements is told apart by the arrays that it is
-made of, its strand. What is made of both is a strand of its own, and tables are of none.
+could become a chain (chaining.py). So what exchanges elements is told apart by the arrays that it
+is made of, its strand. What is made of both is a strand of its own, and tables are of none.
 """
 
 from picograd.schedule.group import Group
