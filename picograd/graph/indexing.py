@@ -35,12 +35,13 @@ from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered,
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
+from picograd.graph.bucketed_updates import Pieces, in_buckets
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
-from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
+from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, take_sorted
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
@@ -109,7 +110,25 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     count = len(axes)
     updates = Updates(values, terms, rest[:count], rest[count:], axes, outside)
     found = in_bins(node, updates, target)
-    return masked_sums(node) if found is None and is_few else found
+    if found is None and is_few:
+        return masked_sums(node)
+    pieces = in_buckets(node.inputs[0], updates, target) if found is None else None
+    return found if pieces is None else sums_of_buckets(node, *pieces)
+
+
+def sums_of_buckets(node: Node, rows: Node, pieces: Pieces) -> Node:
+    """Add up the pieces of each bucket, and what is there: (pieces, places of a bucket)."""
+    base = node.inputs[0]
+    buckets = ceil_div(base.size, rows.shape[1])
+    zeros = constant(0, (buckets, rows.shape[1]), rows.dtype, base.device)
+    keys = pieces.bucket.cast(uint32)
+    levels = levels_of(rows, keys, keys.iota(0), "sum")
+    inputs = zeros, rows, keys, pieces.first, *levels
+    arg = ((0,), "sum", FAN)
+    found = Node("scatter_runs", inputs, arg, zeros.shape, rows.dtype, base.device)
+    found = found.reshape((zeros.size,)).slice(((0, base.size, 1),)).reshape(base.shape)
+    is_alone = base.op in NUMBERS and base.arg == 0
+    return (found if is_alone else base.accumulated() + found).cast(node.dtype)
 
 
 def masked_sums(node: Node) -> Node:

@@ -327,15 +327,23 @@ def sorted_pairs(keys: Node, order: Node, bits: int) -> tuple[Node, Node]:
     width = max(size - 1, 1).bit_length()
     shift, dtype = (width, uint32) if width + bits <= 32 else (32, uint64)
     pairs = packed(keys, order, shift, dtype)
-    tiles = ceil_div(size, RADIX_TILE)
-    rows = keys.shape[:-1]
-    cells = (*rows, 256 * tiles)
     for place in range(shift, shift + bits, 8):
-        arg = (RADIX_TILE, place)
-        counts = Node("radix_count", (pairs,), arg, cells, int32, pairs.device)
-        counted = scan(counts.reshape((*rows, 256, tiles)), "sum", len(rows) + 1).reshape(cells)
-        pairs = Node("radix_move", (pairs, counted), arg, pairs.shape, dtype, pairs.device)
+        pairs, _ = moved(pairs, pairs, place, place)
     return pairs.binary("shift_right", shift).cast(uint32), positions(pairs, shift)
+
+
+def moved(pairs: Node, keys: Node, digit: int, place: int) -> tuple[Node, Node]:
+    """Sort the last axis by one digit, at a place of the pairs: also as a digit of their keys.
+
+    Gives the pairs, and how often each digit occurs in tiles up to each one (..., 256, tiles).
+    """
+    *rows, size = pairs.shape
+    tiles = ceil_div(size, RADIX_TILE)
+    cells = (*rows, 256 * tiles)
+    counts = Node("radix_count", (keys,), (RADIX_TILE, digit), cells, int32, keys.device)
+    counted = scan(counts.reshape((*rows, 256, tiles)), "sum", len(rows) + 1)
+    inputs, arg = (pairs, counted.reshape(cells)), (RADIX_TILE, place)
+    return Node("radix_move", inputs, arg, pairs.shape, pairs.dtype, pairs.device), counted
 
 
 def digits_of(node: Node, pairs: Array) -> tuple[Array, Array]:
