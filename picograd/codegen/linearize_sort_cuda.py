@@ -114,6 +114,7 @@ class RadixTile:
         with emitter.axis_loop(turn, True):
             digit, cell = self.cell(turn)
             bits = DIGITS.bit_length()  # one more than a digit has, for places past the end
+            bits -= self.is_inside(turn) is None
             same = Value(emitter, emitter.add("match_any", uint32, (digit,), bits))
             before = (same & below).raw("popcount").cast(int32)
             met = Value(emitter, emitter.load(self.counters, cell))
