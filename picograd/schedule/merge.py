@@ -193,7 +193,7 @@ class Merger:
 
     def followed(self, launches: list[Launch]) -> list[Launch]:
         """Let launches of a strand follow one another, where they wait for nothing else."""
-        strands: dict[frozenset[int], list[Launch]] = {}  # what is left of each, backwards
+        strands: dict[int, list[Launch]] = {}  # what is left of each, backwards
         for launch in reversed(launches):
             if strand_of(launch):
                 strands.setdefault(strand_of(launch), []).append(launch)
@@ -275,8 +275,8 @@ def groups_of(launch: Launch) -> Iterator[Group]:
         yield from part
 
 
-def strand_of(launch: Launch) -> frozenset[int]:
-    """Give the leaves that maps of a chain are made of."""
+def strand_of(launch: Launch) -> int:
+    """Give the strand that all maps of a launch are of, or 0."""
     return launch.parts[0][0].strand
 
 

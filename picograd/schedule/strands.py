@@ -4,36 +4,41 @@
     b = rfft(k)    three others
 
 Of one depth they would share launches, and no two launches of one array would be neighbours: none
-could become a chain (chaining.py). So what exchanges elements is told apart by the arrays that it
-is made of, its strand. What is made of both is a strand of its own, and tables are of none.
+could become a chain (chaining.py). So maps that exchange elements are told apart by what they are
+made of, their strand: what is made of two strands is one of its own, and tables are of none.
 """
+
+from collections.abc import Hashable
 
 from picograd.schedule.group import Group
 from picograd.schedule.write_order import reads_of
 
-Strand = frozenset[int]
-
 
 def mark_strands(groups: list[Group]) -> None:
-    """Give maps whose results were asked for, and which read such, the leaves they are made of."""
-    made: dict[int, Strand] = {}  # of each group: the leaves of it, and of all it reads
-    links: set[int] = set()
+    """Number the strands of maps whose results were asked for, and which read one another."""
+    numbers: dict[Hashable, int] = {}
+    strands: dict[int, int] = {}  # of each group of such maps; 0: of none
     for group in sorted(groups, key=lambda each: each.depth):
-        below = [facts.group for facts in reads_of(group) if facts.group is not None]
-        sources = [each for each in below if each is not group]
-        leaves = [made.get(each.number, Strand()) for each in sources]
-        made[group.number] = Strand(group.leaves).union(*leaves)
         if not is_asked(group):
             continue
-        found = [each for each in sources if is_asked(each) and made.get(each.number)]
-        if found:
-            links.update(each.number for each in (group, *found))
-    for group in groups:
-        if group.number in links:
-            group.strand = made[group.number]
+        found = {numbers.setdefault(("leaf", leaf), len(numbers) + 1) for leaf in group.leaves}
+        links = []
+        for facts in reads_of(group):
+            source = facts.group
+            if source is None or source is group:
+                continue
+            if source.number not in strands:
+                key = "group", source.number
+                found.add(numbers.setdefault(key, len(numbers) + 1))
+            elif strands[source.number]:
+                found.add(strands[source.number])
+                links.append(source)
+        own = numbers.setdefault(frozenset(found), len(numbers) + 1) if len(found) > 1 else 0
+        strands[group.number] = own or max(found, default=0)
+        for each in (group, *links) if links else ():
+            each.strand = strands[each.number]
 
 
 def is_asked(group: Group) -> bool:
     """Tell whether a group is maps whose results were asked for in memory."""
     return group.kind == "map" and all(member.node.row.is_stored for member in group.members)
-

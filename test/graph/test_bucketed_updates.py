@@ -1,5 +1,6 @@
 """Sums of numbers at many places: buckets of neighbouring places, cut into pieces."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,4 +100,4 @@ def test_pieces_are_each_of_one_bucket(counts: list[int]) -> None:
     found = [number for b, e, k in zip(begin, stop, bucket) for number in [k] * max(e - b, 0)]
     assert found == [number for number, each in enumerate(counts) for _ in range(each)]
     filled = [(b, e) for b, e in zip(begin, stop) if b < e]
-    assert all(before[1] == after[0] for before, after in zip(filled, filled[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in pairwise(filled))
