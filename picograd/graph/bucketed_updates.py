@@ -64,6 +64,7 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     indices = [updates.indices[updates.axes.index(axis)] for axis in range(base.rank)]
     keys = numbered(indices, base.shape).cast(uint32).reshape((count,))
     if one is None:
+        keys = keys.stored()  # half of what 64-bit indices are, which are looked at before
         pairs, shift = packed(keys, bitcast(values, uint32).reshape((count,))), 32
     else:
         pairs, shift = keys, 0
