@@ -53,8 +53,8 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     values = updates.values.accumulated()
     places, count = base.size, values.size
     one = only_number(values)
-    is_whole = len(updates.axes) == base.rank and values.rank == updates.indices[0].rank
-    if not is_whole or updates.outside or updates.inside or count < max(places, LEAST_UPDATES):
+    has_rows = values.rank > updates.indices[0].rank
+    if has_rows or updates.outside or updates.inside or count < max(places, LEAST_UPDATES):
         return None
     if not may_be_moved(values.dtype, one is None):
         return None

@@ -42,6 +42,14 @@ def test_a_table_that_both_read_is_of_neither() -> None:
     assert heroes(*found) == ["map", "chain", "chain"]
 
 
+def test_a_strand_waits_for_what_it_reads() -> None:
+    """The table is behind the first map, though nothing else is."""
+    first = turned(leaf(ROWS, COUNT), 1)
+    table = leaf(1, COUNT).iota(1).cast(first.dtype).unary("cos").stored()
+    last = (first + first.flip((1,)) * table.flip((1,)).expand(first.shape)).stored()
+    assert heroes(last) == ["map", "map", "map"]
+
+
 def test_maps_that_exchange_nothing_share_launches() -> None:
     found = [(leaf(ROWS, COUNT + n) * 2).stored() for n in range(3)]
     assert heroes(*found) == ["map"]
