@@ -54,24 +54,29 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     places, count = base.size, values.size
     one = only_number(values)
     has_rows = values.rank > updates.indices[0].rank
-    if has_rows or updates.outside or updates.inside or count < max(places, LEAST_UPDATES):
-        return None
-    if not may_be_moved(values.dtype, one is None):
+    is_plain = not (has_rows or updates.outside or updates.inside)
+    is_few = count < max(places, LEAST_UPDATES)
+    if is_few or not is_plain or not may_be_moved(values.dtype, one is None):
         return None
     bits = bits_in_bucket(places, values.dtype, target)
     if bits is None:
         return None
-    indices = [updates.indices[updates.axes.index(axis)] for axis in range(base.rank)]
-    keys = numbered(indices, base.shape).cast(uint32).reshape((count,))
+    numbers = map(updates.axes.index, range(base.rank))
+    indices = [updates.indices[number] for number in numbers]
+    keys = numbered(indices, base.shape)
+    keys = keys.cast(uint32).reshape((count,))
     if one is None:
         keys = keys.stored()  # half of what 64-bit indices are, which are looked at before
-        pairs, shift = packed(keys, bitcast(values, uint32).reshape((count,))), 32
+        bits_of_values = bitcast(values, uint32)
+        pairs = packed(keys, bits_of_values.reshape((count,)))
+        shift = 32
     else:
         pairs, shift = keys, 0
     pairs, counted = moved(pairs, keys, bits, bits + shift)
     buckets = ceil_div(places, 1 << bits)
     pieces = cut(counted, count, buckets)
-    rows = sums_of_pieces(pairs, shift, pieces, bits, values if one is None else one, target)
+    given = values if one is None else one
+    rows = sums_of_pieces(pairs, shift, pieces, bits, given, target)
     return rows, pieces
 
 
@@ -105,22 +110,28 @@ def cut(counted: Node, count: int, buckets: int) -> Pieces:
     A piece begins where a bucket does, and at multiples of a length. The first of bucket k is piece
     k + ceil(start / length), as so many multiples come before it.
     """
-    length = max(ceil_div(count, max(WASTE * buckets, PIECES)), LEAST_PIECE)
+    most = max(WASTE * buckets, PIECES)
+    length = max(ceil_div(count, most), LEAST_PIECE)
     last = counted.shape[-1]
-    each = counted.slice(((0, buckets, 1), (last - 1, last, 1))).reshape((buckets,))
+    used = (0, buckets, 1), (last - 1, last, 1)
+    each = counted.slice(used).reshape((buckets,))
     ends = scan(each, "sum", 0).stored()
     starts = ends - each
-    first = starts.iota(0, int32) + (starts + (length - 1)).binary("floordiv", length)
+    multiples = (starts + (length - 1)).binary("floordiv", length)
+    first = starts.iota(0, int32) + multiples
     pieces = buckets + ceil_div(count, length)
-    wide = (pieces, buckets)
-    number = constant(0, (pieces,), int32, counted.device).iota(0, int32)
-    across = number.reshape((pieces, 1)).expand(wide)
-    is_later = across.binary("less", first.reshape((1, buckets)).expand(wide))
-    bucket = is_later.where(0, constant(1, wide, int32, counted.device)).reduce("sum", (1,)) - 1
+    wide = pieces, buckets
+    ones = constant(1, wide, int32, counted.device)
+    begins = first.reshape((1, buckets)).expand(wide)
+    is_later = ones.iota(0, int32).binary("less", begins)
+    bucket = is_later.where(0, ones).reduce("sum", (1,)) - 1
     bucket = bucket.stored()
+    number = bucket.iota(0, int32)
     multiple = number - bucket - 1
-    begin = starts.gather((bucket,), (0,)).binary("maximum", multiple * length)
-    stop = ends.gather((bucket,), (0,)).binary("minimum", (multiple + 1) * length)
+    begin = starts.gather((bucket,), (0,))
+    begin = begin.binary("maximum", multiple * length)
+    stop = ends.gather((bucket,), (0,))
+    stop = stop.binary("minimum", (multiple + 1) * length)
     own = first.gather((bucket,), (0,))
     return Pieces(bucket, own, begin.stored(), stop.stored(), length)
 
@@ -133,13 +144,16 @@ def sums_of_pieces(
     wide = count, length
     begin = pieces.begin.reshape((count, 1)).expand(wide)
     place = begin + begin.iota(1, int32)
-    is_there = place.binary("less", pieces.stop.reshape((count, 1)).expand(wide))
-    pair = pairs.gather((is_there.where(place, 0),), (0,))
+    stop = pieces.stop.reshape((count, 1)).expand(wide)
+    is_there = place.binary("less", stop)
+    place = is_there.where(place, 0)
+    pair = pairs.gather((place,), (0,))
     key = pair.binary("shift_right", shift) if shift else pair
-    number = key.binary("bitwise_and", (1 << bits) - 1).cast(int32)
-    number = is_there.where(number, 1 << bits)
+    number = key.binary("bitwise_and", (1 << bits) - 1)
+    number = is_there.where(number.cast(int32), 1 << bits)
     if shift:
-        each = bitcast(pair.binary("bitwise_and", LOW).cast(uint32), values.dtype)
+        low = pair.binary("bitwise_and", LOW)
+        each = bitcast(low.cast(uint32), values.dtype)
     else:
         each = values.reshape((1, 1)).expand(wide)
     return summed_in_bins(each, number, 1 << bits, target, values.dtype)

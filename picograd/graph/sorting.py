@@ -135,7 +135,8 @@ def sort_read(node: Node) -> Node | None:
     x, *indices = node.inputs
     found = None
     for axis, index in zip(node.arg, indices, strict=True):
-        if index.op == "sort" and index.inputs[0] is x and index.arg[0] == axis:
+        is_sort = index.row.expand_on is expand_sort
+        if is_sort and index.inputs[0] is x and index.arg[0] == axis:
             found = index
         elif index.op not in POSITIONS or index.arg != axis:
             return None
