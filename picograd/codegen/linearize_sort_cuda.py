@@ -204,12 +204,17 @@ class RadixMove(RadixTile):
         return self.emitter.conditions([(place, 0, self.step.axis.size - 1)])
 
     def read(self) -> None:
-        """Load all elements of the thread, so that the loads are in flight together."""
+        """Load all elements of the thread, so that the loads are in flight together.
+
+        Past the end it is the last one: loads under conditions would wait for one another.
+        """
         emitter, turn = self.emitter, Axis("turn", self.turns)
         with emitter.axis_loop(turn, True):
-            place = self.step.place * self.step.count + self.within(turn)
-            with emitter.scope({self.step.axis: emitter.index(place)}):
-                emitter.scopes[-1].mask = self.is_inside(turn)
+            place = emitter.index(self.step.place * self.step.count + self.within(turn))
+            if self.is_inside(turn) is not None:
+                last = emitter.integer(self.step.axis.size - 1)
+                place = emitter.raw("minimum", emitter.index_dtype, place, last)
+            with emitter.scope({self.step.axis: place}):
                 value = emitter.value(self.step.expr)
             emitter.put(self.held, emitter.axis_value(turn), value)
 
