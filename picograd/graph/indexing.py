@@ -40,7 +40,7 @@ from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
-from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, take_sorted
+from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, sort_read, take_sorted
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
@@ -378,6 +378,15 @@ def one_of_each(gradient: Node, output: Node, x: Node, indices: Sequence[Node]) 
     return is_here.where(values.expand(x.shape), 0)
 
 
+def bound_read(graph: Bounded, node: Node) -> Node:
+    """Read by an index that is 0 where there is none; what is sorted is read in its whole order."""
+    found = sort_read(node)
+    if found is None:
+        return bound_gather(graph, node)
+    order = graph.made[id(found)]
+    return along(order.inputs[0], order, found.arg[0])
+
+
 def scatter_vjp(gradient: Node, output: Node, base: Node, values: Node, *rest: Node) -> Gradients:
     """Split the gradient between the base and the values.
 
@@ -459,7 +468,7 @@ INDEX_ROWS = table(
     Op("gather", Role.GATHER, -1, ANY, gather, gather_vjp,
         shape=lambda axes, x, index, *others: gather_shape(x, index, axes), data=(0, 1),
         check=lambda node: index_problem(node.inputs[1:], node.arg), batch=batch_gather,
-        expand_on=take_sorted, is_shifting=True, sizes=Sizes(link_gather, bound_gather),
+        expand_on=take_sorted, is_shifting=True, sizes=Sizes(link_gather, bound_read),
         bounds=same_element, cost=2),
     Op("scatter", Role.SCATTER, -1, ANY, scatter, scatter_vjp, hero="scatter",
         expand_on=expand_scatter, shape=first_shape, data=(0, 2),

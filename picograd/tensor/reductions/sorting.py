@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from picograd.dtype import float32, float64, int32, int64, promote, uint32
+from picograd.dtype import float32, float64, int32, int64, promote, uint8, uint16, uint32
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.tracing import check_not_tracing, is_tracing
@@ -20,7 +20,6 @@ from picograd.graph import sorting as graph_sorting
 from picograd.graph.indexing import last_of_runs
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
-from picograd.helpers import ceil_div
 from picograd.number import given, once_varied
 from picograd.target import Target
 from picograd.tensor.core.demands import demand_number
@@ -393,11 +392,12 @@ def sorted_row(row: Node, target: Target) -> tuple[Node, Node]:
     if is_long and row.dtype.is_integer and row.dtype.bits == 64:
         ends = movement.stack([row.reduce(m, (0,)) for m in ("min", "max")])
         low, high = map(int, computed_values(ends))
-        bits = max(8 * ceil_div((high - low).bit_length(), 8), 8)
-        if bits <= 32:
+        kinds = [kind for kind in (uint8, uint16, uint32) if (high - low) >> kind.bits == 0]
+        if kinds:
             least = part(ends, 0, 0, 1).expand(row.shape)
-            keys, found = graph_sorting.radix_sorted((row - least).cast(uint32), bits)
-            return keys.cast(row.dtype) + least, found
+            keys = (row - least).cast(kinds[0])
+            found = order("unique", keys, 0)
+            return picked(keys, found, 0).cast(row.dtype) + least, found
     found = order("unique", row, 0)
     return picked(row, found, 0), found
 

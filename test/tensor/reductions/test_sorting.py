@@ -97,9 +97,10 @@ def whole_numbers(low: int, high: int, dtype: str = "int64") -> np.ndarray:
     ("x", "bits"),
     [
         (whole_numbers(5, 90), 8),
-        (np.full(700, -3), 8),
-        (whole_numbers(-90_000, 90_000), 24),
-        (whole_numbers(1 << 63, (1 << 63) + 70_000, "uint64"), 24),
+        (np.full(701, -3), 8),
+        (whole_numbers(-900, 900), 16),
+        (whole_numbers(-90_000, 90_000), 32),
+        (whole_numbers(1 << 63, (1 << 63) + 70_000, "uint64"), 32),
         (whole_numbers(-(1 << 62), 1 << 62), 64),
         (np.array([-(1 << 63), (1 << 63) - 1] * 300), 64),
     ],
