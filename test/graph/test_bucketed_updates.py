@@ -5,9 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import NAME, interpreted_cuda
+from poison import poison
 from test_scattering import CUDA, PATTERNS, check, leaf, places
 
+from picograd import Tensor
 from picograd.dtype import DType, float32, float64, int32, int64
+from picograd.engine import realize, sizes
+from picograd.engine.backends import default_device
+from picograd.engine.plan_cache import PlanCache
 from picograd.graph import bucketed_updates, indexing, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, constant, toposort
@@ -74,6 +80,24 @@ def test_several_axes() -> None:
     indices = [first.reshape(40, 31), second.reshape(40, 31)]
     node = check(base, values.astype("f"), indices, (1, 0), "sum")
     assert "bin_sums" in ops_of(node)
+
+
+@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
+def test_updates_of_varying_number_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(realize, "PLANS", PlanCache())
+    monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
+    random = np.random.default_rng(0)
+    with interpreted_cuda(monkeypatch) as device:
+        poison(monkeypatch, device)
+        for count in (1500, 1200, 1900, 1300):
+            index = random.integers(0, 300, count)
+            values = random.integers(-9, 9, count).astype("f")
+            base = Tensor(np.ones(300, "f"), device=NAME)
+            found = base.index_add(0, Tensor(index, device=NAME), Tensor(values, device=NAME))
+            expected = np.bincount(index, values, 300) + 1
+            np.testing.assert_array_equal(found.numpy(), expected)
+        assert not any(family.refused for family in sizes.FAMILIES.values())
+        assert all(family.reused for family in sizes.FAMILIES.values())
 
 
 @pytest.mark.parametrize("monoid", ["max", "prod", None])
