@@ -36,7 +36,7 @@ from picograd.target import Target
 
 Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
-RADIX_TILE = 2048  # elements of a block: 8 for each of 256 threads
+RADIX_TILE = 4096  # elements of a block: 16 for each of 256 threads
 LOW = (1 << 32) - 1
 LEAST_PIECE = 1024  # elements of a row that blocks do not sort in pieces
 SHORTEST = 16  # elements of a stretch whose first one is found: a vector

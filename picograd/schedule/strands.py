@@ -13,16 +13,20 @@ from collections.abc import Hashable
 from picograd.schedule.group import Group
 from picograd.schedule.write_order import reads_of
 
+LEAST = 3  # maps that read one another: two, as of Winograd's transforms, share launches
+
 
 def mark_strands(groups: list[Group]) -> None:
     """Number the strands of maps whose results were asked for, and which read one another."""
     numbers: dict[Hashable, int] = {}
     strands: dict[int, int] = {}  # of each group of such maps; 0: of none
+    depths: dict[int, int] = {}  # how many maps of its strand are on the way to it
+    chains: dict[int, list[Group]] = {}  # what has been found of each strand
     for group in sorted(groups, key=lambda each: each.depth):
         if not is_asked(group):
             continue
         found = {numbers.setdefault(("leaf", leaf), len(numbers) + 1) for leaf in group.leaves}
-        links = []
+        links: list[Group] = []
         for facts in reads_of(group):
             source = facts.group
             if source is None or source is group:
@@ -35,8 +39,14 @@ def mark_strands(groups: list[Group]) -> None:
                 links.append(source)
         own = numbers.setdefault(frozenset(found), len(numbers) + 1) if len(found) > 1 else 0
         strands[group.number] = own or max(found, default=0)
-        for each in (group, *links) if links else ():
-            each.strand = strands[each.number]
+        strand = strands[group.number]
+        below = [depths[each.number] for each in links if strands[each.number] == strand]
+        chains.setdefault(strand, []).append(group)
+        depths[group.number] = 1 + max(below, default=0)
+    for strand, members in chains.items():
+        if max(depths[each.number] for each in members) >= LEAST:
+            for each in members:
+                each.strand = strand
 
 
 def is_asked(group: Group) -> bool:

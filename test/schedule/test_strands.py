@@ -30,7 +30,7 @@ def test_two_arrays_have_a_chain_each() -> None:
 
 
 def test_what_is_made_of_both_is_a_strand_of_its_own() -> None:
-    first, second = turned(leaf(ROWS, COUNT)), turned(leaf(ROWS, COUNT))
+    first, second = turned(leaf(ROWS, COUNT), 3), turned(leaf(ROWS, COUNT), 3)
     both = turned((first + second.flip((0,))).stored(), 3)
     assert heroes(both) == ["chain", "chain", "chain"]
 
@@ -38,16 +38,23 @@ def test_what_is_made_of_both_is_a_strand_of_its_own() -> None:
 def test_a_table_that_both_read_is_of_neither() -> None:
     table = leaf(1, COUNT).iota(1).cast(leaf(1).dtype).unary("cos").stored()
     wide = table.flip((1,)).expand((ROWS, COUNT))
-    found = [turned((leaf(ROWS, COUNT) + wide).stored()) for _ in range(2)]
+    found = [turned((leaf(ROWS, COUNT) + wide).stored(), 3) for _ in range(2)]
     assert heroes(*found) == ["map", "chain", "chain"]
 
 
 def test_a_strand_waits_for_what_it_reads() -> None:
     """The table is behind the first map, though nothing else is."""
     first = turned(leaf(ROWS, COUNT), 1)
+    other = turned(leaf(2 * ROWS, COUNT), 3)
     table = leaf(1, COUNT).iota(1).cast(first.dtype).unary("cos").stored()
     last = (first + first.flip((1,)) * table.flip((1,)).expand(first.shape)).stored()
-    assert heroes(last) == ["map", "map", "map"]
+    assert sorted(heroes(turned(last, 1), other)) == ["chain", "chain", "map", "map"]
+
+
+def test_two_maps_share_launches() -> None:
+    """As Winograd's transforms do, of which more would take longer to launch."""
+    found = [turned(leaf(ROWS, COUNT + n)) for n in range(2)]
+    assert len(heroes(*found)) == 2
 
 
 def test_maps_that_exchange_nothing_share_launches() -> None:
