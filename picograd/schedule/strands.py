@@ -25,8 +25,11 @@ def mark_strands(groups: list[Group]) -> None:
     for group in sorted(groups, key=lambda each: each.depth):
         if not is_asked(group):
             continue
-        found = {numbers.setdefault(("leaf", leaf), len(numbers) + 1) for leaf in group.leaves}
+        found: set[int] = set()
         links: list[Group] = []
+        for leaf in group.leaves:
+            key = "leaf", leaf
+            found.add(numbers.setdefault(key, len(numbers) + 1))
         for facts in reads_of(group):
             source = facts.group
             if source is None or source is group:
@@ -37,9 +40,10 @@ def mark_strands(groups: list[Group]) -> None:
             elif strands[source.number]:
                 found.add(strands[source.number])
                 links.append(source)
-        own = numbers.setdefault(frozenset(found), len(numbers) + 1) if len(found) > 1 else 0
-        strands[group.number] = own or max(found, default=0)
-        strand = strands[group.number]
+        strand = max(found, default=0)
+        if len(found) > 1:
+            strand = numbers.setdefault(frozenset(found), len(numbers) + 1)
+        strands[group.number] = strand
         below = [depths[each.number] for each in links if strands[each.number] == strand]
         chains.setdefault(strand, []).append(group)
         depths[group.number] = 1 + max(below, default=0)

@@ -72,8 +72,11 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         Tile("total", (count,), dtype, "register", whole),
     )
     made = added_up(step, whole, tiles, steps)
-    together = blocks_together(warps * WARP, product(tiles[0].shape) * dtype.itemsize, target)
-    return TileKernel(kernel, (replace(made, together=together),), warps * WARP)
+    threads = warps * WARP
+    nbytes = product(tiles[0].shape) * dtype.itemsize
+    together = blocks_together(threads, nbytes, target)
+    made = replace(made, together=together)
+    return TileKernel(kernel, (made,), threads)
 
 
 def blocks_together(threads: int, nbytes: int, target: Target) -> int:
