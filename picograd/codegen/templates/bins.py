@@ -73,18 +73,18 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     )
     made = added_up(step, whole, tiles, steps)
     threads = warps * WARP
-    nbytes = product(tiles[0].shape) * dtype.itemsize
-    together = blocks_together(threads, nbytes, target)
+    together = blocks_together(threads, tiles[0], target)
     made = replace(made, together=together)
     return TileKernel(kernel, (made,), threads)
 
 
-def blocks_together(threads: int, nbytes: int, target: Target) -> int:
+def blocks_together(threads: int, bins: Tile, target: Target) -> int:
     """Count the blocks that a multiprocessor has room for, each of whose threads has registers.
 
     A compiler that is not told thinks of twice as many and more, and lets loads wait for one
     another to save registers: sums of 65,536 x 256 numbers took twice their time.
     """
+    nbytes = product(bins.shape) * bins.dtype.itemsize
     blocks = target.shared_bytes // (nbytes + BLOCK_BYTES)
     return max(1, min(blocks, MOST_THREADS // threads))
 
