@@ -5,8 +5,6 @@ thread adds up a bin of all warps, and stores it, or leaves it: the last block o
 adds up what all its parts left, and stores that
 """
 
-from dataclasses import replace
-
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, tile_at
@@ -31,8 +29,6 @@ from picograd.schedule.loop import Bins, Kernel
 from picograd.target import Target
 
 WARP = 32
-BLOCK_BYTES = 1024  # of shared memory that each block takes besides (CUDA programming guide)
-MOST_THREADS = 1024  # of a multiprocessor: 64 registers for each
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -72,21 +68,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         Tile("total", (count,), dtype, "register", whole),
     )
     made = added_up(step, whole, tiles, steps)
-    threads = warps * WARP
-    together = blocks_together(threads, tiles[0], target)
-    made = replace(made, together=together)
-    return TileKernel(kernel, (made,), threads)
-
-
-def blocks_together(threads: int, bins: Tile, target: Target) -> int:
-    """Count the blocks that a multiprocessor has room for, each of whose threads has registers.
-
-    A compiler that is not told thinks of twice as many and more, and lets loads wait for one
-    another to save registers: sums of 65,536 x 256 numbers took twice their time.
-    """
-    nbytes = product(bins.shape) * bins.dtype.itemsize
-    blocks = target.shared_bytes // (nbytes + BLOCK_BYTES)
-    return max(1, min(blocks, MOST_THREADS // threads))
+    return TileKernel(kernel, (made,), warps * WARP)
 
 
 def sharing_of(layout: Blocked) -> Blocked:
