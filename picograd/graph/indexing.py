@@ -53,7 +53,6 @@ FEW_OPERATIONS = 16  # that each destination may do again to number an update
 MOST_VISITS = 1 << 26
 FEW_VISITS = 1 << 24  # that take no longer than clearing bins does, and reading them
 FEW_OF_SUMS = 1 << 22  # the same, and the sums before them
-LONG_COLUMNS = 1 << 22  # updates of which columns are turned first: each lies across sectors
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -105,8 +104,6 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     visits = places * values.size
     is_few = places <= rest[0].size and visits <= MOST_VISITS
     terms = terms_of(values, rest[0].rank - 1)
-    if outside and terms is None and values.size >= LONG_COLUMNS:
-        values, rest, axes, outside = own_places_first(node)
     most = FEW_VISITS if terms is None else FEW_OF_SUMS if is_summed(values) else 0
     if is_few and visits <= most:
         return masked_sums(node)
