@@ -38,6 +38,7 @@ from picograd.codegen.tile import (
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
+from picograd.graph.sorting import starts_of
 from picograd.helpers import product
 from picograd.schedule.index import (
     Axis,
@@ -347,11 +348,11 @@ class BlockInterpreter:
         body = self.value(step.expr, (step.axis,))[part].astype(np.uint64)
         digit = (body >> np.uint64(step.shift)).astype(np.int64) % DIGITS
         slot, cells = self.slots[step.slot], (step.digit, step.tile)
-        if step.start is None:
-            count = np.bincount(digit, minlength=DIGITS)
+        count = np.bincount(digit, minlength=DIGITS)
+        if step.counted is None:
             slot[self.index(step.target, cells)[:, tile]] = count
             return
-        start = self.value(step.start, cells)[:, tile]
+        start = starts_of(self.value(step.counted, cells)[:, [tile, -1]], count[:, None])[:, 0]
         place = start[digit] + rank_in_group(digit)
         slot[self.index(step.target, (step.axis,))[place]] = body
 

@@ -35,7 +35,7 @@ from picograd.codegen.value import Value, goes_before
 from picograd.dtype import DType, bool_, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.index import Axis, Index, axis_index, constant
 from picograd.schedule.loop import DIGITS
 
 WARP = 32
@@ -114,6 +114,7 @@ class RadixTile:
         with emitter.axis_loop(turn, True):
             digit, cell = self.cell(turn)
             bits = DIGITS.bit_length()  # one more than a digit has, for places past the end
+            bits -= self.is_inside(turn) is None
             same = Value(emitter, emitter.add("match_any", uint32, (digit,), bits))
             before = (same & below).raw("popcount").cast(int32)
             met = Value(emitter, emitter.load(self.counters, cell))
@@ -132,7 +133,7 @@ class RadixTile:
             _, cell = self.cell(turn)
             self.emitter.add("count", None, (self.counters, cell))
 
-    def counted(self, look: Callable[[], None]) -> tuple[list[int], int]:
+    def tallied(self, look: Callable[[], None]) -> tuple[list[int], int]:
         """Rank or tally the elements; count the thread's digit in every warp, and in all."""
         emitter = self.emitter
         emitter.add("barrier", None)
@@ -175,18 +176,24 @@ class RadixMove(RadixTile):
     def __init__(self, block: Block, step: RadixStep) -> None:
         super().__init__(block, step)
         self.step: RadixStep = step
+        self.last: Index = constant(step.tile.size - 1)
         self.shift: Value | int = step.shift
 
     def write(self) -> None:
         """Write ranking; then the counts, or the moves."""
         self.clear()
         self.read()
-        if self.step.start is None:
-            self.store_count(self.counted(self.tally)[1])
+        if self.step.counted is None:
+            self.store_count(self.tallied(self.tally)[1])
             return
-        counts, total = self.counted(self.rank)
+        until, every = self.counted(axis_index(self.step.tile)), self.counted(self.last)
+        counts, total = self.tallied(self.rank)
         place = self.first_place(total)
-        self.note_offset(place)
+        lower = self.first_place(every)
+        before = self.emitter.raw("sub", int32, until, total)
+        start = self.emitter.raw("add", int32, lower, before)
+        offset = self.emitter.raw("sub", int32, start, place)
+        self.emitter.store(self.memory[1], self.emitter.index(self.thread), offset, self.own)
         self.moved = [(self.held, self.memory[2])]
         self.sort(place, counts)
         self.store()
@@ -197,12 +204,17 @@ class RadixMove(RadixTile):
         return self.emitter.conditions([(place, 0, self.step.axis.size - 1)])
 
     def read(self) -> None:
-        """Load all elements of the thread, so that the loads are in flight together."""
+        """Load all elements of the thread, so that the loads are in flight together.
+
+        Past the end it is the last one: loads under conditions would wait for one another.
+        """
         emitter, turn = self.emitter, Axis("turn", self.turns)
         with emitter.axis_loop(turn, True):
-            place = self.step.place * self.step.count + self.within(turn)
-            with emitter.scope({self.step.axis: emitter.index(place)}):
-                emitter.scopes[-1].mask = self.is_inside(turn)
+            place = emitter.index(self.step.place * self.step.count + self.within(turn))
+            if self.is_inside(turn) is not None:
+                last = emitter.integer(self.step.axis.size - 1)
+                place = emitter.raw("minimum", emitter.index_dtype, place, last)
+            with emitter.scope({self.step.axis: place}):
                 value = emitter.value(self.step.expr)
             emitter.put(self.held, emitter.axis_value(turn), value)
 
@@ -213,15 +225,13 @@ class RadixMove(RadixTile):
             place = emitter.index(step.target)
         emitter.store(emitter.slots[step.slot], place, total, self.own)
 
-    def note_offset(self, place: int) -> None:
-        """Note how far the thread's digit is from its start in the row."""
+    def counted(self, tile: Index) -> int:
+        """Read how many of the thread's digit there are up to a tile."""
         emitter, step = self.emitter, self.step
         thread = emitter.axis_value(self.block.thread)
-        with emitter.scope({step.digit: thread}):
+        with emitter.scope({step.digit: thread, step.tile: emitter.index(tile)}):
             emitter.scopes[-1].mask = self.own
-            start = emitter.cast(emitter.value(step.start), int32)  # type: ignore[arg-type]
-        offset = emitter.raw("sub", int32, start, place)
-        emitter.store(self.memory[1], thread, offset, self.own)
+            return emitter.cast(emitter.value(step.counted), int32)  # type: ignore[arg-type]
 
     def store(self) -> None:
         """Store the sorted tile: neighbours of one digit side by side."""
@@ -292,7 +302,7 @@ class RadixSort(RadixTile):
         with emitter.loop(first, stop, DIGITS.bit_length() - 1, None) as shift:
             self.shift = Value(emitter, emitter.cast(shift, self.dtype))
             self.clear()
-            counts, total = self.counted(self.rank)
+            counts, total = self.tallied(self.rank)
             self.sort(self.first_place(total), counts)
             with emitter.axis_loop(turn, True):
                 at, here = emitter.axis_value(turn), emitter.index(self.within(turn))

@@ -191,9 +191,9 @@ class SortStep:
 class RadixStep:
     """One step of a radix sort on tile number `place` of axis; see `Radix` of Loop IR.
 
-    Without `start` the block counts digits, else it moves its elements. `digit` and `tile` are
-    bound in `start`, and in `target` if digits are counted. Shared tiles: for each warp one counter
-    a digit and one for no element; with `start` also one offset a digit, and the sorted tile.
+    Without `counted` the block counts digits, else it moves its elements. `digit` and `tile` are
+    bound in it, and in `target` if digits are counted. Shared tiles: for each warp one counter a
+    digit and one for no element; with `counted` also one offset a digit, and the sorted tile.
     """
 
     axis: Axis
@@ -203,7 +203,7 @@ class RadixStep:
     count: int
     shift: int
     expr: Expr
-    start: Expr | None
+    counted: Expr | None
     slot: int
     target: Index
     tiles: tuple[str, ...]

@@ -68,6 +68,9 @@ def summed_in_bins(
     warps = warps_of(bins, itemsize, lanes, target)
     parts = ceil_div(WAVES * target.multiprocessors, rows)
     least = max(LEAST, bins * lanes // CLEARED)
+    if lanes == 1 and rows * (count // (warps * least)) < target.multiprocessors:
+        parts = ceil_div(target.multiprocessors, rows)
+        least = LEAST
     parts = max(1, min(parts, count // (warps * least)))
     inputs = values, numbers.cast(int32)
     if parts > 1 and parts * bins > MOST_READ * LANES * warps:

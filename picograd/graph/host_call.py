@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import float64
+from picograd.dtype import DType, float64, int32, int64
 from picograd.errors import LinAlgError
 from picograd.graph import butterflies
 from picograd.graph.batch_rules import same
@@ -313,6 +313,7 @@ def is_twofold(node: Node, axis: int, size: int) -> Node:
 
 MOST = 64  # points of a step that has another one behind it
 BY_TABLE = 3  # steps in registers that take as long as one by a matrix
+MOST_SHORT = 1 << 25  # points whose places are counted in 32 bits: 32 times as many are
 MOST_PRIME = 512  # points that are no product: each then takes as many operations
 
 
@@ -329,17 +330,30 @@ def steps_of(size: int) -> tuple[int, ...]:
     return (size,) if size <= MOST_PRIME else ()
 
 
-def rotations(number: Node, size: int, is_inverse: bool) -> Node:
+def rotations(number: Node, size: int, is_inverse: bool, dtype: DType) -> Node:
     """Turn numbers of size-ths of a circle into rotations: two axes more, (part in, part out).
 
-    A rotation is [[cos, sin], [-sin, cos]], and -sin(x) = cos(x + pi / 2).
+    A rotation is [[cos, sin], [-sin, cos]], and -sin(x) = cos(x + pi / 2). What is left of a
+    number beside its nearest quarter is exact, so that the angle is rounded once.
     """
     shape = (*number.shape, 2, 2)
-    turn = number.binary("mod", size).cast(float64) * (2 * math.pi / size)
-    turn = turn.reshape((*number.shape, 1, 1)).expand(shape)
-    sign = math.pi / 2 if is_inverse else -math.pi / 2
-    parts = turn.iota(number.rank).cast(float64) - turn.iota(number.rank + 1).cast(float64)
-    return (turn + parts * sign).unary("cos")
+    quarter = (number * 8 + size).binary("floordiv", 2 * size)
+    left = (number * 4 - quarter * size).cast(float64) * (math.pi / 2 / size)
+    both = [x.reshape((*number.shape, 1, 1)).expand(shape) for x in (left.cast(dtype), quarter)]
+    angle, turn = both
+    sign = 1 if is_inverse else -1
+    parts = turn.iota(number.rank, turn.dtype) - turn.iota(number.rank + 1, turn.dtype)
+    turn = turn + parts * sign
+    is_odd = turn.binary("bitwise_and", 1).binary("equal", 1)
+    found = is_odd.where(angle.unary("sin"), angle.unary("cos"))
+    is_negative = (turn + 1).binary("bitwise_and", 2).binary("equal", 2)
+    return is_negative.where(-found, found)
+
+
+def numbered(shape: Shape, axis: int, size: int, like: Node) -> Node:
+    """Number places of which each is some size-ths of a circle, in 32 bits if that is enough."""
+    whole_circle = constant(0, shape, like.dtype, like.device)
+    return whole_circle.iota(axis, int32 if size < MOST_SHORT else int64)
 
 
 def transform(
@@ -376,8 +390,8 @@ def transform(
 
 def turns(x: Node, rest: int, points: int, is_inverse: bool) -> Node:
     """Make the rotations between two steps: (rest, points, 2)."""
-    j, k = (constant(0, (rest, points), x.dtype, x.device).iota(n) for n in (0, 1))
-    table = rotations(j * k, rest * points, is_inverse).cast(x.dtype)
+    j, k = (numbered((rest, points), n, rest * points, x) for n in (0, 1))
+    table = rotations(j * k, rest * points, is_inverse, x.dtype)
     return table.slice(tuple(map(whole, (rest, points, 1, 2)))).reshape((rest, points, 2)).stored()
 
 
@@ -385,8 +399,8 @@ def multiplied(x: Node, points: int, is_inverse: bool, columns: int, made: int) 
     """Multiply an axis, of which the end may be missing, by a matrix, as butterflies.step does."""
     rows, given = x.shape[1], x.shape[-1]
     shape = rows, columns
-    i, k = (constant(0, shape, x.dtype, x.device).iota(n) for n in range(2))
-    matrix = rotations(i * k, points, is_inverse).cast(x.dtype)
+    i, k = (numbered(shape, n, points, x) for n in range(2))
+    matrix = rotations(i * k, points, is_inverse, x.dtype)
     matrix = matrix.slice((*map(whole, shape), whole(given), whole(made))).stored()
     return x.contract(matrix, ((0, 1, 2, 3, 4), (1, 5, 4, 6), (0, 2, 5, 3, 6)))
 
@@ -499,9 +513,8 @@ def mirrored(x: Node, axis: int, factor: float) -> tuple[Node, Node]:
 def rotated(x: Node, axis: int, size: int, sign: int, quarters: int) -> Node:
     """Turn complex numbers by their places in size-ths of a circle, and by quarters of it."""
     count = x.shape[axis]
-    place = constant(0, (count,), x.dtype, x.device).iota(0)
-    turn = rotations(place * 4 + quarters * sign * size, 4 * size, sign > 0)
-    turn = turn.cast(x.dtype).stored()
+    place = numbered((count,), 0, size, x)
+    turn = rotations(place * 4 + quarters * sign * size, 4 * size, sign > 0, x.dtype).stored()
     ones = (1,) * (x.rank - axis - 2)
     parts = []
     for part in (0, 1):

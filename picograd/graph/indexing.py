@@ -35,12 +35,13 @@ from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered,
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
+from picograd.graph.bucketed_updates import Pieces, in_buckets
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
-from picograd.graph.row import ANY, POSITIONS, Op, Role, Sizes, table
+from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
-from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
-from picograd.helpers import product
+from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, sort_read, take_sorted
+from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
@@ -109,7 +110,25 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     count = len(axes)
     updates = Updates(values, terms, rest[:count], rest[count:], axes, outside)
     found = in_bins(node, updates, target)
-    return masked_sums(node) if found is None and is_few else found
+    if found is None and is_few:
+        return masked_sums(node)
+    pieces = in_buckets(node.inputs[0], updates, target) if found is None else None
+    return found if pieces is None else sums_of_buckets(node, *pieces)
+
+
+def sums_of_buckets(node: Node, rows: Node, pieces: Pieces) -> Node:
+    """Add up the pieces of each bucket, and what is there: (pieces, places of a bucket)."""
+    base = node.inputs[0]
+    buckets = ceil_div(base.size, rows.shape[1])
+    zeros = constant(0, (buckets, rows.shape[1]), rows.dtype, base.device)
+    keys = pieces.bucket.cast(uint32)
+    levels = levels_of(rows, keys, keys.iota(0), "sum")
+    inputs = zeros, rows, keys, pieces.first, *levels
+    arg = ((0,), "sum", FAN)
+    found = Node("scatter_runs", inputs, arg, zeros.shape, rows.dtype, base.device)
+    found = found.reshape((zeros.size,)).slice(((0, base.size, 1),)).reshape(base.shape)
+    is_alone = base.op in NUMBERS and base.arg == 0
+    return (found if is_alone else base.accumulated() + found).cast(node.dtype)
 
 
 def masked_sums(node: Node) -> Node:
@@ -359,6 +378,15 @@ def one_of_each(gradient: Node, output: Node, x: Node, indices: Sequence[Node]) 
     return is_here.where(values.expand(x.shape), 0)
 
 
+def bound_read(graph: Bounded, node: Node) -> Node:
+    """Read by an index that is 0 where there is none; what is sorted is read in its whole order."""
+    found = sort_read(node)
+    if found is None:
+        return bound_gather(graph, node)
+    order = graph.made[id(found)]
+    return along(order.inputs[0], order, found.arg[0])
+
+
 def scatter_vjp(gradient: Node, output: Node, base: Node, values: Node, *rest: Node) -> Gradients:
     """Split the gradient between the base and the values.
 
@@ -440,7 +468,8 @@ INDEX_ROWS = table(
     Op("gather", Role.GATHER, -1, ANY, gather, gather_vjp,
         shape=lambda axes, x, index, *others: gather_shape(x, index, axes), data=(0, 1),
         check=lambda node: index_problem(node.inputs[1:], node.arg), batch=batch_gather,
-        is_shifting=True, sizes=Sizes(link_gather, bound_gather), bounds=same_element, cost=2),
+        expand_on=take_sorted, is_shifting=True, sizes=Sizes(link_gather, bound_read),
+        bounds=same_element, cost=2),
     Op("scatter", Role.SCATTER, -1, ANY, scatter, scatter_vjp, hero="scatter",
         expand_on=expand_scatter, shape=first_shape, data=(0, 2),
         check=lambda node: index_problem(node.inputs[2:], node.arg[0]), batch=batch_scatter,

@@ -9,8 +9,9 @@ On CUDA a row longer than a block can hold is sorted digit by digit, least signi
 of up to 32 bits and its position are one integer, and each digit takes three steps, all O(n):
 
     counts = radix_count(x)     how often each tile of the row has each digit (arg = tile, shift)
-    starts = exclusive scan(counts)                    over the digits, then over the tiles
-    x = radix_move(x, starts)   each element to the start of its digit and tile, plus its rank
+    counted = scan(counts)      the same in all tiles up to this one, for each digit by itself
+    x = radix_move(x, counted)  each element behind those of lower digits, those of its digit in
+                                tiles before, and those that its own tile has before it
 """
 
 from dataclasses import replace
@@ -27,7 +28,7 @@ from picograd.graph.bounded_rules import identity
 from picograd.graph.bounds import place_in_order
 from picograd.graph.node import Node, Nodes, constant
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
-from picograd.graph.row import BITS, PLACES, Op, Role, Sizes, table
+from picograd.graph.row import BITS, PLACES, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape
 from picograd.helpers import ceil_div
@@ -35,7 +36,7 @@ from picograd.target import Target
 
 Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
-RADIX_TILE = 2048  # elements of a block: 8 for each of 256 threads
+RADIX_TILE = 4096  # elements of a block: 16 for each of 256 threads
 LOW = (1 << 32) - 1
 LEAST_PIECE = 1024  # elements of a row that blocks do not sort in pieces
 SHORTEST = 16  # elements of a stretch whose first one is found: a vector
@@ -88,6 +89,65 @@ def expand_sort(node: Node, target: Target) -> Node:
     if node.size == 0 or x.shape[axis] == 1:
         return x.iota(axis)
     return ordered(ordered_keys(x, is_descending), axis, x.dtype.bits, target.has_blocks)
+
+
+def values_of_keys(keys: Node, dtype: DType, is_descending: bool) -> Node:
+    """Give the elements that have these keys; of zeros the sign is lost, and of NaN everything."""
+    if is_descending:
+        keys = keys.unary("bitwise_not")
+    if dtype.kind in ("uint", "bool"):
+        return keys.cast(dtype)
+    sign = -(1 << (dtype.bits - 1))
+    whole = bitcast(keys, to_dtype(f"int{dtype.bits}"))
+    if not dtype.is_float:
+        return whole.binary("bitwise_xor", sign)
+    spread = whole.unary("bitwise_not").binary("shift_right", dtype.bits - 1)
+    whole = whole.binary("bitwise_xor", spread.binary("bitwise_or", sign))
+    return bitcast(whole, dtype)
+
+
+def take_sorted(node: Node, target: Target) -> Node:
+    """Take the values of a sort from what it sorted, not from where they were.
+
+    That is where a GPU sorts a long row by digits: the keys are there in order. Zeros and NaN alone
+    are read at their places.
+    """
+    x = node.inputs[0]
+    found = sort_read(node) if target.has_blocks else None
+    if found is None or x.dtype.bits > 32:
+        return node
+    axis, is_descending = found.arg
+    if x.shape[axis] <= BLOCK_RUN:
+        return node
+    swap = swapped(x.rank, axis)
+    keys, order = radix_sorted(ordered_keys(x, is_descending).permute(swap), x.dtype.bits)
+    keys = keys.cast(to_dtype(f"uint{x.dtype.bits}"))
+    values = values_of_keys(keys, x.dtype, is_descending)
+    if x.dtype.is_float:
+        is_lost = values.binary("equal", 0).binary("logical_or", values.unary("isnan"))
+        place = is_lost.where(order, 0)
+        values = is_lost.where(along(x.permute(swap), place, x.rank - 1), values)
+    return values.permute(swap)
+
+
+def sort_read(node: Node) -> Node | None:
+    """Find the sort of what a gather reads, by whose order alone it does."""
+    x, *indices = node.inputs
+    found = None
+    for axis, index in zip(node.arg, indices, strict=True):
+        is_sort = index.row.expand_on is expand_sort
+        if is_sort and index.inputs[0] is x and index.arg[0] == axis:
+            found = index
+        elif index.op not in POSITIONS or index.arg != axis:
+            return None
+    is_whole = node.arg == tuple(range(x.rank)) and node.shape == x.shape
+    return found if is_whole and found is not None and found.realized is None else None
+
+
+def swapped(rank: int, axis: int) -> tuple[int, ...]:
+    """Give the order of axes in which one of them and the last have changed places."""
+    last = rank - 1
+    return tuple([{axis: last, last: axis}.get(d, d) for d in range(rank)])
 
 
 def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
@@ -172,7 +232,7 @@ def foremost(node: Node, axis: int, count: int, is_largest: bool, in_blocks: boo
     first is behind as many elements: those stretches are sorted, in the order they lie in.
     """
     last = node.rank - 1
-    swap = tuple({axis: last, last: axis}.get(d, d) for d in range(node.rank))
+    swap = swapped(node.rank, axis)
     keys = ordered_keys(node, is_largest).permute(swap)
     size = keys.shape[last]
     length = max(1 << (isqrt(size // count).bit_length() - 1), SHORTEST)
@@ -231,8 +291,7 @@ def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:
         kinds = (uint8, uint16, uint32, uint64)
         keys = keys.cast(next(kind for kind in kinds if bits <= kind.bits))
         return Node("sort_keys", (keys,), (axis, size), keys.shape, int64, keys.device)
-    last = keys.rank - 1
-    swap = tuple({axis: last, last: axis}.get(d, d) for d in range(keys.rank))
+    swap = swapped(keys.rank, axis)
     return radix_sorted(keys.permute(swap), bits)[1].permute(swap)
 
 
@@ -269,14 +328,23 @@ def sorted_pairs(keys: Node, order: Node, bits: int) -> tuple[Node, Node]:
     width = max(size - 1, 1).bit_length()
     shift, dtype = (width, uint32) if width + bits <= 32 else (32, uint64)
     pairs = packed(keys, order, shift, dtype)
-    tiles = ceil_div(size, RADIX_TILE)
-    cells = (*pairs.shape[:-1], 256 * tiles)
     for place in range(shift, shift + bits, 8):
-        arg = (RADIX_TILE, place)
-        counts = Node("radix_count", (pairs,), arg, cells, int32, pairs.device)
-        starts = scan(counts, "sum", counts.rank - 1) - counts
-        pairs = Node("radix_move", (pairs, starts), arg, pairs.shape, dtype, pairs.device)
+        pairs, _ = moved(pairs, pairs, place, place)
     return pairs.binary("shift_right", shift).cast(uint32), positions(pairs, shift)
+
+
+def moved(pairs: Node, keys: Node, digit: int, place: int) -> tuple[Node, Node]:
+    """Sort the last axis by one digit, at a place of the pairs: also as a digit of their keys.
+
+    Gives the pairs, and how often each digit occurs in tiles up to each one (..., 256, tiles).
+    """
+    *rows, size = pairs.shape
+    tiles = ceil_div(size, RADIX_TILE)
+    cells = (*rows, 256 * tiles)
+    counts = Node("radix_count", (keys,), (RADIX_TILE, digit), cells, int32, keys.device)
+    counted = scan(counts.reshape((*rows, 256, tiles)), "sum", len(rows) + 1)
+    inputs, arg = (pairs, counted.reshape(cells)), (RADIX_TILE, place)
+    return Node("radix_move", inputs, arg, pairs.shape, pairs.dtype, pairs.device), counted
 
 
 def digits_of(node: Node, pairs: Array) -> tuple[Array, Array]:
@@ -295,13 +363,22 @@ def radix_count(node: Node, pairs: Array) -> Array:
     return counts
 
 
-def radix_move(node: Node, pairs: Array, starts: Array) -> Array:
+def starts_of(counted: Array, counts: Array) -> Array:
+    """Find where the elements of each digit and tile begin (..., 256, tiles)."""
+    every = counted[..., -1].astype(np.int64)
+    lower: Array = np.cumsum(every, axis=-1) - every
+    return lower[..., None] + counted - counts
+
+
+def radix_move(node: Node, pairs: Array, counted: Array) -> Array:
     """Move every element to the start of its digit and tile, plus its rank there."""
     digit, tile = digits_of(node, pairs)
-    tiles = starts.shape[-1] // 256
+    tiles = counted.shape[-1] // 256
     out = np.empty_like(pairs)
     for row in np.ndindex(pairs.shape[:-1]):
-        place, moved = starts[row].astype(np.int64), out[row]
+        until, moved = counted[row].reshape(256, tiles).astype(np.int64), out[row]
+        counts = np.diff(until, axis=-1, prepend=0)
+        place = starts_of(until, counts).reshape(-1)
         for pair, cell in zip(pairs[row], digit[row] * tiles + tile[row], strict=True):
             moved[place[cell]] = pair
             place[cell] += 1

@@ -26,6 +26,7 @@ from picograd.schedule.column_sums import join_column_sums
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, Facts, Group, Ties
 from picograd.schedule.in_place import LEAST
+from picograd.schedule.strands import mark_strands
 from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
 
@@ -184,6 +185,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     for group in groups:
         mark_reads(group)
     fill_late(groups)
+    mark_strands(groups if target.has_blocks else [])
     launches: dict[tuple[object, ...], list[Launch]] = {}
     families = find_families(groups)
     put_writes_after_reads(groups, families)
@@ -191,7 +193,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     for group in groups:
         words.setdefault(families[group.number], set()).update(group.words)
     for group in sorted(groups, key=lambda g: (g.depth, families[g.number], g.number)):
-        key: tuple[object, ...] = (group.depth, group.kind, group.device)
+        key: tuple[object, ...] = (group.depth, group.kind, group.device, group.strand)
         if group.kind == "reduce":  # sums of whole arrays, of gradients say, are one launch
             key = (*key, group.shape, group.reduced) if group.kept else key
             key = (*key, group.number) if group.is_alone else key

@@ -128,8 +128,8 @@ class Numbering:
         if isinstance(step, loop.Sort):
             return (step.run,)
         if isinstance(step, loop.Radix):
-            start = -1 if step.start is None else self.expression(step.start)
-            return self.axis(step.digit), self.axis(step.tile), step.run, step.shift, start
+            counted = -1 if step.counted is None else self.expression(step.counted)
+            return self.axis(step.digit), self.axis(step.tile), step.run, step.shift, counted
         levels = tuple([(self.axis(axis), self.expression(each)) for axis, each in step.levels])
         key, first = self.expression(step.key), self.expression(step.first)
         return step.monoid, key, first, levels, step.fan

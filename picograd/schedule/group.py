@@ -91,6 +91,7 @@ class Group:
     has_readers: bool = False
     leaves: set[int] = field(default_factory=set)  # numbers of the leaves it loads
     contents: set[int] = field(default_factory=set)  # numbers of the assignments it loads
+    strand: int = 0  # of maps that may be a chain: schedule/strands.py
     reads: tuple[int, list["Facts"]] = (-1, [])  # at a depth: schedule/write_order.py
     numbers: set[int] = field(default_factory=set)  # runtime scalars it reads
     is_flat: bool = True  # it reads arrays in their order

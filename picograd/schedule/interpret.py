@@ -16,6 +16,7 @@ from picograd.graph.binning import binned
 from picograd.graph.elimination import eliminated
 from picograd.graph.random import HALVES, halves
 from picograd.graph.row import OPS
+from picograd.graph.sorting import starts_of
 from picograd.helpers import lying_along
 from picograd.schedule import loop
 from picograd.schedule.index import Axis, Index, axes_of, evaluate
@@ -259,14 +260,14 @@ class PartInterpreter:
         cells = (*radix.rows, radix.digit, radix.tile)
         *rows, _ = np.indices(shape, sparse=True)
         cell = (*rows, digit, number)
-        target = self.over(radix.target, cells if radix.start is None else axes)
-        if radix.start is None:
-            counts: Array = np.zeros(target.shape, np.int64)
-            np.add.at(counts, cell, 1)
+        target = self.over(radix.target, cells if radix.counted is None else axes)
+        counts: Array = np.zeros((*shape[:-1], radix.digit.size, radix.tile.size), np.int64)
+        np.add.at(counts, cell, 1)
+        if radix.counted is None:
             self.slots[radix.slot][target] = counts
             return
         rank = rank_in_group(number * loop.DIGITS + digit)
-        place = self.over(radix.start, cells)[cell] + rank
+        place = starts_of(self.over(radix.counted, cells), counts)[cell] + rank
         self.slots[radix.slot][np.take_along_axis(target, place, -1)] = body
 
     def bins(self, step: loop.Bins) -> None:

@@ -203,10 +203,11 @@ class Sort:
 class Radix:
     """One step of a radix sort, by the digit (body >> shift) % DIGITS, for each of `rows`.
 
-    The axis falls into tiles of `run` elements. Without `start` the step counts: store[target at
-    (digit, tile)] = how many elements of the tile have the digit. With it, every element is moved:
-    store[target at start(digit, tile) + rank] = body, where `rank` is the number of elements of
-    its tile that come before it and have its digit.
+    The axis falls into tiles of `run` elements. Without `counted` the step counts: store[target at
+    (digit, tile)] = how many elements of the tile have the digit. With it, which says how many of
+    the digit there are up to this tile, every element is moved: store[target at place] = body,
+    where `place` is the number of elements that have a lower digit, or have its digit and come
+    before it.
     """
 
     rows: tuple[Axis, ...]
@@ -216,7 +217,7 @@ class Radix:
     run: int
     shift: int
     body: Expr
-    start: Expr | None
+    counted: Expr | None
     slot: int
     target: Index
 
@@ -574,7 +575,7 @@ def format_along(step: Along) -> str:
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
             name = step.monoid or "set"
             return f"  runs {head} of {step.key} from {step.first} {where} {name} {step.body}{sums}"
-        name = "count" if step.start is None else f"move from {step.start}"
+        name = "count" if step.counted is None else f"move behind {step.counted}"
         return f"  radix {head} by {step.run} shift {step.shift} {where} {step.body} {name}"
     space = ", ".join(map(repr, (*step.outer, *step.inner)))
     start = "" if step.start is None else f" from {step.start}"

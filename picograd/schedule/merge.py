@@ -171,7 +171,25 @@ class Merger:
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
-        return [launch for launch in self.launches if launch not in gone]
+        return self.followed([launch for launch in self.launches if launch not in gone])
+
+    def followed(self, launches: list[Launch]) -> list[Launch]:
+        """Let launches of a strand follow one another, where they wait for nothing else."""
+        strands: dict[int, list[Launch]] = {}  # what is left of each, backwards
+        for launch in reversed(launches):
+            if strand_of(launch):
+                strands.setdefault(strand_of(launch), []).append(launch)
+        found: dict[Launch, None] = {}
+        for launch in launches:
+            found[launch] = None
+            rest = strands.get(strand_of(launch), [])
+            while rest and (rest[-1] in found or self.is_ready(rest[-1], found)):
+                found[rest.pop()] = None
+        return list(found)
+
+    def is_ready(self, launch: Launch, found: dict[Launch, None]) -> bool:
+        """Tell whether all that a launch waits for is among others."""
+        return is_movable(launch) and self.bounds[launch].sources <= found.keys()
 
     def may_wait(self, launch: Launch) -> bool:
         """Tell whether a launch is reductions that nothing in the plan reads."""
@@ -200,6 +218,8 @@ class Merger:
     def may_join(self, launch: Launch, host: Launch) -> bool:
         """Tell whether a launch may run as part of another, where memory is written in place."""
         if host.device != launch.device or not fits(host, launch, PART_LIMIT):
+            return False
+        if strand_of(launch) != strand_of(host):
             return False
         own, other = self.bounds[launch], self.bounds[host]
         if not own.written.isdisjoint(host.leaves) or not other.written.isdisjoint(launch.leaves):
@@ -235,6 +255,11 @@ def groups_of(launch: Launch) -> Iterator[Group]:
     """Yield the groups of a launch."""
     for part in launch.parts:
         yield from part
+
+
+def strand_of(launch: Launch) -> int:
+    """Give the strand that all maps of a launch are of, or 0."""
+    return launch.parts[0][0].strand
 
 
 def is_movable(launch: Launch) -> bool:

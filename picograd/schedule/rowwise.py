@@ -94,7 +94,7 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
 
 
 def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
-    """Lower one step of a radix sort along the last axis: counting, or moving to start values."""
+    """Lower one step of a radix sort along the last axis: counting, or moving by the counts."""
     node = member.node
     tile_size, shift = node.arg
     shape = member.inputs[0].node.shape
@@ -107,12 +107,12 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
     cell = (*at[:-1], axis_index(digit) * tile.size + axis_index(tile))
     part.bound = (*axes, digit, tile)
     body = part.value(member.inputs[0], at)
-    start = part.value(member.inputs[1], cell) if len(member.inputs) > 1 else None
+    counted = part.value(member.inputs[1], cell) if len(member.inputs) > 1 else None
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
-    target = flat_index(cell if start is None else at, strides)
+    target = flat_index(cell if counted is None else at, strides)
     rows = tuple(a for a in rows if a.size != 1)
-    step = Radix(rows, axis, digit, tile, tile_size, shift, body, start, slot, target)
+    step = Radix(rows, axis, digit, tile, tile_size, shift, body, counted, slot, target)
     return Part((), (), None, step)
 
 

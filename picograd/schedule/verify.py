@@ -129,8 +129,8 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
         verify_start(kernel, part, step)
     else:
         verify_keys(kernel, step, checker)
-    if isinstance(step, Radix) and step.start is not None:
-        Checker(kernel, part, 0, places).visit(step.start)
+    if isinstance(step, Radix) and step.counted is not None:
+        Checker(kernel, part, 0, places).visit(step.counted)
     if isinstance(step, Runs):
         verify_runs(kernel, part, step)
     check(0 <= step.slot < len(kernel.slots), f"no slot s{step.slot}", kernel)

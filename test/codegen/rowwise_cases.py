@@ -64,8 +64,8 @@ def radix(
     cells = (*shape[:-1], 256 * tiles)
     if not is_move:
         return Node("radix_count", (pairs,), (tile, shift), cells, int32, device)
-    starts = leaf(cells, int32, device)
-    return Node("radix_move", (pairs, starts), (tile, shift), shape, dtype, device)
+    counted = leaf(cells, int32, device)
+    return Node("radix_move", (pairs, counted), (tile, shift), shape, dtype, device)
 
 
 def runs(
@@ -173,22 +173,21 @@ def arrays_of(kernel: Kernel) -> list[Any]:
             values = random.integers(0, 99, slot.size)
         arrays.append(values.astype(slot.dtype.numpy))
     step: Any = kernel.parts[0].along
-    if isinstance(step, Radix) and step.start is not None:
-        arrays[1][...] = starts_of(step, arrays[0]).ravel()
+    if isinstance(step, Radix) and step.counted is not None:
+        arrays[1][...] = counted_of(step, arrays[0]).ravel()
     if isinstance(step, Runs):
         fill_runs(step, kernel, arrays)
     return arrays
 
 
-def starts_of(step: Any, values: Any) -> Any:
-    """Count the digits before each digit and tile of every row."""
+def counted_of(step: Any, values: Any) -> Any:
+    """Count each digit in every row, up to each tile."""
     rows = values.reshape(-1, step.axis.size)
     digit = (rows >> step.shift).astype(int) % 256
     counts = np.zeros((len(rows), 256, step.tile.size), int)
     for row, place in np.ndindex(rows.shape):
         counts[row, digit[row, place], place // step.run] += 1
-    flat = counts.reshape(len(rows), -1)
-    return np.cumsum(flat, axis=1) - flat
+    return np.cumsum(counts, axis=-1)
 
 
 def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:

@@ -1,11 +1,23 @@
 """Sorts: keys, permutations, runs."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64, uint32, uint64
+from picograd.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    dtype_named,
+    float16,
+    float32,
+    int64,
+    uint32,
+    uint64,
+)
 from picograd.graph import sorting
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
@@ -15,6 +27,7 @@ from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 SPECIAL = np.array([np.nan, 1, -0.0, 0.0, np.inf, -np.inf, -1, 1e-40, -np.nan, 2, -1, 0])
+CUDA = cuda_target("sm_90a")
 DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64"]
 DTYPES += ["uint8", "uint16", "uint32", "uint64", "bool"]
 
@@ -74,6 +87,56 @@ def test_long_rows_on_cuda_are_sorted_by_digits(
     np.testing.assert_array_equal(interpret_plan(plan, [x])[0], wanted)
     moved = {slot.dtype for slot in plan.slots if slot.dtype in (uint32, uint64)}
     assert moved == {uint32 if dtype.bits <= 16 else uint64}  # a key and a position in one
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize("dtype", [*(d for d in DTYPES if "64" not in d), "bfloat16"])
+def test_values_of_long_rows_on_cuda_are_those_of_the_keys(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, is_descending: bool
+) -> None:
+    """To the bit: zeros keep their signs, and NaN what they are."""
+    monkeypatch.setattr(sorting, "BLOCK_RUN", 8)
+    monkeypatch.setattr(sorting, "RADIX_TILE", 16)
+    kind = dtype_named(dtype)
+    random = np.random.default_rng(0)
+    x = random.integers(0, 2, (3, 40)) if kind is bool_ else random.integers(0, 99, (3, 40)) - 50
+    x = x.astype(kind.numpy)
+    if kind.is_float:
+        with np.errstate(all="ignore"):
+            some = SPECIAL[SPECIAL != 1e-40] if kind is bfloat16 else SPECIAL  # as it is rounded
+            x = random.choice(some, (3, 40)).astype(kind.numpy)
+    node = Node("buffer", (), Storage(Buffer("cuda:0", kind, x.size, 0)), x.shape, kind, "cuda:0")
+    order = sort(node, 1, is_descending)
+    values = along(node, order, 1)
+    plan = schedule([values, order], CUDA)
+    found = interpret_plan(plan, [x])
+    wanted = np.take_along_axis(x, reference(x, 1, is_descending), 1)
+    np.testing.assert_array_equal(found[0], wanted)
+    np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(wanted))
+    heroes = [kernel.hero for kernel in plan.kernels]
+    assert heroes.count("map") == 1 and "gather" not in heroes
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, order: along(x * -2, order, 1),  # of another array
+        lambda x, order: along(x, order.flip((1,)), 1),  # in another order
+        lambda x, order: x.gather((order.iota(1), order), (0, 1)),
+        lambda x, order: along(x, sort(x, 0), 1),
+    ],
+)
+def test_what_another_order_reads_is_gathered(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[Node, Node], Node]
+) -> None:
+    monkeypatch.setattr(sorting, "BLOCK_RUN", 8)
+    x = np.random.default_rng(0).normal(size=(20, 20)).astype("f")
+    node = Node(
+        "buffer", (), Storage(Buffer("cuda:0", float32, 400, 0)), (20, 20), float32, "cuda:0"
+    )
+    root = read(node, sort(node, 1))
+    (expected,) = interpret([root], values={node: x})
+    np.testing.assert_array_equal(interpret_plan(schedule([root], CUDA), [x])[0], expected)
 
 
 def test_values_are_gathered() -> None:

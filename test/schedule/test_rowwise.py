@@ -82,9 +82,10 @@ def test_radix_steps_count_and_move() -> None:
     assert kernel.hero == "radix" and "radix [r0:2] along r1:70 by 32 shift 3" in repr(kernel)
     values = np.random.default_rng(0).integers(0, 9000, (2, 70)).astype(np.uint64)
     (found,) = interpret_graph([counts], values={pairs: values})
-    starts = leaf((2, 256 * 3), int32)
-    moved = Node("radix_move", (pairs, starts), (32, 3), (2, 70), uint64, "cpu")
-    given = {pairs: values, starts: np.cumsum(found, axis=1) - found}
+    counted = leaf((2, 256 * 3), int32)
+    moved = Node("radix_move", (pairs, counted), (32, 3), (2, 70), uint64, "cpu")
+    until = np.cumsum(found.reshape(2, 256, 3), axis=-1).reshape(2, -1)
+    given = {pairs: values, counted: until}
     order = np.argsort(values >> 3 & 255, axis=1, kind="stable")
     np.testing.assert_array_equal(
         interpret_graph([moved], values=given)[0], np.take_along_axis(values, order, 1)

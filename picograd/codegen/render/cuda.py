@@ -67,8 +67,8 @@ template <typename T> DEVICE T exchange(T a, int mask) { return __shfl_xor_sync(
 template <int bits> DEVICE uint32 match_any(uint32 a) {
   uint32 same = ~0u;
   for (int bit = 0; bit < bits; bit++) {
-    const uint32 set = __ballot_sync(~0u, a >> bit & 1);
-    same &= a >> bit & 1 ? set : ~set;
+    const int own = (int)(a << (31 - bit)) >> 31;  // all ones if it is set
+    same &= ~(__ballot_sync(~0u, own < 0) ^ own);
   }
   return same;
 }

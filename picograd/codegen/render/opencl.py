@@ -75,8 +75,8 @@ DEVICE bfloat16_bits round_to_bfloat16_bits(float a) {
 DEVICE uint match_any(uint a, int bits) {
   uint same = ~0u;
   for (int bit = 0; bit < bits; bit++) {
-    const uint set = sub_group_ballot(a >> bit & 1).x;
-    same &= a >> bit & 1 ? set : ~set;
+    const int own = (int)(a << (31 - bit)) >> 31;  // all ones if it is set
+    same &= ~(sub_group_ballot(own < 0).x ^ own);
   }
   return same;
 }

@@ -51,7 +51,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     copy = Axis("copy", warps * lanes)
     number = axis_index(copy)
     own = number // lanes, axis_index(step.place), number % lanes
-    across = min(WARP, copy.size)
+    is_each = lanes == 1 and count >= warps * WARP  # a thread adds up what all warps have of a bin
+    across = 1 if is_each else min(WARP, copy.size)
     sharing = Blocked((count, copy.size), (warps * WARP // across, across), (1, 1))
     one = tile_at("bins", own, dtype)
     steps = (

@@ -254,8 +254,8 @@ def part_indices(part: Part) -> Iterator[Index]:
 def exprs_along(step: Along) -> list[Expr]:
     """List the expressions of a sort, a radix step or a reduction of runs."""
     found = [step.body]
-    if isinstance(step, Radix) and step.start is not None:
-        found.append(step.start)
+    if isinstance(step, Radix) and step.counted is not None:
+        found.append(step.counted)
     if isinstance(step, Bins):
         found.append(step.key)
     if isinstance(step, Runs):
@@ -395,8 +395,8 @@ def substitute_along(
         )
     rows = axes(along.rows)
     if isinstance(along, Radix):
-        start = along.start and body(along.start)
-        return replace(along, rows=rows, body=made, start=start, target=target)
+        counted = along.counted and body(along.counted)
+        return replace(along, rows=rows, body=made, counted=counted, target=target)
     if isinstance(along, Bins):
         along = replace(along, key=body(along.key))
     if isinstance(along, Runs):

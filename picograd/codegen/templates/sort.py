@@ -152,7 +152,7 @@ def build_radix(kernel: Kernel, target: Target) -> TileKernel:
         internal("a radix kernel needs a radix step, and CUDA", part)
     cells = RADIX_THREADS // WARP * (DIGITS + 1)
     tiles: tuple[Tile, ...] = (Tile("counters", (cells,), int32, "shared"),)
-    if radix.start is not None:
+    if radix.counted is not None:
         tiles += (Tile("offsets", (DIGITS,), int32, "shared"),)
         tiles += (Tile("sorted", (radix.run,), radix.body.dtype, "shared"),)
     step = RadixStep(
@@ -163,7 +163,7 @@ def build_radix(kernel: Kernel, target: Target) -> TileKernel:
         radix.run,
         radix.shift,
         radix.body,
-        radix.start,
+        radix.counted,
         radix.slot,
         radix.target,
         tuple(tile.name for tile in tiles),

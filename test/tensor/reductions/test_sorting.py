@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreted_cuda import interpreted_cuda
+from interpreted_cuda import NAME, interpreted_cuda
 from order_support import chosen_device, compare, compare_gradients  # noqa: F401
 
 import picograd
 from picograd import Tensor
 from picograd.engine.realize import make_plan
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph import sorting as graph_sorting
+from picograd.graph.node import Node
 from picograd.tensor.reductions import sorting
 
 torch = pytest.importorskip("torch")
@@ -85,6 +87,43 @@ def test_several_quantiles_lead_the_shape() -> None:
 def test_an_index_loaded_under_one_guard_is_not_reused_under_another() -> None:
     found = Tensor([3.0, 1.0, 2.0]).quantile([0.0, 0.5, 1.0], dim=0)
     assert found.tolist() == [1, 2, 3]
+
+
+def whole_numbers(low: int, high: int, dtype: str = "int64") -> np.ndarray:
+    return np.random.default_rng(0).integers(low, high, 700, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("x", "bits"),
+    [
+        (whole_numbers(5, 90), 8),
+        (np.full(701, -3), 8),
+        (whole_numbers(-900, 900), 16),
+        (whole_numbers(-90_000, 90_000), 32),
+        (whole_numbers(1 << 63, (1 << 63) + 70_000, "uint64"), 32),
+        (whole_numbers(-(1 << 62), 1 << 62), 64),
+        (np.array([-(1 << 63), (1 << 63) - 1] * 300), 64),
+    ],
+)
+def test_unique_on_a_gpu_sorts_by_as_many_digits_as_there_are(
+    monkeypatch: pytest.MonkeyPatch, x: np.ndarray, bits: int
+) -> None:
+    monkeypatch.setattr(graph_sorting, "BLOCK_RUN", 64)
+    monkeypatch.setattr(graph_sorting, "RADIX_TILE", 256)
+    seen = []
+    plain = graph_sorting.radix_sorted
+
+    def noted(keys: Node, bits: int) -> tuple[Node, Node]:
+        seen.append(bits)
+        return plain(keys, bits)
+
+    monkeypatch.setattr(graph_sorting, "radix_sorted", noted)
+    with interpreted_cuda(monkeypatch):
+        found = Tensor(x, device=NAME).unique(return_inverse=True, return_counts=True)
+        wanted = np.unique(x, return_inverse=True, return_counts=True)
+        for ours, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(ours.numpy(), theirs)
+        assert str(found[0].dtype) == str(Tensor(x).dtype) and set(seen) == {bits}
 
 
 def test_unique() -> None:
