@@ -99,7 +99,8 @@ def added_up(
     add = Accumulate("sum", (step.place,), (number,), "sum", other.expr, True, sharing)
     layout = sharing_of(sharing)
     last = LastBlock(1, row, parts, (add, stored(step, "sum", layout)))
-    every = (*tiles, partial, Tile("sum", (count,), dtype, "register", layout))
+    summed = Tile("sum", (count,), dtype, "register", layout)
+    every = (*tiles, partial, summed)
     size = rows * parts * count * dtype.itemsize
     spaces = (size, False), (rows * int32.itemsize, True)
     return TilePart(grid, every, (*steps, leave, last), spaces)

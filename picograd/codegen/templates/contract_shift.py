@@ -223,7 +223,8 @@ class Block:
         """List the taps in the order of the depth, and the places from a column to the next."""
         steps = dict(zip(self.space.axes, self.space.steps, strict=True))
         found = [(tap, steps[column]) for column, tap in self.shift.taps.items()]
-        return tuple(sorted(found, key=lambda each: self.shift.product.depth.index(each[0].axis)))
+        depth = self.shift.product.depth
+        return tuple(sorted(found, key=lambda each: depth.index(each[0].axis)))
 
     @property
     def tap_axes(self) -> tuple[Axis, ...]:
@@ -290,7 +291,8 @@ class Block:
                 dims = (*channel.dims, *self.phases, *space.planes, *local)
                 step = pack("b", dims, bind(c.b, values), (channel.position, where))
                 yield from guarded_steps((*piece.when, *channel.when), [step])
-        place, zero = Axis("place", self.places * size_of(self.phases)), const(0, c.dtype)
+        place = Axis("place", self.places * size_of(self.phases))
+        zero = const(0, c.dtype)
         for when, (axis, position) in missing_depth(channels):
             step = pack("b", (axis, place), zero, (position, axis_index(place)))
             yield from guarded_steps(when, [step])

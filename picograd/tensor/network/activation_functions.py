@@ -111,7 +111,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     [-0.5, 0.0, 1.5]
     """
     check_least("softshrink", "lambd", lambd)
-    return side(input.abs() <= lambd).where(0.0, input - input.clamp(-lambd, lambd))
+    is_near = side(input.abs() <= lambd)
+    return is_near.where(0.0, input - input.clamp(-lambd, lambd))
 
 
 @method_within("functional", in_place=True)
@@ -201,7 +202,8 @@ def rrelu(
         return maybe_in_place("rrelu", input, input.leaky_relu((lower + upper) / 2), inplace)
     unit = Recorded.kind.rand(*input.shape, device=input.device)
     slopes = distributions.affine(unit, upper - lower, lower).cast(input.dtype)
-    return maybe_in_place("rrelu", input, side(input >= 0).where(input, input * slopes), inplace)
+    result = side(input >= 0).where(input, input * slopes)
+    return maybe_in_place("rrelu", input, result, inplace)
 
 
 @method_within("functional")
