@@ -42,7 +42,7 @@ from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import GradientError, PicogradError, check
-from picograd.graph.node import CROSSING, Node
+from picograd.graph.node import CROSSING, Node, Nodes
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
@@ -414,10 +414,11 @@ def compute_with_checks(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
     """Compute nodes, and the bools that wait for a computation on their device."""
-    first = nodes[0] if nodes else updates[0].whole if updates else None
+    first, depth = nodes[0] if nodes else updates[0].whole if updates else None, DEPTH[0]
     checks = [each for each in WAITING if first and each[0].device == first.device]
+    if depth:  # what this interrupts may be about to compute them
+        checks = []
     together = [*nodes, *(failed for failed, _ in checks)]
-    depth = DEPTH[0]
     try:
         DEPTH[0] = depth + 1
         while entries(CROSSING):
@@ -446,6 +447,19 @@ def compute_with_checks(
             check_later(buffer, error)
 
 
+def beside(
+    walk: Walk, nodes: Nodes, roots: Nodes, updates: Sequence[Update], wanted: Nodes
+) -> list[Node]:
+    """List what is computed beside what is asked for, as it is about to be read or kept."""
+    order = walk.order
+    found = [*carried.read_again(order), *carried.kept_calls(order, roots)]
+    found += carried.read_ahead(order, roots, nodes, LIVE)
+    found += carried.kept_sources(pending_writes(), order, LIVE)
+    if entries(carried.GRADIENTS) and not updates:
+        found += carried.gradients_beside(walk.seen, wanted)
+    return found
+
+
 @undisturbed
 def compute_all(
     nodes: Sequence[Node], graph: SmallGraph | Step | None, updates: Sequence[Update] = ()
@@ -457,12 +471,7 @@ def compute_all(
     if carried.STARTS and store_starts(walk.order, roots):
         graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
     if roots or updates:
-        order = walk.order
-        again = [*carried.read_again(order), *carried.kept_calls(order, roots)]
-        again += carried.read_ahead(order, roots, nodes, LIVE)
-        again += carried.kept_sources(pending_writes(), order, LIVE)
-        if entries(carried.GRADIENTS) and not updates:
-            again += carried.gradients_beside(walk.seen, wanted)
+        again = [] if DEPTH[0] > 1 else beside(walk, nodes, roots, updates, wanted)
         if again := carried.complete(again, walk.seen, WRITES):
             graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]

@@ -485,3 +485,22 @@ def test_what_is_gone_harms_nobody_else() -> None:
     y += 1
     assert y.tolist() == [7.0]
     assert written not in pending.WRITES
+
+
+def test_what_interrupts_a_computation_takes_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of a signal computes between key and plan: checks wait for what it interrupts."""
+    find, met = engine.find_plan, []
+
+    def interrupted(found: GraphKey, roots: Sequence[Node], *rest: Any) -> Any:
+        monkeypatch.setattr(engine, "find_plan", find)
+        assert failed._node in found.order
+        met.append((Tensor([1.0]) * 3.0).item())
+        assert failed._node.realized is None
+        return find(found, roots, *rest)
+
+    x = Tensor([1.0, 2.0, 4.0]).realize()
+    failed = (x > 5.0).any()
+    pending.check_beside(failed._node, GradientError("x", "is large", "make it less"))
+    monkeypatch.setattr(engine, "find_plan", interrupted)
+    assert (x + 1.5).tolist() == [2.5, 3.5, 5.5]
+    assert met == [3.0] and not pending.WAITING and failed.item() is False
