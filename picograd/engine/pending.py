@@ -42,7 +42,7 @@ from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import GradientError, PicogradError, check
-from picograd.graph.node import CROSSING, Node, Nodes
+from picograd.graph.node import CROSSING, Node
 
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
@@ -415,9 +415,9 @@ def compute_with_checks(
 ) -> None:
     """Compute nodes, and the bools that wait for a computation on their device."""
     first, depth = nodes[0] if nodes else updates[0].whole if updates else None, DEPTH[0]
-    checks = [each for each in WAITING if first and each[0].device == first.device]
-    if depth:  # what this interrupts may be about to compute them
-        checks = []
+    # of what this interrupts none: that may be about to compute them
+    own = [] if depth else WAITING
+    checks = [each for each in own if first and each[0].device == first.device]
     together = [*nodes, *(failed for failed, _ in checks)]
     try:
         DEPTH[0] = depth + 1
@@ -447,19 +447,6 @@ def compute_with_checks(
             check_later(buffer, error)
 
 
-def beside(
-    walk: Walk, nodes: Nodes, roots: Nodes, updates: Sequence[Update], wanted: Nodes
-) -> list[Node]:
-    """List what is computed beside what is asked for, as it is about to be read or kept."""
-    order = walk.order
-    found = [*carried.read_again(order), *carried.kept_calls(order, roots)]
-    found += carried.read_ahead(order, roots, nodes, LIVE)
-    found += carried.kept_sources(pending_writes(), order, LIVE)
-    if entries(carried.GRADIENTS) and not updates:
-        found += carried.gradients_beside(walk.seen, wanted)
-    return found
-
-
 @undisturbed
 def compute_all(
     nodes: Sequence[Node], graph: SmallGraph | Step | None, updates: Sequence[Update] = ()
@@ -471,7 +458,13 @@ def compute_all(
     if carried.STARTS and store_starts(walk.order, roots):
         graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
     if roots or updates:
-        again = [] if DEPTH[0] > 1 else beside(walk, nodes, roots, updates, wanted)
+        order, again = walk.order, []  # what is about to be read, or kept
+        if DEPTH[0] == 1:  # else it is of what this interrupts
+            again = [*carried.read_again(order), *carried.kept_calls(order, roots)]
+            again += carried.read_ahead(order, roots, nodes, LIVE)
+            again += carried.kept_sources(pending_writes(), order, LIVE)
+            if entries(carried.GRADIENTS) and not updates:
+                again += carried.gradients_beside(walk.seen, wanted)
         if again := carried.complete(again, walk.seen, WRITES):
             graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]

@@ -13,7 +13,8 @@ from collections.abc import Hashable
 from picograd.schedule.group import Group
 from picograd.schedule.write_order import reads_of
 
-LEAST = 3  # maps that read one another: two, as of Winograd's transforms, share launches
+LEAST = 3  # maps that read one another: two share launches
+MOST_RESULTS = 4  # of a map: one that stores more, as Winograd's transforms do, shares launches
 
 
 def mark_strands(groups: list[Group]) -> None:
@@ -54,5 +55,7 @@ def mark_strands(groups: list[Group]) -> None:
 
 
 def is_asked(group: Group) -> bool:
-    """Tell whether a group is maps whose results were asked for in memory."""
+    """Tell whether a group is a map whose few results were asked for in memory."""
+    if len(group.members) > MOST_RESULTS:
+        return False
     return group.kind == "map" and all(member.node.row.is_stored for member in group.members)
