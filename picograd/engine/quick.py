@@ -105,12 +105,16 @@ def update_row(update: Update, found: GraphKey) -> tuple[Any, ...]:
 
 @dataclass(slots=True)
 class Known:
-    """A plan, the key that found it, and where it takes its buffers and scalars from, in order."""
+    """A plan, the key that found it, and where it takes its buffers and scalars from, in order.
+
+    It has its own key in `KNOWN`, too: where the same object is looked up, nothing is compared.
+    """
 
     plan: "weakref.ref[Runnable]"
     key: Any
     buffers: list[int]
     scalars: list[int]
+    own: Any
 
 
 @dataclass(slots=True)
@@ -149,7 +153,7 @@ def run(
         return run_anew(updates, roots, found, key, plan)
     if config.verify:
         check_known(known, updates, roots, found)
-    KNOWN.move_to_end(key)
+    KNOWN.move_to_end(known.own)
     buffers = [found.buffers[number] for number in known.buffers]
     scalars = [found.scalars[number] for number in known.scalars]
     if not isinstance(plan, CompiledPlan):
@@ -194,7 +198,7 @@ def note(key: Any, found: GraphKey, full: GraphKey, plan: Runnable) -> None:
         buffers = places_in(found.buffers, [full.buffers[at] for at in plan.input_numbers])
         scalars = places_in(found.scalars, [full.scalars[at] for at in plan.scalar_numbers])
         if None not in buffers and None not in scalars:
-            keep(KNOWN, key, Known(weakref.ref(plan), full.key, buffers, scalars))
+            keep(KNOWN, key, Known(weakref.ref(plan), full.key, buffers, scalars, key))
         return
     whole = size_patterns.learnt_of(full)
     buffers = places_in(found.buffers, full.buffers)
@@ -214,8 +218,8 @@ def structure(key: Any, found: GraphKey) -> Any:
 
 def keep(table: "OrderedDict[Any, Any]", key: Any, value: Any) -> None:
     """Remember something, and not too much: what was asked for longest ago goes first."""
+    table.pop(key, None)  # an equal key would stay, and be compared with this one each time
     table[key] = value
-    table.move_to_end(key)
     if len(table) > KNOWN_LIMIT:
         table.popitem(last=False)
 
@@ -234,7 +238,7 @@ def known_sizes(key: Any, found: GraphKey) -> Known | None:
         return None
     OF_SIZES.move_to_end(kind)
     realize.put_bounded(plan, key, 0)
-    known = Known(weakref.ref(plan), of_sizes, of_sizes.buffers, of_sizes.scalars)
+    known = Known(weakref.ref(plan), of_sizes, of_sizes.buffers, of_sizes.scalars, key)
     keep(KNOWN, key, known)
     return known
 
