@@ -6,6 +6,7 @@ from operator import attrgetter
 from picograd.graph.bounded import ended, ends_of, sources_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.row import EXPANDING
 from picograd.target import SERIAL, Target
 
 realized = attrgetter("realized")
@@ -28,9 +29,11 @@ def expand_composites(
     """
     done: dict[int, Node] = {}
     alive: list[Node] = []  # expansions: their identities are keys
+    expanding = EXPANDING.difference(kept)
     for node in toposort(roots, realized) if order is None else order:
-        is_leaf = node.realized is not None or not node.inputs
-        if is_leaf or (OPS[node.op].may_expand and node.op not in kept):
+        if node.realized is not None or not node.inputs:
+            done[id(node)] = node if leaf is None else leaf(node)
+        elif node.op in expanding:
             expand_one(node, kept, leaf, target, done, alive)
         else:
             done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))

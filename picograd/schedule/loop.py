@@ -359,34 +359,53 @@ def walk(root: Expr) -> list[Expr]:
         return kept[1]
     if len(WALKED) >= WALKS_KEPT:
         WALKED.clear()
-    order: list[Expr] = []
-    list_below(root, order)
+    order = list_below(root, set())
     WALKED[id(root)] = root, order
     return order
 
 
-def list_below(root: Expr, order: list[Expr]) -> None:
-    """Append what `walk` lists."""
-    seen: set[int] = set()
+def list_below(root: Expr, seen: set[int]) -> list[Expr]:
+    """List what `walk` does, but for what was `seen`, which grows."""
+    order: list[Expr] = []
     stack: list[Expr | None] = [root]
+    pop, are_seen = stack.pop, seen.issuperset
     while stack:
-        expr = stack.pop()
+        expr = pop()
         if expr is None:  # what is below the next is listed
-            done: Any = stack.pop()
+            done: Any = pop()
             order.append(done)
             continue
         number = id(expr)
         if number in seen:
             continue
         seen.add(number)
-        below = expr.below
-        if below is None:
-            below = expr.below = (*expr.args, *dynamic_children(expr))
-        if below:
-            stack += (expr, None)
-            stack += reversed(below)
-        else:
+        below = below_of(expr)
+        if are_seen(map(id, below)):
             order.append(expr)
+        else:
+            stack += (expr, None)
+            stack += below[::-1]
+    return order
+
+
+def below_of(expr: Expr) -> tuple[Expr, ...]:
+    """List the arguments of an expression, and what is inside its indices."""
+    if expr.below is None:
+        expr.below = (*expr.args, *dynamic_children(expr))
+    return expr.below
+
+
+def has_load(root: Expr) -> bool:
+    """Tell whether an expression reads memory."""
+    stack, seen = [root], set[int]()
+    while stack:
+        expr = stack.pop()
+        if expr.op == "load":
+            return True
+        if id(expr) not in seen:
+            seen.add(id(expr))
+            stack += below_of(expr)
+    return False
 
 
 def count_operations(exprs: Iterable[Expr]) -> int:
@@ -440,16 +459,18 @@ def rewrite(
     replace: Callable[[Expr], Expr | None] | None = None,
     moved: dict[Any, Index] | None = None,
     order: Sequence[Expr] | None = None,
+    done: dict[int, Expr] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
 
-    `moved` keeps the new indices for other expressions over the same axes. `order` is what `walk`
-    lists, if that is known.
+    `moved` keeps the new indices for other expressions over the same axes, `done` the new
+    expressions by the identities of the old ones. `order` is what `walk` lists, if that is known,
+    but for what is `done`.
     """
-    done: dict[int, Expr] = {}
+    made: dict[int, Expr] = {} if done is None else done
 
     def inner(expr: Expr) -> Expr:
-        return done[id(expr)]
+        return made[id(expr)]
 
     # Most loads of an expression are at the same place, and others divide the same.
     places: dict[Any, Index] = {} if moved is None else moved
@@ -462,7 +483,7 @@ def rewrite(
 
     is_plain = not any(map(dynamics_of, axes.values()))
     for expr in walk(root) if order is None else order:
-        args = tuple([done[id(each)] for each in expr.args])
+        args = tuple([made[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
             if is_plain and expr.below is not None and len(expr.below) == len(args):
@@ -473,8 +494,8 @@ def rewrite(
             new = expr
         if replace is not None:
             new = replace(new) or new
-        done[id(expr)] = new
-    return done[id(root)]
+        made[id(expr)] = new
+    return made[id(root)]
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

@@ -53,16 +53,24 @@ def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -
         roots, order = wider, toposort(wider, is_leaf)
     made = made_of_exponentials(order)
     scores = below_exponentials(order, made)
-    readers = counted(roots, order)
+    readers: dict[int, int] = {}
     new: dict[int, Node] = {}
     products: dict[int, int] = {}  # that are written anew
+    weighted: set[int] = set()  # products of weights, and what shows them
     for node in order:
         product, found = node, None
         if is_movable(node):
             weight = weights_of(node, made)
+            if weight is not None:
+                weighted.add(id(node))
             if weight is not None or id(node) in scores:
                 found = unscaled(node, weight)
-        elif node.inputs:
+        elif weighted.isdisjoint(map(id, node.inputs)):
+            continue
+        elif is_plain_view(node):
+            weighted.add(id(node))
+        else:
+            readers = readers or counted(roots, order)
             product, found = scaled_weights(node, made, readers)
         if found is not None:
             new[id(node)] = found
@@ -82,7 +90,7 @@ def weights_of(product: Node, made: set[int]) -> int | None:
 
 def is_movable(node: Node) -> bool:
     """Tell whether a node is a product whose factors may stand elsewhere."""
-    is_known = is_product(node) and type(node) is not EndedNode
+    is_known = node.op in CONTRACTIONS and node.realized is None and type(node) is not EndedNode
     return is_known and node.dtype is not float16
 
 
@@ -90,10 +98,8 @@ def made_of_exponentials(order: Sequence[Node]) -> set[int]:
     """Find exponentials, and what is made of them element by element."""
     made: set[int] = set()
     for node in order:
-        if node.realized is not None or not node.inputs:
-            continue
-        is_made = not made.isdisjoint(map(id, node.inputs))
-        if node.op in EXPONENTIALS or (is_made and node.row.role in BETWEEN):
+        is_made = not made.isdisjoint(map(id, node.inputs)) and node.row.role in BETWEEN
+        if (is_made or node.op in EXPONENTIALS) and node.realized is None:
             made.add(id(node))
     return made
 

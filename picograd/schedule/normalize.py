@@ -34,6 +34,7 @@ from picograd.schedule.loop import (
     Expr,
     Part,
     indices_of,
+    list_below,
     rewrite,
     walk,
 )
@@ -41,7 +42,7 @@ from picograd.schedule.loop import (
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
 Form = dict[Axis, int]  # coefficients of one linear form
-Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
+Bodies = list[list[Expr]]  # of each compute of a part, those listed once that several share
 
 
 def normalize_part(part: Part) -> Part:
@@ -53,22 +54,25 @@ def normalize_part(part: Part) -> Part:
     if part is not whole:
         bodies = walk_bodies(part)
     part = merge_axes(order_axes(part, bodies), bodies)
-    drawing = {n for n, body in enumerate(bodies) if any(map(is_word_drawn, body))}
-    return write_out(part, drawing) if drawing else part
+    is_drawing = any(map(is_word_drawn, chain.from_iterable(bodies)))
+    return write_out(part) if is_drawing else part
 
 
-def write_out(part: Part, drawing: set[int]) -> Part:
+def write_out(part: Part) -> Part:
     """Write out the random bits of some computes, once all axes are known."""
     computes = [
-        replace(compute, body=written_out(compute.body)) if number in drawing else compute
-        for number, compute in enumerate(part.computes)
+        replace(compute, body=written_out(compute.body))
+        if any(map(is_word_drawn, walk(compute.body)))
+        else compute
+        for compute in part.computes
     ]
     return replace(part, computes=tuple(computes))
 
 
 def walk_bodies(part: Part) -> Bodies:
-    """List the expressions of each compute of a part."""
-    return [walk(compute.body) for compute in part.computes]
+    """List the expressions of each compute of a part, but for those of computes before it."""
+    seen: set[int] = set()
+    return [list_below(compute.body, seen) for compute in part.computes]
 
 
 def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
@@ -98,8 +102,9 @@ def replace_axes(
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
+    done: dict[int, Expr] = {}
     for c, walked in zip(part.computes, bodies, strict=True):
-        body = rewrite(c.body, axes, moved=moved, order=walked)
+        body = rewrite(c.body, axes, moved=moved, order=walked, done=done)
         store = c.store
         if store is not None:
             place = moved.get(store[1])

@@ -356,22 +356,20 @@ def openers(order: Sequence[Node], least: int) -> Iterator[Node]:
 
 def score_sizes(order: Sequence[Node]) -> set[int]:
     """Count the elements of scores: as many as an exponential, or a large product, has."""
+    likely = EXPONENTIALS | CONTRACTIONS
     found = set()
-    for node in order:
-        is_power = node.op in EXPONENTIALS
-        if node.realized is None and (is_power or is_outer(node)):
+    for node in [node for node in order if node.op in likely]:
+        if node.realized is None and (node.op in EXPONENTIALS or is_outer(node)):
             found.add(node.size)
     return found
 
 
 def is_outer(node: Node) -> bool:
-    """Tell whether a node is a product for each of a batch, larger than either operand.
+    """Tell whether a product is one for each of a batch, larger than either operand.
 
     Whatever is elementwise may lie between it and the product that reads it: weights of sigmoids,
     squares, decays. One product of all rows with a matrix, as in a network of layers, is none.
     """
-    if node.op not in CONTRACTIONS:
-        return False
     labels_a, labels_b, out = node.arg
     sizes = zip(out, node.shape, strict=True)
     is_batch = any(n > 1 and name in labels_a and name in labels_b for name, n in sizes)

@@ -79,18 +79,16 @@ def turned_products(order: Sequence[Node]) -> dict[int, Node]:
     for node in order:
         if node.realized is not None or not node.inputs:
             continue
-        is_weighted = bool(weights) and not weights.isdisjoint(map(id, node.inputs))
+        is_weighted = not weights.isdisjoint(map(id, node.inputs))
         if node.op in EXPONENTIALS or (is_weighted and node.row.role in BETWEEN):
             weights.add(id(node))
-            continue
-        if not weights:
             continue
         is_ended = type(node) is EndedNode  # it says where a size that varies ends: it stays
         if is_weighted and is_product(node) and not is_ended:
             products[id(node)] = node
             continue
         source = node.inputs[0]
-        if node.row.is_stored and id(source) in turned:  # it lies there as it is asked for
+        if id(source) in turned and node.row.is_stored:  # it lies there as it is asked for
             turned[id(node)] = turned[id(source)]
             continue
         product = products.get(id(source))
