@@ -59,21 +59,21 @@ def expand_one(
         if node.realized is not None or not node.inputs:
             done[id(node)] = node if leaf is None else leaf(node)
             continue
-        if id(node) not in expansions:
+        if node.op in EXPANDING and id(node) not in expansions:
             # what lies beyond the ends of its inputs would be summed in another form
             is_kept = node.op in kept or any(sources_of(node))
             made = None if is_kept else OPS[node.op].expansion(node, target)
             expansions[id(node)] = node if made is None else made
             alive.append(expansions[id(node)])
-        is_expanded = expansions[id(node)] is not node
-        waiting = [expansions[id(node)]] if is_expanded else list(node.inputs)
+        instead = expansions.get(id(node), node)
+        waiting = node.inputs if instead is node else (instead,)
         pending = [child for child in waiting if id(child) not in done]
         if pending:
             stack += reversed(pending)
             continue
         stack.pop()
         done[id(node)] = (
-            ended(done[id(waiting[0])], ends_of(node))
-            if is_expanded
-            else node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
+            node.with_inputs(tuple([done[id(child)] for child in waiting]))
+            if instead is node
+            else ended(done[id(instead)], ends_of(node))
         )

@@ -414,7 +414,8 @@ def hero_of(kind: str, part: Part) -> str:
         return "reduce.row" if is_chain(part) else "reduce.all"
     least = SHORT_RUN if is_chain(part) else 1
     # those that read memory themselves, not only values made before them
-    loading = [c.body for c in along if has_load(c.body)]
+    loadless: set[int] = set()
+    loading = [c.body for c in along if has_load(c.body, loadless)]
     bodies = loading if has_load(first.body) else [c.body for c in part.computes]
     return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
 

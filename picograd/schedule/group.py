@@ -275,9 +275,9 @@ def recount(facts: Facts, limit: int) -> int:
 
 def operations_of(*facts: Facts) -> int:
     """Count the operations of distinct nodes: `facts`, and what floats under them; views: none."""
-    stack, total = [*facts], 0
+    stack, total, own = [*facts], 0, {*facts}
     for found in reached(stack):
-        if found.is_loaded and found not in facts:
+        if found.is_loaded and found not in own:
             continue
         row = found.node.row
         total += row.cost if row.is_elementwise else 0

@@ -395,16 +395,18 @@ def below_of(expr: Expr) -> tuple[Expr, ...]:
     return expr.below
 
 
-def has_load(root: Expr) -> bool:
-    """Tell whether an expression reads memory."""
+def has_load(root: Expr, without: set[int] | None = None) -> bool:
+    """Tell whether an expression reads memory; `without` grows by what is known not to."""
+    without = set() if without is None else without
     stack, seen = [root], set[int]()
     while stack:
         expr = stack.pop()
         if expr.op == "load":
             return True
-        if id(expr) not in seen:
+        if id(expr) not in seen and id(expr) not in without:
             seen.add(id(expr))
             stack += below_of(expr)
+    without |= seen
     return False
 
 
@@ -458,19 +460,15 @@ def rewrite(
     axes: Mapping[Axis, Index],
     replace: Callable[[Expr], Expr | None] | None = None,
     moved: dict[Any, Index] | None = None,
-    order: Sequence[Expr] | None = None,
-    done: dict[int, Expr] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
 
-    `moved` keeps the new indices for other expressions over the same axes, `done` the new
-    expressions by the identities of the old ones. `order` is what `walk` lists, if that is known,
-    but for what is `done`.
+    `moved` keeps the new indices for other expressions over the same axes.
     """
-    made: dict[int, Expr] = {} if done is None else done
+    done: dict[int, Expr] = {}
 
     def inner(expr: Expr) -> Expr:
-        return made[id(expr)]
+        return done[id(expr)]
 
     # Most loads of an expression are at the same place, and others divide the same.
     places: dict[Any, Index] = {} if moved is None else moved
@@ -482,8 +480,8 @@ def rewrite(
         return found
 
     is_plain = not any(map(dynamics_of, axes.values()))
-    for expr in walk(root) if order is None else order:
-        args = tuple([made[id(each)] for each in expr.args])
+    for expr in walk(root):
+        args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
             if is_plain and expr.below is not None and len(expr.below) == len(args):
@@ -494,8 +492,8 @@ def rewrite(
             new = expr
         if replace is not None:
             new = replace(new) or new
-        made[id(expr)] = new
-    return made[id(root)]
+        done[id(expr)] = new
+    return done[id(root)]
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

@@ -28,6 +28,7 @@ from picograd.schedule.index import (
     substitute,
 )
 from picograd.schedule.loop import (
+    DRAWN,
     INDEXED,
     Compute,
     Condition,
@@ -54,7 +55,7 @@ def normalize_part(part: Part) -> Part:
     if part is not whole:
         bodies = walk_bodies(part)
     part = merge_axes(order_axes(part, bodies), bodies)
-    is_drawing = any(map(is_word_drawn, chain.from_iterable(bodies)))
+    is_drawing = any(expr.op == DRAWN for body in bodies for expr in body)
     return write_out(part) if is_drawing else part
 
 
@@ -92,9 +93,7 @@ def end_indices(part: Part) -> Iterator[Index]:
     yield from (index for index, _, _ in part.ends)
 
 
-def replace_axes(
-    part: Part, bodies: Bodies, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
-) -> Part:
+def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -102,9 +101,8 @@ def replace_axes(
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
-    done: dict[int, Expr] = {}
-    for c, walked in zip(part.computes, bodies, strict=True):
-        body = rewrite(c.body, axes, moved=moved, order=walked, done=done)
+    for c in part.computes:
+        body = rewrite(c.body, axes, moved=moved)
         store = c.store
         if store is not None:
             place = moved.get(store[1])
@@ -128,7 +126,7 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
         if len(pieces) > 1:
             order[axis] = pieces
             axes[axis] = position_over(pieces)
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def placed_axes(bodies: Bodies) -> set[Axis]:
@@ -258,7 +256,7 @@ def merge_axes(part: Part, bodies: Bodies) -> Part:
             for axis in group:
                 axes[axis], order[axis] = constant(0), []
             axes[group[-1]], order[group[-1]] = axis_index(whole), [whole]
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def runs(part: Part) -> list[tuple[Axis, ...]]:
