@@ -225,7 +225,7 @@ class Fuser:
                 home = None
         facts.depth, facts.home = depth, home
         if home is not None:
-            facts.is_rowed = any([waits_for_rows(x) for x in inputs if x.home is home])
+            facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is home)
         facts.cost, facts.length = min(cost, together), length + 1
         facts.loads, facts.order, facts.mixings, facts.is_moved = loads, order, mixings, is_moved
         facts.has_window = has_window

@@ -245,10 +245,9 @@ def is_stored(member: Facts) -> bool:
 
 def waits_for_rows(facts: Facts) -> bool:
     """Tell whether a value is known only when rows of its home have been reduced."""
-    is_row = facts.level in AFTER
-    if facts.group is not None and facts.group.kind == "reduce":
-        is_row = facts.level != "elem"
-    return facts.is_rowed or is_row
+    if facts.is_rowed or facts.group is None:
+        return facts.is_rowed
+    return facts.level != "elem" if facts.group.kind == "reduce" else facts.level in AFTER
 
 
 def is_long(facts: Facts) -> bool:

@@ -53,7 +53,7 @@ Scatter, scan, sort, radix, runs, bins, eliminate and rotate are a part of their
 `Scan`, `Sort`, `Radix`, `Runs`, `Bins` and `Elimination`, which is of both.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_not
 from typing import Any
 

@@ -208,12 +208,12 @@ class Finder:
 
     def add(self, facts: Facts, region: Region, at: Indices) -> None:
         """Make a node a member of a region."""
-        region.at[facts.number] = at
+        number, lengths = facts.number, self.lengths
+        region.at[number] = at
         region.members.append(facts)
-        self.homes[facts.number] = region
-        length = 1 + max([self.lengths.get(source.number, 0) for source in facts.inputs])
-        self.lengths[facts.number] = length
-        if length > CHAIN_LIMIT:
+        self.homes[number] = region
+        lengths[number] = 1 + max([lengths.get(source.number, 0) for source in facts.inputs])
+        if lengths[number] > CHAIN_LIMIT:
             region.refuse(f"it has more than {CHAIN_LIMIT} nodes in a row")
 
     def spread(self, facts: Facts, first: Facts, *others: Facts) -> None:

@@ -34,8 +34,11 @@ def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
         if node.op in KEEPING and is_renaming(node) and id(node) not in asked:
             found[id(node)] = inputs[0]
             continue
-        new = Facts(node, len(first), inputs)
-        found[id(node)] = first.setdefault(structural_key(node, inputs), new)
+        if type(node) is Node and node.op not in NAMING:
+            same: Any = node.op, inputs, node.arg, node.shape, node.dtype, node.device
+        else:
+            same = naming_key(node, inputs)
+        found[id(node)] = first.setdefault(same, Facts(node, len(first), inputs))
     return found
 
 
@@ -53,11 +56,9 @@ def leaf_key(node: Node) -> int:
     return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
 
 
-def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
-    """Nodes with equal keys have equal values."""
+def naming_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
+    """Tell what is the same for nodes of equal value, whose argument may be told apart."""
     arg = node.arg
-    if type(node) is Node and node.op not in NAMING:
-        return node.op, inputs, arg, node.shape, node.dtype, node.device
     if node.op in NUMBERS:
         arg = type(arg).__name__, repr(arg)
     elif node.op in SCALARS:
