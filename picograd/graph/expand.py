@@ -67,13 +67,13 @@ def expand_one(
             alive.append(expansions[id(node)])
         instead = expansions.get(id(node), node)
         waiting = node.inputs if instead is node else (instead,)
-        pending = [child for child in waiting if id(child) not in done]
-        if pending:
-            stack += reversed(pending)
+        found = [done[id(child)] for child in waiting if id(child) in done]
+        if len(found) < len(waiting):
+            stack += waiting[::-1]
             continue
         stack.pop()
         done[id(node)] = (
-            node.with_inputs(tuple([done[id(child)] for child in waiting]))
+            node.with_inputs(tuple(found))
             if instead is node
-            else ended(done[id(instead)], ends_of(node))
+            else ended(found[0], ends_of(node))
         )

@@ -158,6 +158,15 @@ def sources_of(facts: Facts, depth: int) -> Sequence[Facts] | None:
     return facts.inputs[:1] if is_base else facts.inputs
 
 
+def sketch_of(launch: Launch) -> Row:
+    """Tell at little cost which launches may be alike: those of one sketch may."""
+    parts = [
+        (part[0].shape, part[0].reduced, sum(len(group.members) for group in part))
+        for part in launch.parts
+    ]
+    return launch.kind, head_of(launch), tuple(parts)
+
+
 def outline_of(launch: Launch, outline: Outline) -> Any:
     """Fill the outline of a launch: what comes back is equal for those that have equal kernels.
 

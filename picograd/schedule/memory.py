@@ -10,7 +10,6 @@ next, where those come first that live longest, or are largest. All of it takes 
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from picograd.helpers import round_up
@@ -58,9 +57,9 @@ def place_slots(
         lifetimes = [Lifetime(slots[n].nbytes, *known[n]) for n in numbers]
         offsets, arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
-            slots[number] = replace(slots[number], offset=offset)
+            slots[number] = slots[number].at(offset)
     for part, whole, away in reversed(parts):
-        slots[part] = replace(slots[part], offset=slots[whole].offset + away)
+        slots[part] = slots[part].at(slots[whole].offset + away)
     return arenas
 
 
