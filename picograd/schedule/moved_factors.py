@@ -23,7 +23,9 @@ Scores that stream are sums of float32 wherever they are read. A CPU stores thos
 rounded they cost a digit: an error of 1 of 100 in a weight. Nothing else may read them.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from picograd.dtype import float16, float32, float64
@@ -116,10 +118,8 @@ def below_exponentials(order: Sequence[Node], made: set[int]) -> set[int]:
 
 def counted(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, int]:
     """Count the readers of every node, the user among them."""
-    found: dict[int, int] = {}
-    for node in (*roots, *(child for each in order for child in inputs_of(each))):
-        found[id(node)] = found.get(id(node), 0) + 1
-    return found
+    read = chain.from_iterable(node.inputs for node in order if node.realized is None)
+    return Counter(map(id, chain(roots, read)))
 
 
 def inputs_of(node: Node) -> Sequence[Node]:

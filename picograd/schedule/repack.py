@@ -464,6 +464,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.whole: dict[int, Node] = {}  # element by element
+        self.near: dict[int, int] = {}  # the dimension along which memory runs, of each
         self.reduced: dict[int, Node] = {}  # of rows that memory runs across
         self.new: dict[int, Node] = {}
 
@@ -476,8 +477,9 @@ class Walk:
             return
         role = node.row.role
         is_large = is_view and node.size >= LEAST_ELEMENTS
-        if is_large and is_permuted(node):
-            self.whole[id(node)] = node
+        near = turned_axis(node) if is_large else None
+        if near is not None:
+            self.whole[id(node)], self.near[id(node)] = node, near
         elif role in ROWS:
             self.look(node)
         elif is_view:
@@ -503,7 +505,7 @@ class Walk:
             return
         is_scan = node.row.role is Role.SCAN
         over = node.arg[1:2] if is_scan else node.arg[1]
-        if not crosses(view, over):
+        if not crosses(view.shape, self.near[id(view)], over):
             return
         if is_scan:
             self.copy(view)
@@ -517,29 +519,24 @@ class Walk:
             self.new[id(view)] = made
 
 
-def is_permuted(node: Node) -> bool:
-    """Tell whether a view shows dimensions in another order than memory has."""
+def turned_axis(node: Node) -> int | None:
+    """Find the dimension along which memory runs, if a view shows dimensions in another order."""
     if type(node) is not Node or permutation_of(node) is None:
-        return False
-    return near_axis(node) not in (None, node.rank - 1)
-
-
-def near_axis(view: Node) -> int | None:
-    """Find the dimension along which memory runs."""
-    found = steps_of(view)
+        return None
+    found = steps_of(node)
     if found is None:
         return None
-    near = (d for d, step in enumerate(found[0]) if step == 1 and view.shape[d] > 1)
-    return next(near, None)
+    near = (d for d, step in enumerate(found[0]) if step == 1 and node.shape[d] > 1)
+    axis = next(near, None)
+    return None if axis == node.rank - 1 else axis
 
 
-def crosses(view: Node, over: Collection[int]) -> bool:
+def crosses(shape: tuple[int, ...], near: int, over: Collection[int]) -> bool:
     """Tell whether memory runs along a dimension that a reduction keeps, but not the last."""
-    near = near_axis(view)
-    kept = [d for d, size in enumerate(view.shape) if d not in over and size > 1]
+    kept = [d for d, size in enumerate(shape) if d not in over and size > 1]
     if near not in kept or near == kept[-1]:
         return False
-    return min(view.shape[near], view.shape[kept[-1]]) >= SHORTEST
+    return min(shape[near], shape[kept[-1]]) >= SHORTEST
 
 
 def turns(maps: Group, reduced: Collection[int], target: Target) -> bool:
@@ -548,4 +545,5 @@ def turns(maps: Group, reduced: Collection[int], target: Target) -> bool:
         return False
     read = [child.node for member in maps.members for child in member.inputs]
     views = [node for node in read if node.row.role is Role.VIEW and node.shape == maps.shape]
-    return any(is_permuted(view) and crosses(view, reduced) for view in views)
+    turned = [(view.shape, turned_axis(view)) for view in views]
+    return any(near is not None and crosses(shape, near, reduced) for shape, near in turned)

@@ -19,6 +19,7 @@ same price. Who reads a result across its rows has a cache line for each element
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
@@ -61,8 +62,8 @@ def turned_results(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, No
         if not own or own[-1] == [axis for axis in axes if axis in own][-1]:
             continue
         if not readers:
-            readers.update(map(id, roots))
-            readers.update(id(child) for each in order for child in each.inputs)
+            read = chain.from_iterable(each.inputs for each in order)
+            readers = Counter(map(id, chain(roots, read)))
         if readers[id(product)] == 1:
             turned[id(node)] = turn(product, axes)
     return turned
