@@ -73,7 +73,5 @@ def expand_one(
             continue
         stack.pop()
         done[id(node)] = (
-            node.with_inputs(tuple(found))
-            if instead is node
-            else ended(found[0], ends_of(node))
+            node.with_inputs(tuple(found)) if instead is node else ended(found[0], ends_of(node))
         )

@@ -340,9 +340,7 @@ def lower(draft: Draft) -> None:
         lower_kernel(draft, launch, members, sketches[sketch_of(launch)] > 1)
 
 
-def lower_kernel(
-    draft: Draft, launch: Launch, members: Sequence[Facts], may_share: bool
-) -> None:
+def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts], may_share: bool) -> None:
     """Lower a launch, unless one like it was lowered before."""
     outline = Outline(draft.locations, draft.slots, draft.scalar_numbers)
     key = outline_of(launch, outline) if may_share else None
