@@ -72,8 +72,10 @@ def write_out(part: Part) -> Part:
 
 def walk_bodies(part: Part) -> Bodies:
     """List the expressions of each compute of a part, but for those of computes before it."""
-    seen: set[int] = set()
-    return [list_below(compute.body, seen) for compute in part.computes]
+    first, *rest = part.computes
+    bodies = [walk(first.body)]  # which `rewrite` asks for again
+    seen = set(map(id, bodies[0]))
+    return bodies + [list_below(compute.body, seen) for compute in rest]
 
 
 def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
