@@ -357,11 +357,16 @@ def walk(root: Expr) -> list[Expr]:
     kept = WALKED.get(id(root))
     if kept is not None and kept[0] is root:
         return kept[1]
+    order = list_below(root, set())
+    keep_walk(root, order)
+    return order
+
+
+def keep_walk(root: Expr, order: list[Expr]) -> None:
+    """Keep what `walk` lists."""
     if len(WALKED) >= WALKS_KEPT:
         WALKED.clear()
-    order = list_below(root, set())
     WALKED[id(root)] = root, order
-    return order
 
 
 def list_below(root: Expr, seen: set[int]) -> list[Expr]:
@@ -480,12 +485,16 @@ def rewrite(
         return found
 
     is_plain = not any(map(dynamics_of, axes.values()))
-    for expr in walk(root):
+    is_alike = is_plain and replace is None  # a walk of what is made lists the same
+    order = walk(root)
+    for expr in order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
             if is_plain and expr.below is not None and len(expr.below) == len(args):
                 new.below = args  # as before, nothing is inside its indices
+            else:
+                is_alike = False
         elif any(map(is_not, args, expr.args)):
             new = Expr(expr.op, args, expr.arg, expr.dtype)
         else:
@@ -493,7 +502,10 @@ def rewrite(
         if replace is not None:
             new = replace(new) or new
         done[id(expr)] = new
-    return done[id(root)]
+    made = done[id(root)]
+    if is_alike:
+        keep_walk(made, [done[id(expr)] for expr in order])
+    return made
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

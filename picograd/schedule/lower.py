@@ -110,7 +110,9 @@ class PartBuilder:
         self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
-        self.memo: dict[tuple[int, Indices, Conditions], Expr] = {}
+        known: dict[int, Expr] = {}
+        self.memos: dict[tuple[Indices, Conditions], dict[int, Expr]] = {((), ()): known}
+        self.newest: tuple[Indices, Conditions, dict[int, Expr]] = (), (), known  # asked for
         self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
         self.conditions: Conditions = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
@@ -121,10 +123,13 @@ class PartBuilder:
         ready = self.available.get(facts.number)
         if ready is not None and ready[0] == indices:
             return ready[1]
-        key = (facts.number, indices, self.conditions)
-        found = self.memo.get(key)
+        places, tests, memo = self.newest
+        if places is not indices or tests is not self.conditions:
+            memo = self.memos.setdefault((indices, self.conditions), {})
+            self.newest = indices, self.conditions, memo
+        found = memo.get(facts.number)
         if found is None:
-            found = self.memo[key] = self.build(facts, indices)
+            found = memo[facts.number] = self.build(facts, indices)
         return found
 
     def build(self, facts: Facts, indices: Indices) -> Expr:
