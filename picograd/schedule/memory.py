@@ -9,6 +9,7 @@ next, where those come first that live longest, or are largest. All of it takes 
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
@@ -69,10 +70,12 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     Long ones do not begin whole pages apart, if the arena is about as small then.
     """
     sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
-    found, spread = place_sizes(sizes, lifetimes), [*map(off_page, sizes)]
-    if spread == sizes:
-        return found
+    spread = [*map(off_page, sizes)]
     other = place_sizes(spread, lifetimes)
+    firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
+    if spread == sizes or other[1] <= max(bytes_alive(sizes, firsts, lasts)) * SPREAD:
+        return other
+    found = place_sizes(sizes, lifetimes)
     return other if other[1] <= found[1] * SPREAD else found
 
 
@@ -212,8 +215,8 @@ def place_in_order(
     """
     offsets, top = [0] * len(sizes), 0
     leaves = 1 << max(lasts, default=0).bit_length()
-    some: dict[int, Spans] = {}
-    every: dict[int, Spans] = {}
+    some = defaultdict[int, Spans](Spans)
+    every = defaultdict[int, Spans](Spans)
     for number in order:
         first, last = firsts[number] + leaves, lasts[number] + leaves
         nodes = covering(first, last + 1)
@@ -224,9 +227,9 @@ def place_in_order(
         offsets[number], stop = start, start + sizes[number]
         top = max(top, stop)
         for node in nodes:
-            every.setdefault(node, Spans()).add(start, stop)
+            every[node].add(start, stop)
             for each in path(node):
-                if not some.setdefault(each, Spans()).add(start, stop):
+                if not some[each].add(start, stop):
                     break  # what is above knows it too
     return offsets, top
 
