@@ -142,8 +142,7 @@ class Fuser:
         base = views.strip_views(source)
         if base.is_loaded or not base.node.inputs:
             return
-        found = joining.find_place(base, self.target)
-        if found is not None:
+        if (found := joining.find_place(base, self.target)) is not None:
             self.join(base, *found)
         elif base.cost > most or base.has_window:
             self.store(base, "it is expensive and repeated")

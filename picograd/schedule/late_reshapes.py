@@ -43,7 +43,7 @@ class Rows:
             self.reduced.add(id(node))
         elif node.op in VIEWS:
             self.note_view(node)
-        elif node.op in ELEMENTWISE and self.reduced:
+        elif node.op in ELEMENTWISE:
             return self.note_elementwise(node)
         return None
 
@@ -112,10 +112,11 @@ def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     rows = Rows(target)
     new: dict[int, Node] = {}
     for node in order:
-        if node.realized is None and type(node) is Node:
-            found = rows.note(node)
-            if found is not None:
-                new[id(node)] = found
+        if is_leaf(node) or type(node) is not Node:
+            continue
+        found = rows.note(node)
+        if found is not None:
+            new[id(node)] = found
     return replaced(roots, order, new) if new else list(roots)
 
 

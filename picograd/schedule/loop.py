@@ -471,16 +471,13 @@ def rewrite(
     `moved` keeps the new indices for other expressions over the same axes.
     """
     done: dict[int, Expr] = {}
-
-    def inner(expr: Expr) -> Expr:
-        return done[id(expr)]
-
     # Most loads of an expression are at the same place, and others divide the same.
     places: dict[Any, Index] = {} if moved is None else moved
 
     def move(index: Index) -> Index:
         found = places.get(index)
         if found is None:
+            inner = lambda expr: done[id(expr)]  # noqa: E731
             found = places[index] = substitute(index, axes, inner, places)
         return found
 

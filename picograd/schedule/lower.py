@@ -61,6 +61,9 @@ def scalar_key(node: Node) -> tuple[int, DType]:
     return id(node.arg), node.dtype
 
 
+Memo = dict[int, Expr]  # values at some places, by the numbers of nodes
+
+
 @dataclass(slots=True)
 class KernelBuilder:
     """Numbers the slots and scalars of one kernel in order of first use."""
@@ -110,9 +113,9 @@ class PartBuilder:
         self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
-        known: dict[int, Expr] = {}
-        self.memos: dict[tuple[Indices, Conditions], dict[int, Expr]] = {((), ()): known}
-        self.newest: tuple[Indices, Conditions, dict[int, Expr]] = (), (), known  # asked for
+        known: Memo = {}
+        self.memos: dict[tuple[Indices, Conditions], Memo] = {((), ()): known}
+        self.newest: tuple[Indices, Conditions, Memo] = (), (), known  # asked for
         self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
         self.conditions: Conditions = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
@@ -123,10 +126,11 @@ class PartBuilder:
         ready = self.available.get(facts.number)
         if ready is not None and ready[0] == indices:
             return ready[1]
-        places, tests, memo = self.newest
-        if places is not indices or tests is not self.conditions:
-            memo = self.memos.setdefault((indices, self.conditions), {})
-            self.newest = indices, self.conditions, memo
+        tests = self.conditions
+        places, before, memo = self.newest
+        if places is not indices or before is not tests:
+            memo = self.memos.setdefault((indices, tests), {})
+            self.newest = indices, tests, memo
         found = memo.get(facts.number)
         if found is None:
             found = memo[facts.number] = self.build(facts, indices)

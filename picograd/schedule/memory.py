@@ -72,8 +72,10 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
     spread = [*map(off_page, sizes)]
     other = place_sizes(spread, lifetimes)
-    firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
-    if spread == sizes or other[1] <= max(bytes_alive(sizes, firsts, lasts)) * SPREAD:
+    firsts = [x.first for x in lifetimes]
+    lasts = [x.last for x in lifetimes]
+    least = max(bytes_alive(sizes, firsts, lasts))
+    if spread == sizes or other[1] <= least * SPREAD:
         return other
     found = place_sizes(sizes, lifetimes)
     return other if other[1] <= found[1] * SPREAD else found

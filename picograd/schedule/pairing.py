@@ -42,10 +42,13 @@ class Pairs:
         """Find the group of a product that a reader of this one reads too."""
         has_blocks = self.target.has_blocks
         may, suits = (may_be_twin, is_twin) if has_blocks else (may_pair, is_beside)
-        found = [self.newest[key] for key in keys_of(facts, depth) if key in self.newest]
-        if not found or not may(facts, self.target):
-            return None
-        return next((group for group in found if suits(group, facts)), None)
+        for key in keys_of(facts, depth):
+            group = self.newest.get(key)
+            if group is None or not may(facts, self.target):
+                continue
+            if suits(group, facts):
+                return group
+        return None
 
     def depth_of(self, facts: Facts, depth: int) -> int:
         """Find the depth of a product: on a GPU behind one with which it shares a reader.

@@ -464,7 +464,6 @@ class Walk:
 
     def __init__(self) -> None:
         self.whole: dict[int, Node] = {}  # element by element
-        self.near: dict[int, int] = {}  # the dimension along which memory runs, of each
         self.reduced: dict[int, Node] = {}  # of rows that memory runs across
         self.new: dict[int, Node] = {}
 
@@ -477,9 +476,8 @@ class Walk:
             return
         role = node.row.role
         is_large = is_view and node.size >= LEAST_ELEMENTS
-        near = turned_axis(node) if is_large else None
-        if near is not None:
-            self.whole[id(node)], self.near[id(node)] = node, near
+        if is_large and is_permuted(node):
+            self.whole[id(node)] = node
         elif role in ROWS:
             self.look(node)
         elif is_view:
@@ -505,7 +503,7 @@ class Walk:
             return
         is_scan = node.row.role is Role.SCAN
         over = node.arg[1:2] if is_scan else node.arg[1]
-        if not crosses(view.shape, self.near[id(view)], over):
+        if not crosses(view, over):
             return
         if is_scan:
             self.copy(view)
@@ -519,24 +517,29 @@ class Walk:
             self.new[id(view)] = made
 
 
-def turned_axis(node: Node) -> int | None:
-    """Find the dimension along which memory runs, if a view shows dimensions in another order."""
+def is_permuted(node: Node) -> bool:
+    """Tell whether a view shows dimensions in another order than memory has."""
     if type(node) is not Node or permutation_of(node) is None:
-        return None
-    found = steps_of(node)
+        return False
+    return near_axis(node) not in (None, node.rank - 1)
+
+
+def near_axis(view: Node) -> int | None:
+    """Find the dimension along which memory runs."""
+    found = steps_of(view)
     if found is None:
         return None
-    near = (d for d, step in enumerate(found[0]) if step == 1 and node.shape[d] > 1)
-    axis = next(near, None)
-    return None if axis == node.rank - 1 else axis
+    near = (d for d, step in enumerate(found[0]) if step == 1 and view.shape[d] > 1)
+    return next(near, None)
 
 
-def crosses(shape: tuple[int, ...], near: int, over: Collection[int]) -> bool:
+def crosses(view: Node, over: Collection[int]) -> bool:
     """Tell whether memory runs along a dimension that a reduction keeps, but not the last."""
-    kept = [d for d, size in enumerate(shape) if d not in over and size > 1]
+    near = near_axis(view)
+    kept = [d for d, size in enumerate(view.shape) if d not in over and size > 1]
     if near not in kept or near == kept[-1]:
         return False
-    return min(shape[near], shape[kept[-1]]) >= SHORTEST
+    return min(view.shape[near], view.shape[kept[-1]]) >= SHORTEST
 
 
 def turns(maps: Group, reduced: Collection[int], target: Target) -> bool:
@@ -545,5 +548,4 @@ def turns(maps: Group, reduced: Collection[int], target: Target) -> bool:
         return False
     read = [child.node for member in maps.members for child in member.inputs]
     views = [node for node in read if node.row.role is Role.VIEW and node.shape == maps.shape]
-    turned = [(view.shape, turned_axis(view)) for view in views]
-    return any(near is not None and crosses(shape, near, reduced) for shape, near in turned)
+    return any(is_permuted(view) and crosses(view, reduced) for view in views)

@@ -316,8 +316,7 @@ def add_slot(draft: Draft, facts: Facts) -> None:
 
 def lower(draft: Draft) -> None:
     """Lower every launch to a kernel."""
-    kernels = [each for each in draft.launches if each.kind not in ("copy", "host", "loop")]
-    sketches = Counter(map(sketch_of, kernels))
+    sketches = Counter(map(sketch_of, draft.launches))
     for launch in draft.launches:
         if launch.kind == "copy":
             member = launch.parts[0][0].members[0]
@@ -337,13 +336,15 @@ def lower(draft: Draft) -> None:
             if member.number in draft.bases:
                 place = draft.locations[member.number].slot
                 draft.steps.append(CopyStep(draft.bases[member.number], place))
-        lower_kernel(draft, launch, members, sketches[sketch_of(launch)] > 1)
+        sketch = sketch_of(launch)
+        is_lone = sketches[sketch] == 1
+        lower_kernel(draft, launch, members, is_lone)
 
 
-def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts], may_share: bool) -> None:
-    """Lower a launch, unless one like it was lowered before."""
+def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts], is_lone: bool) -> None:
+    """Lower a launch, unless one like it was lowered before: `is_lone` if none may be."""
     outline = Outline(draft.locations, draft.slots, draft.scalar_numbers)
-    key = outline_of(launch, outline) if may_share else None
+    key = None if is_lone else outline_of(launch, outline)
     if key in draft.shared:
         draft.steps.append(draft.shared[key].launch(outline, launch.device))
         return

@@ -27,18 +27,20 @@ def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
     for node in order:
         if node.realized is not None or node.op in LEAVES:
             key = leaf_key(node)
+            same: Any = key, node.shape, node.dtype
             new = Facts(node, len(first), (), True, True, key)
-            found[id(node)] = first.setdefault((key, node.shape, node.dtype), new)
+            found[id(node)] = first.setdefault(same, new)
             continue
         inputs = tuple([found[id(child)] for child in node.inputs])
         if node.op in KEEPING and is_renaming(node) and id(node) not in asked:
             found[id(node)] = inputs[0]
             continue
         if type(node) is Node and node.op not in NAMING:
-            same: Any = node.op, inputs, node.arg, node.shape, node.dtype, node.device
+            same = node.op, inputs, node.arg, node.shape, node.dtype, node.device
         else:
             same = naming_key(node, inputs)
-        found[id(node)] = first.setdefault(same, Facts(node, len(first), inputs))
+        new = Facts(node, len(first), inputs)
+        found[id(node)] = first.setdefault(same, new)
     return found
 
 
