@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from math import inf
 
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
@@ -77,7 +78,7 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     least = max(bytes_alive(sizes, firsts, lasts))
     if spread == sizes or other[1] <= least * SPREAD:
         return other
-    found = place_sizes(sizes, lifetimes)
+    found = place_sizes(sizes, lifetimes, other[1] / SPREAD + 1)
     return other if other[1] <= found[1] * SPREAD else found
 
 
@@ -86,8 +87,13 @@ def off_page(size: int) -> int:
     return size + ALIGNMENT if size >= LONG and not size % PAGE else size
 
 
-def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placement:
-    """Place temporaries of these sizes in an arena that is as small as can be."""
+def place_sizes(
+    sizes: Sequence[int], lifetimes: Sequence[Lifetime], limit: float = inf
+) -> Placement:
+    """Place temporaries of these sizes in an arena that is as small as can be.
+
+    One that reaches a limit is as good as any other that does.
+    """
     firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
     alive = max(bytes_alive(sizes, firsts, lasts))
     wanted = alive * CLOSE
@@ -96,7 +102,8 @@ def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placemen
     if found[1] > wanted:
         found = smaller(found, place_by_time(sizes, *backward))
     for order in orders(sizes, firsts, lasts) if found[1] > wanted else ():
-        found = smaller(found, place_in_order(sizes, firsts, lasts, order))
+        most = min(found[1], limit)
+        found = smaller(found, place_in_order(sizes, firsts, lasts, order, most))
         if found[1] <= wanted or found[1] < alive + WORTH:
             break
     return found
@@ -207,9 +214,15 @@ class Blocks:
 
 
 def place_in_order(
-    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], order: Sequence[int]
+    sizes: Sequence[int],
+    firsts: Sequence[int],
+    lasts: Sequence[int],
+    order: Sequence[int],
+    limit: float = inf,
 ) -> Placement:
     """Place temporaries one by one, each at the lowest offset that is free while it lives.
+
+    An arena that reaches a limit is not looked at further.
 
     The steps are the leaves of a binary tree (node n has 2n and 2n + 1 below it), and a lifetime is
     few of its nodes. A node knows which addresses are taken by whatever lives at one of its steps,
@@ -228,6 +241,8 @@ def place_in_order(
         start = lowest_gap(known, sizes[number])
         offsets[number], stop = start, start + sizes[number]
         top = max(top, stop)
+        if top >= limit:
+            break
         for node in nodes:
             every[node].add(start, stop)
             for each in path(node):
