@@ -339,7 +339,7 @@ def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
         return Expr("add", tuple(wide), None, float32)
 
     order = walk_expr(root)
-    return rewrite(root, {}, split, order=order) if any(map(is_position, order)) else root
+    return rewrite(root, {}, split) if any(map(is_position, order)) else root
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:

@@ -6,6 +6,7 @@ from operator import attrgetter
 from picograd.graph.bounded import ended, ends_of, sources_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
+from picograd.graph.row import EXPANDING
 from picograd.target import SERIAL, Target
 
 realized = attrgetter("realized")
@@ -28,9 +29,11 @@ def expand_composites(
     """
     done: dict[int, Node] = {}
     alive: list[Node] = []  # expansions: their identities are keys
+    expanding = EXPANDING.difference(kept)
     for node in toposort(roots, realized) if order is None else order:
-        is_leaf = node.realized is not None or not node.inputs
-        if is_leaf or (OPS[node.op].may_expand and node.op not in kept):
+        if node.realized is not None or not node.inputs:
+            done[id(node)] = node if leaf is None else leaf(node)
+        elif node.op in expanding:
             expand_one(node, kept, leaf, target, done, alive)
         else:
             done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))
@@ -56,21 +59,19 @@ def expand_one(
         if node.realized is not None or not node.inputs:
             done[id(node)] = node if leaf is None else leaf(node)
             continue
-        if id(node) not in expansions:
+        if node.op in EXPANDING and id(node) not in expansions:
             # what lies beyond the ends of its inputs would be summed in another form
             is_kept = node.op in kept or any(sources_of(node))
             made = None if is_kept else OPS[node.op].expansion(node, target)
             expansions[id(node)] = node if made is None else made
             alive.append(expansions[id(node)])
-        is_expanded = expansions[id(node)] is not node
-        waiting = [expansions[id(node)]] if is_expanded else list(node.inputs)
-        pending = [child for child in waiting if id(child) not in done]
-        if pending:
-            stack += reversed(pending)
+        instead = expansions.get(id(node), node)
+        waiting = node.inputs if instead is node else (instead,)
+        found = [done[id(child)] for child in waiting if id(child) in done]
+        if len(found) < len(waiting):
+            stack += waiting[::-1]
             continue
         stack.pop()
         done[id(node)] = (
-            ended(done[id(waiting[0])], ends_of(node))
-            if is_expanded
-            else node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
+            node.with_inputs(tuple(found)) if instead is node else ended(found[0], ends_of(node))
         )

@@ -27,7 +27,7 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import DTypeError
-from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, SHOWING, Op
+from picograd.graph.row import KEEPING, MOVES, NUMBERS, OPS, PAIRS, POSITIONS, SHOWING, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -455,8 +455,7 @@ def is_move(node: Node) -> bool:
 
 def is_renaming(node: Node) -> bool:
     """Tell whether a node is a conversion to the dtype that its input has."""
-    row = OPS.get(node.op)  # a gradient by formula has none
-    return row is not None and row.keeps_value and node.dtype is node.inputs[0].dtype
+    return node.op in KEEPING and node.dtype is node.inputs[0].dtype
 
 
 def is_cut(node: Node) -> bool:

@@ -273,6 +273,8 @@ MOVES: set[str] = set()  # views of all elements, in another order or shape
 SHOWING: set[str] = set()  # views
 PASSING: set[str] = set()  # ops that gradients flow through
 EXPONENTIALS: set[str] = set()  # whose value at a difference is a quotient of values
+EXPANDING: set[str] = set()  # written with primitives, at least in some cases
+KEEPING: set[str] = set()  # that give the numbers of their input
 
 
 def table(*rows: Op) -> dict[str, Op]:
@@ -290,6 +292,10 @@ def table(*rows: Op) -> dict[str, Op]:
             PASSING.add(row.name)
         if row.is_exponential:
             EXPONENTIALS.add(row.name)
+        if row.may_expand:
+            EXPANDING.add(row.name)
+        if row.keeps_value:
+            KEEPING.add(row.name)
     return {row.name: row for row in rows}
 
 

@@ -24,6 +24,7 @@ from picograd.schedule.group import Facts, Group, is_stored
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.plan import KernelLaunch, PlanSlot
+from picograd.schedule.values import NAMING
 
 Row = tuple[Any, ...]
 
@@ -85,26 +86,20 @@ class Outline:
             if last.number in numbers:
                 waiting.pop()
                 continue
-            sources = sources_of(last, depth)
-            below = [each for each in sources or () if each.number not in numbers]
-            if below:
-                waiting += reversed(below)
-                continue
+            node, sources = last.node, sources_of(last, depth)
+            if sources is None:
+                row: Row = "load", self.place(last), node.shape, node.dtype
+            else:
+                inputs = tuple([numbers.get(each.number, -1) for each in sources])
+                if -1 in inputs:
+                    waiting += sources[::-1]
+                    continue
+                row = node.op, inputs, self.argument(node), node.shape, node.dtype
             waiting.pop()
-            self.rows.append(self.row_of(last, sources, numbers))
+            self.rows.append(row)
             numbers[last.number] = self.count
             self.count += 1
         return numbers[facts.number]
-
-    def row_of(
-        self, facts: Facts, sources: Sequence[Facts] | None, numbers: Mapping[int, int]
-    ) -> Row:
-        """Describe a node whose inputs have numbers."""
-        node = facts.node
-        if sources is None:
-            return "load", self.place(facts), node.shape, node.dtype
-        inputs = tuple([numbers[source.number] for source in sources])
-        return node.op, inputs, self.argument(node), node.shape, node.dtype
 
     def place(self, facts: Facts) -> Row:
         """Say where a node lies in memory."""
@@ -116,6 +111,8 @@ class Outline:
     def argument(self, node: Node) -> Any:
         """Give an argument as it tells kernels apart; 1 is not True, and 0.0 not -0.0."""
         arg = node.arg
+        if type(node) is Node and node.op not in NAMING:
+            return arg
         if node.op in NUMBERS:
             arg = type(arg), repr(arg)
         elif node.op in SCALARS:
@@ -159,6 +156,15 @@ def sources_of(facts: Facts, depth: int) -> Sequence[Facts] | None:
     is_later = group is not None and group.depth > depth
     is_base = is_later and facts.node.row.role is Role.SCATTER  # its updates are a later launch
     return facts.inputs[:1] if is_base else facts.inputs
+
+
+def sketch_of(launch: Launch) -> Row:
+    """Tell at little cost which launches may be alike: those of one sketch may."""
+    parts = [
+        (part[0].shape, part[0].reduced, sum(len(group.members) for group in part))
+        for part in launch.parts
+    ]
+    return launch.kind, head_of(launch), tuple(parts)
 
 
 def outline_of(launch: Launch, outline: Outline) -> Any:

@@ -35,6 +35,7 @@ from picograd.schedule.loop import (
     Scatter,
     const,
     dynamics_of,
+    has_load,
     walk,
 )
 from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index, flat_index
@@ -412,8 +413,10 @@ def hero_of(kind: str, part: Part) -> str:
     if not part.rows:
         return "reduce.row" if is_chain(part) else "reduce.all"
     least = SHORT_RUN if is_chain(part) else 1
-    loading = [c.body for c in along if has_loads(c)]
-    bodies = loading if has_loads(first) else [c.body for c in part.computes]
+    # those that read memory themselves, not only values made before them
+    loadless: set[int] = set()
+    loading = [c.body for c in along if has_load(c.body, loadless)]
+    bodies = loading if has_load(first.body) else [c.body for c in part.computes]
     return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
 
 
@@ -428,15 +431,10 @@ def multiplies(part: Part) -> bool:
     return first is not None and is_product(first)
 
 
-def has_loads(compute: Compute) -> bool:
-    """Tell whether a compute reads memory itself, not only values made before it."""
-    return any(expr.op == "load" for expr in walk(compute.body))
-
-
 def is_product(compute: Compute) -> bool:
     """Tell whether both factors of a contraction are arrays; a constant one leaves a plain sum."""
-    is_load = [any(e.op == "load" for e in walk(factor)) for factor in compute.body.args]
-    return len(is_load) == 2 and all(is_load)
+    factors = compute.body.args
+    return len(factors) == 2 and all(map(has_load, factors))
 
 
 def is_chain(part: Part) -> bool:

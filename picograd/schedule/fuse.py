@@ -115,18 +115,21 @@ class Fuser:
         node, source = facts.node, facts.inputs[0]
         row = node.row
         is_expanding = row.is_repeating and facts.size > source.size
-        if is_expanding or views.is_beside(facts):
+        if is_expanding or (not row.is_showing and views.is_beside(facts)):
             self.share_expanded(source)
         if facts.is_multiplied and self.target.has_blocks and views.is_window(node):
             self.share_windows(source, rows_of_taps(facts))
         mapping = views.dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
-        facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
+        if source.labels is not None and mapping is not None:
+            facts.labels = views.view_labels(facts, source, mapping)
+        facts.is_grand = source.is_grand
         facts.is_rowed = waits_for_rows(source)
-        is_regrouped = source.windows and node.row.is_same_bytes
-        if not is_regrouped:  # sums of windows leave channels nearest
+        is_regrouped = source.windows and row.is_same_bytes
+        if source.order is not None and not is_regrouped:  # sums of windows leave channels nearest
             facts.order = views.view_order(node, source.order, mapping)
-        facts.windows = views.view_windows(node, source, mapping)
+        if source.windows or row.is_shifting:
+            facts.windows = views.view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
@@ -139,8 +142,8 @@ class Fuser:
         base = views.strip_views(source)
         if base.is_loaded or not base.node.inputs:
             return
-        if joining.find_place(base, self.target) is not None:
-            self.store(base)
+        if (found := joining.find_place(base, self.target)) is not None:
+            self.join(base, *found)
         elif base.cost > most or base.has_window:
             self.store(base, "it is expensive and repeated")
         views.settle(source, base)
@@ -165,16 +168,16 @@ class Fuser:
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
-        for source in views.shared_inputs(facts, self.target):
-            self.share_expanded(source, 0 if row.role is Role.PASS else OPERATION_LIMIT)
+        role = row.role
+        if role is not Role.ELEMENTWISE or self.target.has_blocks:
+            for source in views.shared_inputs(facts, self.target):
+                self.share_expanded(source, 0 if role is Role.PASS else OPERATION_LIMIT)
         self.summarize(facts)
-        if row.role is Role.ELEMENTWISE or row.role is Role.PASS:
+        if role is Role.ELEMENTWISE or role is Role.PASS:
             views.merge_labels(facts)
-        elif row.role is Role.GATHER:
+        elif role is Role.GATHER:
             views.gather_labels(facts)
-        else:
-            facts.labels = None
-        if row.role is Role.FOLD:
+        if role is Role.FOLD:
             self.limit_window(facts, views.fold_count(node))
         if facts.tap_rows and self.target.has_blocks:  # before others note what it is made of
             self.store_windowed(facts, facts.kernels, facts.tap_rows)
@@ -184,12 +187,13 @@ class Fuser:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):
             self.store(facts, "its chain is long")
-        elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
-            self.store(facts, "it would be computed at several places")
-        elif facts.kernels > 1 and views.is_made_operand(facts):
-            self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
-            self.store_shared(facts)
+            if facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
+                self.store(facts, "it would be computed at several places")
+            elif views.is_made_operand(facts):
+                self.store(facts, "operand of a product, and others read it")
+            else:
+                self.store_shared(facts)
 
     def summarize(self, facts: Facts) -> None:
         """Combine the facts of all inputs."""
@@ -199,6 +203,7 @@ class Fuser:
         cost, length, mixings, is_moved = row.cost, 0, facts.mixings, row.is_shifting
         together = self.counts.add(facts, cost)
         loads, order, has_window = facts.loads, facts.order, facts.has_window
+        depth, home = facts.depth, facts.home
         for source in inputs:
             cost += source.cost
             if source.length > length:
@@ -213,9 +218,13 @@ class Fuser:
                 loads = loads | source.loads if loads else source.loads
             if order is None and source.order is not None:
                 order = source.order if len(source.order) == len(facts.node.shape) else None
-            views.deepen(facts, source)
-        if facts.home is not None:
-            facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is facts.home)
+            if source.depth > depth:
+                depth, home = source.depth, source.home
+            elif depth and source.depth == depth and source.home is not home:
+                home = None
+        facts.depth, facts.home = depth, home
+        if home is not None:
+            facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is home)
         facts.cost, facts.length = min(cost, together), length + 1
         facts.loads, facts.order, facts.mixings, facts.is_moved = loads, order, mixings, is_moved
         facts.has_window = has_window
@@ -249,18 +258,22 @@ class Fuser:
             self.summarize(facts)
             views.merge_labels(facts)
             return
-        if facts.has_window or joining.find_place(facts, self.target) is not None:
+        found = joining.find_place(facts, self.target)
+        if facts.has_window or found is not None:
             made = self.at_hand
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
         work = shared_work(*known, made)
         if work.is_stored or (facts.has_window and facts.cost > OPERATION_LIMIT):
-            self.store(facts, str(work))
+            self.store_at(found, facts, str(work))
 
     def store(self, facts: Facts, reason: str = "") -> None:
         """Make a floating node a member: of its home group if it fits, else of a group of maps."""
-        if facts.is_loaded:
-            return
-        if (found := joining.find_place(facts, self.target)) is not None:
+        if not facts.is_loaded:
+            self.store_at(joining.find_place(facts, self.target), facts, reason)
+
+    def store_at(self, found: joining.Place | None, facts: Facts, reason: str) -> None:
+        """Make a floating node a member at a place of its home group, or of a group of maps."""
+        if found is not None:
             return self.join(facts, *found)
         if reason:
             self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)

@@ -245,10 +245,9 @@ def is_stored(member: Facts) -> bool:
 
 def waits_for_rows(facts: Facts) -> bool:
     """Tell whether a value is known only when rows of its home have been reduced."""
-    is_row = facts.level in AFTER
-    if facts.group is not None and facts.group.kind == "reduce":
-        is_row = facts.level != "elem"
-    return facts.is_rowed or is_row
+    if facts.is_rowed or facts.group is None:
+        return facts.is_rowed
+    return facts.level != "elem" if facts.group.kind == "reduce" else facts.level in AFTER
 
 
 def is_long(facts: Facts) -> bool:
@@ -275,9 +274,9 @@ def recount(facts: Facts, limit: int) -> int:
 
 def operations_of(*facts: Facts) -> int:
     """Count the operations of distinct nodes: `facts`, and what floats under them; views: none."""
-    stack, total = [*facts], 0
+    stack, total, own = [*facts], 0, {*facts}
     for found in reached(stack):
-        if found.is_loaded and found not in facts:
+        if found.is_loaded and found not in own:
             continue
         row = found.node.row
         total += row.cost if row.is_elementwise else 0
@@ -288,7 +287,7 @@ def operations_of(*facts: Facts) -> int:
 def place(shape: tuple[int, ...], labels: Labels, group: Group) -> tuple[str, Labels] | None:
     """Complete labels in the domain of `group`: level and labels, or None if it does not fit."""
     every = [d for d, n in enumerate(group.shape) if n != 1]
-    rows = [d for d in every if d not in group.reduced]
+    rows = [d for d in every if d not in group.reduced] if group.reduced else every
     return place_in(shape, labels, group, (("row", rows), ("elem", every)))
 
 
@@ -302,12 +301,14 @@ def place_in(
     taken = [label for label, n in zip(labels, shape, strict=True) if label >= 0 and n != 1]
     if len(taken) != len(set(taken)):
         return None  # an outer product of a value with itself leaves its domain
-    used = {label for label in labels if label >= 0}
+    used = set(labels) - {FREE}
     free = [d for d, n in enumerate(shape) if n != 1 and labels[d] == FREE]
     for level, wanted in levels:
-        missing = [d for d in wanted if d not in used]
-        if not used <= set(wanted) or len(missing) != len(free):
+        if len(wanted) - len(used) != len(free) or not used.issubset(wanted):
             continue
+        if not free:
+            return level, labels
+        missing = [d for d in wanted if d not in used]
         if all(shape[f] == group.shape[m] for f, m in zip(free, missing, strict=True)):
             full = list(labels)
             for f, m in zip(free, missing, strict=True):

@@ -17,8 +17,11 @@ Operand = tuple[Indices, tuple[Condition, ...]]
 
 def label_sizes(node: Node) -> dict[int, int]:
     """Find the sizes of the labels of a contraction."""
-    pairs = zip(node.arg[:2], node.inputs, strict=True)
-    return {label: size for own, each in pairs for label, size in zip(own, each.shape, strict=True)}
+    labels_a, labels_b, _ = node.arg
+    first, second = node.inputs
+    sizes = dict(zip(labels_a, first.shape, strict=True))
+    sizes.update(zip(labels_b, second.shape, strict=True))
+    return sizes
 
 
 def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:

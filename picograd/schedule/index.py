@@ -174,9 +174,12 @@ def name(atom: Atom) -> str:
     return atom.name if isinstance(atom, Axis) else repr(atom)
 
 
+ZERO = Index((), 0)
+
+
 def constant(value: int) -> Index:
     """Make a constant index."""
-    return Index((), value)
+    return ZERO if type(value) is int and not value else Index((), value)
 
 
 def axis_index(axis: Axis) -> Index:

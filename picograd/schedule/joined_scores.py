@@ -25,9 +25,12 @@ def widen_maxima(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | N
     sizes = score_sizes(order)
     new: dict[int, Node] = {}
     for node in order:
+        linear = node.row.linear
+        if len(linear) < 2 and node.op != COMBINE["max"]:
+            continue
         if node.realized is not None:
             continue
-        if node.size in sizes and node.row.linear == (0, 1):
+        if linear == (0, 1) and node.size in sizes:
             first, second = node.inputs
             found = gathered(first, second)
             found = found or gathered(second, first)

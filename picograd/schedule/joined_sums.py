@@ -16,7 +16,7 @@ from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.score_boxes import has_scores, limits_of
 from picograd.schedule.scores import openers, score_sizes
-from picograd.schedule.weighted_sums import is_alone, is_reshaped, is_sum, replaced
+from picograd.schedule.weighted_sums import REDUCTIONS, is_alone, is_reshaped, is_sum, replaced
 from picograd.target import Target
 
 
@@ -36,6 +36,17 @@ class Chains:
             if inner is not None:
                 self.whole.add(id(inner))
 
+    def follow(self, node: Node) -> None:
+        """Look at a node that reads what is linear in sums."""
+        inside = [n for n, each in enumerate(node.inputs) if id(each) in self.sums]
+        if len(inside) == 1 and is_linear(node, inside[0]):
+            (place,) = inside
+            source = node.inputs[place]
+            self.places[id(node)] = place
+            self.sums[id(node)] = self.sums[id(source)]
+        else:
+            self.spoil(node.inputs)
+
     def path(self, node: Node, inner: Node) -> list[Node]:
         """List the nodes from a sum on to one that is linear in it."""
         found = []
@@ -53,7 +64,7 @@ def join_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -> l
     chains = chains_in(order, target)
     chains.spoil(roots)
     new: dict[int, Node] = {}
-    for node in order:
+    for node in [node for node in order if node.op in REDUCTIONS]:
         if not is_plain_sum(node):
             continue
         (source,) = node.inputs
@@ -70,21 +81,14 @@ def chains_in(order: Sequence[Node], target: Target) -> Chains:
     least = limits_of(target).least
     matrix = min(map(matrix_size, openers(order, least)))
     chains = Chains()
+    known = chains.sums.keys()
     for node in order:
-        if node.realized is not None:
-            continue
-        inside = [n for n, each in enumerate(node.inputs) if id(each) in chains.sums]
-        if is_plain_sum(node):
+        if node.op in REDUCTIONS and is_plain_sum(node):
             is_of_scores = node.inputs[0].size in sizes
             if not is_of_scores or node.size >= matrix:
                 chains.sums[id(node)] = node
-        elif len(inside) == 1 and is_linear(node, inside[0]):
-            (place,) = inside
-            source = node.inputs[place]
-            chains.places[id(node)] = place
-            chains.sums[id(node)] = chains.sums[id(source)]
-        else:
-            chains.spoil(node.inputs)
+        elif node.realized is None and not known.isdisjoint(map(id, node.inputs)):
+            chains.follow(node)
     return chains
 
 

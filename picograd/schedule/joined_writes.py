@@ -125,13 +125,16 @@ def is_light(value: Node) -> bool:
     waiting, count = [value], 0
     while waiting:
         node = waiting.pop()
-        is_number = node.row.is_repeating and node.inputs[0].size == 1
-        if is_leaf(node) or is_number or node.row.role is Role.NUMBER:
+        row = node.row
+        if is_leaf(node):
             continue
-        count += 1
-        if count > LIGHT or node.row.role is not Role.ELEMENTWISE:
+        if row.role is Role.ELEMENTWISE and count < LIGHT:
+            count += 1
+            waiting += node.inputs
+            continue
+        is_number = row.is_repeating and node.inputs[0].size == 1
+        if not (is_number or row.role is Role.NUMBER):
             return False
-        waiting += node.inputs
     return count > 0
 
 

@@ -1,5 +1,6 @@
 """joining: where a value could be a member of the group that computes what it reads."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from math import prod
 
@@ -110,7 +111,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.together: dict[Sink, int] = {}
-        self.entered: dict[Sink, set[int]] = {}  # values that the kernel reads
+        self.entered = defaultdict[Sink, set[int]](set)  # values that the kernel reads
 
     def add(self, facts: Facts, cost: int) -> int:
         """Count the operations of the nodes so far that one kernel computes with this one.
@@ -119,15 +120,16 @@ class Counts:
         where the sum over its inputs counts a value that several of them read as often. What is
         read through several views is computed at other places for each.
         """
-        total = self.together.get(facts.sink, 0) + cost
-        entered = self.entered.setdefault(facts.sink, set())
+        sink = facts.sink
+        total = self.together.get(sink, 0) + cost
+        entered = self.entered[sink]
         for source in facts.inputs:
-            is_apart = source.is_loaded or source.sink != facts.sink
+            is_apart = source.is_loaded or source.sink != sink
             is_apart = is_apart or (source.is_moved and source.node.op in VIEWS)
             if is_apart and source.number not in entered:
                 entered.add(source.number)
                 total += source.cost
-        self.together[facts.sink] = total
+        self.together[sink] = total
         return total
 
     def leave(self, facts: Facts) -> None:

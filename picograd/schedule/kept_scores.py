@@ -44,14 +44,21 @@ def keep_scores(
     """
     facts, streams = streamed(roots, order, target)
     found = roots, order, facts, streams
+    shared = {
+        number: each
+        for stream in streams
+        for number, each in stream.region.shared.items()
+        if type(each.node) is Node  # else it says where sizes end
+    }
+    if not shared:
+        return found
     inside = set(chain.from_iterable(stream.at for stream in streams))
     inside.update(sink.facts.number for stream in streams for sink in stream.sinks)
     read_by = outer_readers(roots, order, facts, inside)
-    made: dict[int, Node] = {}
-    for stream in streams:
-        for number, each in stream.region.shared.items():
-            if type(each.node) is Node:  # else it says where sizes end
-                made.setdefault(number, in_memory(each, is_rounded_later(number, read_by)))
+    made = {
+        number: in_memory(each, is_rounded_later(number, read_by))
+        for number, each in shared.items()
+    }
     while made:
         changed = with_kept(roots, order, facts, made, inside)
         new_order = toposort(changed, is_leaf)

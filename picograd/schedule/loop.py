@@ -53,7 +53,7 @@ Scatter, scan, sort, radix, runs, bins, eliminate and rotate are a part of their
 `Scan`, `Sort`, `Radix`, `Runs`, `Bins` and `Elimination`, which is of both.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_not
 from typing import Any
 
@@ -357,36 +357,62 @@ def walk(root: Expr) -> list[Expr]:
     kept = WALKED.get(id(root))
     if kept is not None and kept[0] is root:
         return kept[1]
-    if len(WALKED) >= WALKS_KEPT:
-        WALKED.clear()
-    order: list[Expr] = []
-    list_below(root, order)
-    WALKED[id(root)] = root, order
+    order = list_below(root, set())
+    keep_walk(root, order)
     return order
 
 
-def list_below(root: Expr, order: list[Expr]) -> None:
-    """Append what `walk` lists."""
-    seen: set[int] = set()
+def keep_walk(root: Expr, order: list[Expr]) -> None:
+    """Keep what `walk` lists."""
+    if len(WALKED) >= WALKS_KEPT:
+        WALKED.clear()
+    WALKED[id(root)] = root, order
+
+
+def list_below(root: Expr, seen: set[int]) -> list[Expr]:
+    """List what `walk` does, but for what was `seen`, which grows."""
+    order: list[Expr] = []
     stack: list[Expr | None] = [root]
+    pop, are_seen = stack.pop, seen.issuperset
     while stack:
-        expr = stack.pop()
+        expr = pop()
         if expr is None:  # what is below the next is listed
-            done: Any = stack.pop()
+            done: Any = pop()
             order.append(done)
             continue
         number = id(expr)
         if number in seen:
             continue
         seen.add(number)
-        below = expr.below
-        if below is None:
-            below = expr.below = (*expr.args, *dynamic_children(expr))
-        if below:
-            stack += (expr, None)
-            stack += reversed(below)
-        else:
+        below = below_of(expr)
+        if are_seen(map(id, below)):
             order.append(expr)
+        else:
+            stack += (expr, None)
+            stack += below[::-1]
+    return order
+
+
+def below_of(expr: Expr) -> tuple[Expr, ...]:
+    """List the arguments of an expression, and what is inside its indices."""
+    if expr.below is None:
+        expr.below = (*expr.args, *dynamic_children(expr))
+    return expr.below
+
+
+def has_load(root: Expr, without: set[int] | None = None) -> bool:
+    """Tell whether an expression reads memory; `without` grows by what is known not to."""
+    without = set() if without is None else without
+    stack, seen = [root], set[int]()
+    while stack:
+        expr = stack.pop()
+        if expr.op == "load":
+            return True
+        if id(expr) not in seen and id(expr) not in without:
+            seen.add(id(expr))
+            stack += below_of(expr)
+    without |= seen
+    return False
 
 
 def count_operations(exprs: Iterable[Expr]) -> int:
@@ -439,34 +465,33 @@ def rewrite(
     axes: Mapping[Axis, Index],
     replace: Callable[[Expr], Expr | None] | None = None,
     moved: dict[Any, Index] | None = None,
-    order: Sequence[Expr] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
 
-    `moved` keeps the new indices for other expressions over the same axes. `order` is what `walk`
-    lists, if that is known.
+    `moved` keeps the new indices for other expressions over the same axes.
     """
     done: dict[int, Expr] = {}
-
-    def inner(expr: Expr) -> Expr:
-        return done[id(expr)]
-
     # Most loads of an expression are at the same place, and others divide the same.
     places: dict[Any, Index] = {} if moved is None else moved
 
     def move(index: Index) -> Index:
         found = places.get(index)
         if found is None:
+            inner = lambda expr: done[id(expr)]  # noqa: E731
             found = places[index] = substitute(index, axes, inner, places)
         return found
 
     is_plain = not any(map(dynamics_of, axes.values()))
-    for expr in walk(root) if order is None else order:
+    is_alike = is_plain and replace is None  # a walk of what is made lists the same
+    order = walk(root)
+    for expr in order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
             if is_plain and expr.below is not None and len(expr.below) == len(args):
                 new.below = args  # as before, nothing is inside its indices
+            else:
+                is_alike = False
         elif any(map(is_not, args, expr.args)):
             new = Expr(expr.op, args, expr.arg, expr.dtype)
         else:
@@ -474,7 +499,10 @@ def rewrite(
         if replace is not None:
             new = replace(new) or new
         done[id(expr)] = new
-    return done[id(root)]
+    made = done[id(root)]
+    if is_alike:
+        keep_walk(made, [done[id(expr)] for expr in order])
+    return made
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

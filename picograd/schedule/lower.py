@@ -61,6 +61,9 @@ def scalar_key(node: Node) -> tuple[int, DType]:
     return id(node.arg), node.dtype
 
 
+Memo = dict[int, Expr]  # values at some places, by the numbers of nodes
+
+
 @dataclass(slots=True)
 class KernelBuilder:
     """Numbers the slots and scalars of one kernel in order of first use."""
@@ -110,7 +113,9 @@ class PartBuilder:
         self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
-        self.memo: dict[tuple[int, Indices, Conditions], Expr] = {}
+        known: Memo = {}
+        self.memos: dict[tuple[Indices, Conditions], Memo] = {((), ()): known}
+        self.newest: tuple[Indices, Conditions, Memo] = (), (), known  # asked for
         self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
         self.conditions: Conditions = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
@@ -121,10 +126,14 @@ class PartBuilder:
         ready = self.available.get(facts.number)
         if ready is not None and ready[0] == indices:
             return ready[1]
-        key = (facts.number, indices, self.conditions)
-        found = self.memo.get(key)
+        tests = self.conditions
+        places, before, memo = self.newest
+        if places is not indices or before is not tests:
+            memo = self.memos.setdefault((indices, tests), {})
+            self.newest = indices, tests, memo
+        found = memo.get(facts.number)
         if found is None:
-            found = self.memo[key] = self.build(facts, indices)
+            found = memo[facts.number] = self.build(facts, indices)
         return found
 
     def build(self, facts: Facts, indices: Indices) -> Expr:

@@ -9,9 +9,10 @@ next, where those come first that live longest, or are largest. All of it takes 
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
+from math import inf
 
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
@@ -58,9 +59,9 @@ def place_slots(
         lifetimes = [Lifetime(slots[n].nbytes, *known[n]) for n in numbers]
         offsets, arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
-            slots[number] = replace(slots[number], offset=offset)
+            slots[number] = slots[number].at(offset)
     for part, whole, away in reversed(parts):
-        slots[part] = replace(slots[part], offset=slots[whole].offset + away)
+        slots[part] = slots[part].at(slots[whole].offset + away)
     return arenas
 
 
@@ -70,10 +71,14 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     Long ones do not begin whole pages apart, if the arena is about as small then.
     """
     sizes = [round_up(max(life.nbytes, 1), ALIGNMENT) for life in lifetimes]
-    found, spread = place_sizes(sizes, lifetimes), [*map(off_page, sizes)]
-    if spread == sizes:
-        return found
+    spread = [*map(off_page, sizes)]
     other = place_sizes(spread, lifetimes)
+    firsts = [x.first for x in lifetimes]
+    lasts = [x.last for x in lifetimes]
+    least = max(bytes_alive(sizes, firsts, lasts))
+    if spread == sizes or other[1] <= least * SPREAD:
+        return other
+    found = place_sizes(sizes, lifetimes, other[1] / SPREAD + 1)
     return other if other[1] <= found[1] * SPREAD else found
 
 
@@ -82,8 +87,13 @@ def off_page(size: int) -> int:
     return size + ALIGNMENT if size >= LONG and not size % PAGE else size
 
 
-def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placement:
-    """Place temporaries of these sizes in an arena that is as small as can be."""
+def place_sizes(
+    sizes: Sequence[int], lifetimes: Sequence[Lifetime], limit: float = inf
+) -> Placement:
+    """Place temporaries of these sizes in an arena that is as small as can be.
+
+    One that reaches a limit is as good as any other that does.
+    """
     firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
     alive = max(bytes_alive(sizes, firsts, lasts))
     wanted = alive * CLOSE
@@ -92,7 +102,8 @@ def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placemen
     if found[1] > wanted:
         found = smaller(found, place_by_time(sizes, *backward))
     for order in orders(sizes, firsts, lasts) if found[1] > wanted else ():
-        found = smaller(found, place_in_order(sizes, firsts, lasts, order))
+        most = min(found[1], limit)
+        found = smaller(found, place_in_order(sizes, firsts, lasts, order, most))
         if found[1] <= wanted or found[1] < alive + WORTH:
             break
     return found
@@ -203,9 +214,15 @@ class Blocks:
 
 
 def place_in_order(
-    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], order: Sequence[int]
+    sizes: Sequence[int],
+    firsts: Sequence[int],
+    lasts: Sequence[int],
+    order: Sequence[int],
+    limit: float = inf,
 ) -> Placement:
     """Place temporaries one by one, each at the lowest offset that is free while it lives.
+
+    An arena that reaches a limit is not looked at further.
 
     The steps are the leaves of a binary tree (node n has 2n and 2n + 1 below it), and a lifetime is
     few of its nodes. A node knows which addresses are taken by whatever lives at one of its steps,
@@ -213,8 +230,8 @@ def place_in_order(
     """
     offsets, top = [0] * len(sizes), 0
     leaves = 1 << max(lasts, default=0).bit_length()
-    some: dict[int, Spans] = {}
-    every: dict[int, Spans] = {}
+    some = defaultdict[int, Spans](Spans)
+    every = defaultdict[int, Spans](Spans)
     for number in order:
         first, last = firsts[number] + leaves, lasts[number] + leaves
         nodes = covering(first, last + 1)
@@ -224,10 +241,12 @@ def place_in_order(
         start = lowest_gap(known, sizes[number])
         offsets[number], stop = start, start + sizes[number]
         top = max(top, stop)
+        if top >= limit:
+            break
         for node in nodes:
-            every.setdefault(node, Spans()).add(start, stop)
+            every[node].add(start, stop)
             for each in path(node):
-                if not some.setdefault(each, Spans()).add(start, stop):
+                if not some[each].add(start, stop):
                     break  # what is above knows it too
     return offsets, top
 

@@ -23,7 +23,9 @@ Scores that stream are sums of float32 wherever they are read. A CPU stores thos
 rounded they cost a digit: an error of 1 of 100 in a weight. Nothing else may read them.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from picograd.dtype import float16, float32, float64
@@ -53,16 +55,24 @@ def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -
         roots, order = wider, toposort(wider, is_leaf)
     made = made_of_exponentials(order)
     scores = below_exponentials(order, made)
-    readers = counted(roots, order)
+    readers: dict[int, int] = {}
     new: dict[int, Node] = {}
     products: dict[int, int] = {}  # that are written anew
+    weighted: set[int] = set()  # products of weights, and what shows them
     for node in order:
         product, found = node, None
         if is_movable(node):
             weight = weights_of(node, made)
+            if weight is not None:
+                weighted.add(id(node))
             if weight is not None or id(node) in scores:
                 found = unscaled(node, weight)
-        elif node.inputs:
+        elif weighted.isdisjoint(map(id, node.inputs)):
+            continue
+        elif is_plain_view(node):
+            weighted.add(id(node))
+        else:
+            readers = readers or counted(roots, order)
             product, found = scaled_weights(node, made, readers)
         if found is not None:
             new[id(node)] = found
@@ -82,7 +92,7 @@ def weights_of(product: Node, made: set[int]) -> int | None:
 
 def is_movable(node: Node) -> bool:
     """Tell whether a node is a product whose factors may stand elsewhere."""
-    is_known = is_product(node) and type(node) is not EndedNode
+    is_known = node.op in CONTRACTIONS and node.realized is None and type(node) is not EndedNode
     return is_known and node.dtype is not float16
 
 
@@ -90,10 +100,8 @@ def made_of_exponentials(order: Sequence[Node]) -> set[int]:
     """Find exponentials, and what is made of them element by element."""
     made: set[int] = set()
     for node in order:
-        if node.realized is not None or not node.inputs:
-            continue
-        is_made = not made.isdisjoint(map(id, node.inputs))
-        if node.op in EXPONENTIALS or (is_made and node.row.role in BETWEEN):
+        is_made = not made.isdisjoint(map(id, node.inputs)) and node.row.role in BETWEEN
+        if (is_made or node.op in EXPONENTIALS) and node.realized is None:
             made.add(id(node))
     return made
 
@@ -110,10 +118,8 @@ def below_exponentials(order: Sequence[Node], made: set[int]) -> set[int]:
 
 def counted(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, int]:
     """Count the readers of every node, the user among them."""
-    found: dict[int, int] = {}
-    for node in (*roots, *(child for each in order for child in inputs_of(each))):
-        found[id(node)] = found.get(id(node), 0) + 1
-    return found
+    read = chain.from_iterable(node.inputs for node in order if node.realized is None)
+    return Counter(map(id, chain(roots, read)))
 
 
 def inputs_of(node: Node) -> Sequence[Node]:

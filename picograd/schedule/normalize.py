@@ -28,12 +28,14 @@ from picograd.schedule.index import (
     substitute,
 )
 from picograd.schedule.loop import (
+    DRAWN,
     INDEXED,
     Compute,
     Condition,
     Expr,
     Part,
     indices_of,
+    list_below,
     rewrite,
     walk,
 )
@@ -41,7 +43,7 @@ from picograd.schedule.loop import (
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
 Form = dict[Axis, int]  # coefficients of one linear form
-Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
+Bodies = list[list[Expr]]  # of each compute of a part, those listed once that several share
 
 
 def normalize_part(part: Part) -> Part:
@@ -53,22 +55,27 @@ def normalize_part(part: Part) -> Part:
     if part is not whole:
         bodies = walk_bodies(part)
     part = merge_axes(order_axes(part, bodies), bodies)
-    drawing = {n for n, body in enumerate(bodies) if any(map(is_word_drawn, body))}
-    return write_out(part, drawing) if drawing else part
+    is_drawing = any(expr.op == DRAWN for body in bodies for expr in body)
+    return write_out(part) if is_drawing else part
 
 
-def write_out(part: Part, drawing: set[int]) -> Part:
+def write_out(part: Part) -> Part:
     """Write out the random bits of some computes, once all axes are known."""
     computes = [
-        replace(compute, body=written_out(compute.body)) if number in drawing else compute
-        for number, compute in enumerate(part.computes)
+        replace(compute, body=written_out(compute.body))
+        if any(map(is_word_drawn, walk(compute.body)))
+        else compute
+        for compute in part.computes
     ]
     return replace(part, computes=tuple(computes))
 
 
 def walk_bodies(part: Part) -> Bodies:
-    """List the expressions of each compute of a part."""
-    return [walk(compute.body) for compute in part.computes]
+    """List the expressions of each compute of a part, but for those of computes before it."""
+    first, *rest = part.computes
+    bodies = [walk(first.body)]  # which `rewrite` asks for again
+    seen = set(map(id, bodies[0]))
+    return bodies + [list_below(compute.body, seen) for compute in rest]
 
 
 def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
@@ -88,9 +95,7 @@ def end_indices(part: Part) -> Iterator[Index]:
     yield from (index for index, _, _ in part.ends)
 
 
-def replace_axes(
-    part: Part, bodies: Bodies, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
-) -> Part:
+def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -98,8 +103,8 @@ def replace_axes(
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
-    for c, walked in zip(part.computes, bodies, strict=True):
-        body = rewrite(c.body, axes, moved=moved, order=walked)
+    for c in part.computes:
+        body = rewrite(c.body, axes, moved=moved)
         store = c.store
         if store is not None:
             place = moved.get(store[1])
@@ -123,7 +128,7 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
         if len(pieces) > 1:
             order[axis] = pieces
             axes[axis] = position_over(pieces)
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def placed_axes(bodies: Bodies) -> set[Axis]:
@@ -253,7 +258,7 @@ def merge_axes(part: Part, bodies: Bodies) -> Part:
             for axis in group:
                 axes[axis], order[axis] = constant(0), []
             axes[group[-1]], order[group[-1]] = axis_index(whole), [whole]
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def runs(part: Part) -> list[tuple[Axis, ...]]:

@@ -42,11 +42,11 @@ class Pairs:
         """Find the group of a product that a reader of this one reads too."""
         has_blocks = self.target.has_blocks
         may, suits = (may_be_twin, is_twin) if has_blocks else (may_pair, is_beside)
-        if not may(facts, self.target):
-            return None
         for key in keys_of(facts, depth):
             group = self.newest.get(key)
-            if group is not None and suits(group, facts):
+            if group is None or not may(facts, self.target):
+                continue
+            if suits(group, facts):
                 return group
         return None
 

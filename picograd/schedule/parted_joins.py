@@ -95,14 +95,15 @@ def made_of_products(order: Sequence[Node]) -> set[int]:
     """Find products that may be scores, and what is made of each of their elements."""
     found: set[int] = set()
     for node in order:
-        if node.realized is not None or not node.inputs:
+        if node.op in CONTRACTIONS:
+            is_made = is_seed(node)
+        elif found.isdisjoint(map(id, node.inputs)) or node.row.role not in BETWEEN:
             continue
-        if node.op in CONTRACTIONS and is_seed(node):
-            found.add(id(node))
-        elif found and node.row.role in BETWEEN:
+        else:
             made = [each for each in node.inputs if id(each) in found]
-            if any(each.size == node.size for each in made):
-                found.add(id(node))
+            is_made = any(each.size == node.size for each in made)
+        if is_made and node.realized is None:
+            found.add(id(node))
     return found
 
 

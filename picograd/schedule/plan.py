@@ -50,6 +50,11 @@ class PlanSlot:
         """Bytes of the array."""
         return self.size * self.dtype.itemsize
 
+    def at(self, offset: int) -> "PlanSlot":
+        """Place it in memory."""
+        known = self.kind, self.dtype, self.size, self.device, self.shape, self.strides
+        return PlanSlot(*known, offset)
+
 
 def hold_complex(slots: list[PlanSlot], outputs: Sequence[int], roots: Sequence[Node]) -> None:
     """Say which outputs hold complex numbers, though they were computed as pairs of real ones."""

@@ -8,11 +8,12 @@ one sink are computed once in one kernel, whatever the number of their readers; 
 is a sink for those below it. One walk from the outputs down.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from math import prod
 
 from picograd.graph.node import Node
-from picograd.graph.row import SHOWING, Role, ops_of
+from picograd.graph.row import SHOWING, VIEWS, Role, ops_of
 from picograd.schedule.group import PRODUCTS, Facts, Sink
 from picograd.schedule.views import dimension_map, is_window
 
@@ -21,7 +22,7 @@ ELEMENTWISE = ops_of(Role.ELEMENTWISE)
 
 def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
     """Note in the facts of nodes, listed inputs first, who reads them; `wanted` are stored."""
-    ends: dict[int, dict[Sink, None]] = {}
+    ends = defaultdict[int, dict[Sink, None]](dict)
     for facts in reversed(values):
         number, node = facts.number, facts.node
         own = ends.pop(number, {})
@@ -39,7 +40,8 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         is_operand = is_product or (facts.is_operand and is_passing)
         is_pair = is_through and len(facts.inputs) > 1 and node.dtype.is_float
         is_multiplied = is_pair or (facts.is_multiplied and is_passing)
-        tap_rows = 0 if is_through and not is_passing else rows_of_taps(facts, is_passing)
+        is_read = facts.tap_rows > 0 or (facts.is_multiplied and node.op in VIEWS)
+        tap_rows = rows_of_taps(facts, is_passing) if is_read else 0
         is_shifting = not is_through and node.row.is_shifting
         for place, source in enumerate(facts.inputs):
             if is_operand:
@@ -51,7 +53,7 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
             if is_shifting:
                 source.is_shifted = True
             end = sink if is_through else (number, place)
-            ends.setdefault(source.number, {})[end] = None
+            ends[source.number][end] = None
 
 
 def rows_of_taps(facts: Facts, is_passing: bool = False) -> float:

@@ -1,5 +1,6 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -15,7 +16,7 @@ from picograd.graph.row import SCALARS, WRITES
 from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.late_methods import dataclass
-from picograd.schedule.alike import Outline, Shared, outline_of
+from picograd.schedule.alike import Outline, Shared, outline_of, sketch_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
 from picograd.schedule.chaining import chain_maps
@@ -315,6 +316,7 @@ def add_slot(draft: Draft, facts: Facts) -> None:
 
 def lower(draft: Draft) -> None:
     """Lower every launch to a kernel."""
+    sketches = Counter(map(sketch_of, draft.launches))
     for launch in draft.launches:
         if launch.kind == "copy":
             member = launch.parts[0][0].members[0]
@@ -334,13 +336,15 @@ def lower(draft: Draft) -> None:
             if member.number in draft.bases:
                 place = draft.locations[member.number].slot
                 draft.steps.append(CopyStep(draft.bases[member.number], place))
-        lower_kernel(draft, launch, members)
+        sketch = sketch_of(launch)
+        is_lone = sketches[sketch] == 1
+        lower_kernel(draft, launch, members, is_lone)
 
 
-def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts]) -> None:
-    """Lower a launch, unless one like it was lowered before."""
+def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts], is_lone: bool) -> None:
+    """Lower a launch, unless one like it was lowered before: `is_lone` if none may be."""
     outline = Outline(draft.locations, draft.slots, draft.scalar_numbers)
-    key = outline_of(launch, outline)
+    key = None if is_lone else outline_of(launch, outline)
     if key in draft.shared:
         draft.steps.append(draft.shared[key].launch(outline, launch.device))
         return

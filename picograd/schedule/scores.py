@@ -149,20 +149,24 @@ class Finder:
         """Let a node open a region, spread one, end one, or keep one in memory."""
         if facts.is_source:
             return
-        homes = [self.homes[x.number] for x in facts.inputs if x.number in self.homes]
-        if homes:
-            self.read(facts, homes)
+        for source in facts.inputs:
+            if source.number in self.homes:
+                self.read(facts, [x for x in facts.inputs if x.number in self.homes])
+                break
         if facts.node.op in CONTRACTIONS and facts.number not in self.homes:
             is_fit = self.sizes is None or facts.node.size in self.sizes
             if is_fit and is_seed(facts.node, self.least):
                 self.open(facts)
 
-    def read(self, facts: Facts, homes: Sequence[Region]) -> None:
-        """Look at what a reader of regions does."""
-        role, row = facts.node.row.role, facts.node.row
-        if role in (Role.ELEMENTWISE, Role.PASS) and not row.is_stored:
-            self.spread(facts)
-        elif role is Role.VIEW:
+    def read(self, facts: Facts, inside: Sequence[Facts]) -> None:
+        """Look at what a node does that reads members of regions."""
+        row = facts.node.row
+        role = row.role
+        if role is Role.ELEMENTWISE or (role is Role.PASS and not row.is_stored):
+            self.spread(facts, *inside)
+            return
+        homes = [self.homes[x.number] for x in inside]
+        if role is Role.VIEW:
             self.move(facts, homes[0])
         elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == len(set(homes)):
             for home in homes:
@@ -171,9 +175,8 @@ class Finder:
             self.keep(facts, homes[0])
         else:
             problem = f"{facts.node.op} {facts.node.shape} reads it"
-            for source in facts.inputs:
-                if source.number in self.homes:
-                    self.share(source, self.homes[source.number], problem)
+            for source, home in zip(inside, homes, strict=True):
+                self.share(source, home, problem)
 
     def share(self, facts: Facts, region: Region, problem: str) -> None:
         """Somebody else reads a member, which is a problem unless it is asked for in memory."""
@@ -205,17 +208,16 @@ class Finder:
 
     def add(self, facts: Facts, region: Region, at: Indices) -> None:
         """Make a node a member of a region."""
-        region.at[facts.number] = at
+        number, lengths = facts.number, self.lengths
+        region.at[number] = at
         region.members.append(facts)
-        self.homes[facts.number] = region
-        length = 1 + max([self.lengths.get(source.number, 0) for source in facts.inputs])
-        self.lengths[facts.number] = length
-        if length > CHAIN_LIMIT:
+        self.homes[number] = region
+        lengths[number] = 1 + max([lengths.get(source.number, 0) for source in facts.inputs])
+        if lengths[number] > CHAIN_LIMIT:
             region.refuse(f"it has more than {CHAIN_LIMIT} nodes in a row")
 
-    def spread(self, facts: Facts) -> None:
+    def spread(self, facts: Facts, first: Facts, *others: Facts) -> None:
         """An elementwise node is where its inputs are: regions that meet in it become one."""
-        first, *others = [x for x in facts.inputs if x.number in self.homes]
         for other in others:
             mine, theirs = self.homes[first.number], self.homes[other.number]
             if len(theirs.members) > FEW_MOVED + 4 * len(mine.members):
@@ -356,22 +358,20 @@ def openers(order: Sequence[Node], least: int) -> Iterator[Node]:
 
 def score_sizes(order: Sequence[Node]) -> set[int]:
     """Count the elements of scores: as many as an exponential, or a large product, has."""
+    likely = EXPONENTIALS | CONTRACTIONS
     found = set()
-    for node in order:
-        is_power = node.op in EXPONENTIALS
-        if node.realized is None and (is_power or is_outer(node)):
+    for node in [node for node in order if node.op in likely]:
+        if node.realized is None and (node.op in EXPONENTIALS or is_outer(node)):
             found.add(node.size)
     return found
 
 
 def is_outer(node: Node) -> bool:
-    """Tell whether a node is a product for each of a batch, larger than either operand.
+    """Tell whether a product is one for each of a batch, larger than either operand.
 
     Whatever is elementwise may lie between it and the product that reads it: weights of sigmoids,
     squares, decays. One product of all rows with a matrix, as in a network of layers, is none.
     """
-    if node.op not in CONTRACTIONS:
-        return False
     labels_a, labels_b, out = node.arg
     sizes = zip(out, node.shape, strict=True)
     is_batch = any(n > 1 and name in labels_a and name in labels_b for name, n in sizes)

@@ -11,6 +11,7 @@ On a CPU: a GPU multiplies such products beside the steps of the loop, which wai
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from picograd.graph.composites import join
@@ -26,9 +27,7 @@ def sum_products(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     """Add up products of few rows by one product; `order` lists inputs first."""
     if target.has_blocks or sum(is_short(node) for node in order) < LEAST:
         return list(roots)
-    readers: Counter[int] = Counter()
-    for node in order:
-        readers.update(map(id, node.inputs))
+    readers = Counter(map(id, chain.from_iterable(node.inputs for node in order)))
     for root in roots:
         readers[id(root)] += 2
     inner: set[int] = set()

@@ -19,6 +19,7 @@ same price. Who reads a result across its rows has a cache line for each element
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
@@ -61,8 +62,8 @@ def turned_results(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, No
         if not own or own[-1] == [axis for axis in axes if axis in own][-1]:
             continue
         if not readers:
-            readers.update(map(id, roots))
-            readers.update(id(child) for each in order for child in each.inputs)
+            read = chain.from_iterable(each.inputs for each in order)
+            readers = Counter(map(id, chain(roots, read)))
         if readers[id(product)] == 1:
             turned[id(node)] = turn(product, axes)
     return turned
@@ -79,18 +80,16 @@ def turned_products(order: Sequence[Node]) -> dict[int, Node]:
     for node in order:
         if node.realized is not None or not node.inputs:
             continue
-        is_weighted = bool(weights) and not weights.isdisjoint(map(id, node.inputs))
+        is_weighted = not weights.isdisjoint(map(id, node.inputs))
         if node.op in EXPONENTIALS or (is_weighted and node.row.role in BETWEEN):
             weights.add(id(node))
-            continue
-        if not weights:
             continue
         is_ended = type(node) is EndedNode  # it says where a size that varies ends: it stays
         if is_weighted and is_product(node) and not is_ended:
             products[id(node)] = node
             continue
         source = node.inputs[0]
-        if node.row.is_stored and id(source) in turned:  # it lies there as it is asked for
+        if id(source) in turned and node.row.is_stored:  # it lies there as it is asked for
             turned[id(node)] = turned[id(source)]
             continue
         product = products.get(id(source))

@@ -8,7 +8,7 @@ from typing import Any
 
 from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.node import Node, is_renaming
-from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
+from picograd.graph.row import INPUTS, KEEPING, MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.schedule.group import Facts
 
@@ -25,22 +25,22 @@ def facts_of(order: Iterable[Node], roots: Iterable[Node]) -> dict[int, Facts]:
     found: dict[int, Facts] = {}
     asked = set(map(id, roots))
     for node in order:
-        is_known = is_leaf(node)
-        inputs: tuple[Facts, ...] = ()
-        key = -1
-        if is_known:
+        if node.realized is not None or node.op in LEAVES:
             key = leaf_key(node)
             same: Any = key, node.shape, node.dtype
+            new = Facts(node, len(first), (), True, True, key)
+            found[id(node)] = first.setdefault(same, new)
+            continue
+        inputs = tuple([found[id(child)] for child in node.inputs])
+        if node.op in KEEPING and is_renaming(node) and id(node) not in asked:
+            found[id(node)] = inputs[0]
+            continue
+        if type(node) is Node and node.op not in NAMING:
+            same = node.op, inputs, node.arg, node.shape, node.dtype, node.device
         else:
-            inputs = tuple([found[id(child)] for child in node.inputs])
-            if is_renaming(node) and id(node) not in asked:
-                found[id(node)] = inputs[0]
-                continue
-            same = structural_key(node, inputs)
-        facts = first.get(same)
-        if facts is None:
-            facts = first[same] = Facts(node, len(first), inputs, is_known, is_known, key)
-        found[id(node)] = facts
+            same = naming_key(node, inputs)
+        new = Facts(node, len(first), inputs)
+        found[id(node)] = first.setdefault(same, new)
     return found
 
 
@@ -58,11 +58,9 @@ def leaf_key(node: Node) -> int:
     return id(node.arg.buffer) if node.arg.buffer is not None else id(node.arg)
 
 
-def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
-    """Nodes with equal keys have equal values."""
+def naming_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
+    """Tell what is the same for nodes of equal value, whose argument may be told apart."""
     arg = node.arg
-    if type(node) is Node and node.op not in NAMING:
-        return node.op, inputs, arg, node.shape, node.dtype, node.device
     if node.op in NUMBERS:
         arg = type(arg).__name__, repr(arg)
     elif node.op in SCALARS:

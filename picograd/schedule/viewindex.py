@@ -1,6 +1,7 @@
 """Index maps of views: from the indices of a view's element to those of its input's element."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from picograd.errors import internal
 from picograd.graph.node import Node
@@ -20,6 +21,8 @@ from picograd.schedule.loop import Condition
 Position = Callable[[int, int], Index]
 Source = Callable[[Node, Indices, Position], Indices]
 SOURCES: dict[str, Source] = {}  # by op, filled by `lowers`
+Block = tuple[slice, slice, tuple[Axis, ...], Indices]  # dimensions before and after a reshape
+SHAPES_KEPT = 1024
 
 
 def plain_position(start: int, room: int) -> Index:
@@ -100,20 +103,37 @@ def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: In
     if 0 in source:
         return tuple(constant(0) for _ in source)
     found: list[Index] = []
-    for before, after in reshape_blocks(source, target):
+    for before, after, axes, places in placed_blocks(source, target):
         sizes, block = target[after], indices[after]
-        if [n for n in source[before] if n != 1] == [n for n in sizes if n != 1]:
+        if not axes:
             wide = (index for index, size in zip(block, sizes, strict=True) if size != 1)
             found += [constant(0) if n == 1 else next(wide) for n in source[before]]
-            continue
-        axes = [Axis("inside", size) for size in sizes]
-        places = unflatten(flatten(map(axis_index, axes), sizes), source[before])
-        if all(isinstance(atom, Axis) for place in places for atom, _ in place.terms):
+        elif places:
             given = dict(zip(axes, block, strict=True))  # which is inside where guards hold
             found += [substitute(place, given) for place in places]
+        else:
+            bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
+            found += unflatten(flatten(bounded, sizes), source[before])
+    return tuple(found)
+
+
+@lru_cache(SHAPES_KEPT)
+def placed_blocks(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Block, ...]:
+    """Cut two shapes into blocks, with places before a reshape over axes of what is after it.
+
+    There are no axes where only dimensions of one element come or go, and no places where those
+    are quotients.
+    """
+    found: list[Block] = []
+    for before, after in reshape_blocks(source, target):
+        sizes = target[after]
+        if [n for n in source[before] if n != 1] == [n for n in sizes if n != 1]:
+            found.append((before, after, (), ()))
             continue
-        bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
-        found += unflatten(flatten(bounded, sizes), source[before])
+        axes = tuple([Axis("inside", size) for size in sizes])
+        places = unflatten(flatten(map(axis_index, axes), sizes), source[before])
+        is_affine = all(isinstance(atom, Axis) for place in places for atom, _ in place.terms)
+        found.append((before, after, axes, places if is_affine else ()))
     return tuple(found)
 
 

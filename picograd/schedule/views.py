@@ -194,11 +194,13 @@ def read_of(facts: Facts) -> tuple[Facts, ...]:
 def merge_labels(facts: Facts) -> None:
     """Labels of an elementwise node: those of its inputs in the same home must agree."""
     home = facts.home
-    near = [source for source in facts.inputs if source.home is home] if home is not None else []
-    if home is None or len(near) == 1:
-        for source in near:
-            facts.is_grand |= source.is_grand
-        facts.labels = near[0].labels if near else None
+    if home is None:
+        facts.labels = None
+        return
+    near = [source for source in facts.inputs if source.home is home]
+    if len(near) == 1:
+        facts.is_grand |= near[0].is_grand
+        facts.labels = near[0].labels
         return
     labels: list[int] | None = [FREE] * len(facts.node.shape)
     for source in near:

@@ -251,12 +251,13 @@ def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node])
     """
     changed: dict[int, Node] = {}
     seen: set[int] = set()
+    others = changed.keys()
     for node in order:
         if id(node) in new:
             rebuild(node, new, changed, seen)
         elif id(node) not in seen:
             seen.add(id(node))
-            if changed:
+            if not others.isdisjoint(map(id, node.inputs)):
                 change(node, changed)
     return [changed.get(id(root), root) for root in roots]
 
@@ -281,11 +282,9 @@ def rebuild(top: Node, new: dict[int, Node], changed: dict[int, Node], seen: set
 
 def change(node: Node, changed: dict[int, Node]) -> None:
     """Rebuild a node over what its inputs have become, if any has changed."""
-    for child in node.inputs if node.realized is None else ():
-        if id(child) in changed:
-            inputs = tuple([changed.get(id(child), child) for child in node.inputs])
-            changed[id(node)] = node.with_inputs(inputs)
-            return
+    if node.realized is None and not changed.keys().isdisjoint(map(id, node.inputs)):
+        inputs = tuple([changed.get(id(child), child) for child in node.inputs])
+        changed[id(node)] = node.with_inputs(inputs)
 
 
 def is_product(node: Node) -> bool:

@@ -3,15 +3,20 @@
 from picograd.graph.row import SCALARS, VIEWS, Role
 from picograd.schedule.group import Facts, Group
 
+EVERY_DEPTH = -2  # where what a group reads does not depend on its depth
+
 
 def reads_of(group: Group) -> list[Facts]:
-    """List the leaves and members of earlier groups that a group loads, at its depth."""
-    if group.reads[0] == group.depth:
+    """List the leaves and members of earlier groups that a group loads, at its depth.
+
+    They are the same at all depths where it computes no member of another group.
+    """
+    if group.reads[0] in (group.depth, EVERY_DEPTH):
         return group.reads[1]
     found: list[Facts] = []
     seen: set[int] = set()
     stack: list[Facts] = []
-    depth = group.depth
+    depth, is_apart = group.depth, True
     for member in group.members:
         stack += inputs_for(member, group)
     while stack:
@@ -26,8 +31,10 @@ def reads_of(group: Group) -> list[Facts]:
             group.numbers.add(number)
         elif maker is not group:
             stack += facts.inputs
-            group.is_flat &= facts.node.op not in VIEWS or is_flat(facts)
-    group.reads = depth, found
+            is_apart &= maker is None
+            if facts.node.op in VIEWS:
+                group.is_flat &= is_flat(facts)
+    group.reads = EVERY_DEPTH if is_apart else depth, found
     return found
 
 

@@ -13,7 +13,9 @@ from picograd.schedule.loop import (
     dynamic_children,
     dynamics_of,
     format_expr,
+    has_load,
     indices_of,
+    list_below,
     rewrite,
     walk,
 )
@@ -53,13 +55,29 @@ def test_what_is_compared_stays_as_it_is_walked() -> None:
     order = walk(others)
     assert ours == others and ours == add(add(const(1.0, float32), GATHERED), const(2.0, float32))
     assert walk(others) == order and all(map(lambda a, b: a is b, walk(others), order))
-    assert rewrite(others, {J: axis_index(I)}, order=order) == rewrite(ours, {J: axis_index(I)})
+    assert rewrite(others, {J: axis_index(I)}) == rewrite(ours, {J: axis_index(I)})
 
 
 def test_walk_yields_shared_nodes_once_and_what_is_inside_indices() -> None:
     order = list(walk(add(GATHERED, GATHERED)))
     assert [expr.op for expr in order] == ["load", "load", "add"]
     assert order[0] is ROW, "the position is computed before the load that needs it"
+
+
+def test_a_walk_that_is_kept_lists_what_a_new_one_would() -> None:
+    for root in (add(add(ROW, const(2, int64)), ROW), add(GATHERED, ROW)):
+        found = rewrite(root, {I: axis_index(J) * 2})
+        fresh = list_below(found, set())
+        assert all(map(lambda a, b: a is b, walk(found), fresh)) and len(walk(found)) == len(fresh)
+    assert list_below(root, set(map(id, walk(ROW)))) == [GATHERED, root]
+
+
+def test_what_reads_memory() -> None:
+    known: set[int] = set()
+    plain = add(const(1, int64), Expr("ref", (), 0, int64))
+    inside = Expr("index", (), GATHERED.arg[1], int64)
+    assert not has_load(plain, known) and len(known) == 3
+    assert has_load(add(plain, ROW), known) and has_load(inside)
 
 
 def test_indices_and_their_run_time_atoms() -> None:

@@ -1,7 +1,9 @@
 """Groups in an order where what is overwritten in parts was read before."""
 
-from picograd.schedule.group import Group
-from picograd.schedule.write_order import deepen, ordered
+from picograd.dtype import float32
+from picograd.graph.node import Node
+from picograd.schedule.group import Facts, Group
+from picograd.schedule.write_order import deepen, ordered, reads_of
 
 
 def groups(*depths: int) -> list[Group]:
@@ -27,3 +29,23 @@ def test_who_reads_both_values_keeps_its_place() -> None:
     found = groups(2, 1, 1)
     deepen(found, {0: {1}, 1: set(), 2: {0}}, {1: {0}})
     assert depths(found) == [2, 1, 3], "what it needs still runs before it"
+
+
+def test_a_group_that_is_deeper_loads_what_it_computed() -> None:
+    first, second = groups(1, 1)
+    leaf = Facts(Node("buffer", (), None, (4,), float32, "cpu"), 0, (), True, True)
+    made = [leaf]
+    for number in range(1, 4):
+        node = Node("exp", (made[-1].node,), None, (4,), float32, "cpu")
+        made.append(Facts(node, number, (made[-1],)))
+    _, value, between, last = made
+    value.group, last.group = first, second
+    first.members, second.members = [value], [last]
+    assert reads_of(second) == [leaf], "one depth: it computes the value, too"
+    second.depth = 2
+    assert reads_of(second) == [value]
+    between.inputs = (leaf,)
+    second.reads = (-1, [])
+    assert reads_of(second) == [leaf]
+    second.depth = 3
+    assert reads_of(second) == [leaf]
