@@ -84,7 +84,6 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
     "_utils": ("picograd.foreach", "picograd.accelerator"),
     "_C._nn": ("picograd.nn.walks", "picograd.nn.functional"),
     "functional": ("picograd",),
-    "futures": ("picograd.scripting", "concurrent.futures"),
     "jit.annotations": ("typing", "picograd.absent"),
     "multiprocessing": ("picograd.processes", "multiprocessing"),
     "nn.modules": ("picograd.nn", "picograd.nn.torch_names"),
