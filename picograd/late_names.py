@@ -8,8 +8,8 @@ from picograd.torch_paths import PATHS
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
-    "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
-    "quasirandom", "return_types", "sparse", "testing", "utils",
+    "distributions", "func", "futures", "fx", "hub", "library", "mps", "nested", "nn", "onnx",
+    "optim", "profiler", "quasirandom", "return_types", "sparse", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
@@ -56,9 +56,10 @@ ELSEWHERE = {
         "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
     ),
     "errors": ("OutOfMemoryError",),
+    "futures": ("Future",),
     "tensor.core.methods_family": ("UntypedStorage",),
     "scripting": (
-        "Future", "ScriptFunction", "ScriptModule", "_assert", "_check", "_check_index",
+        "ScriptFunction", "ScriptModule", "_assert", "_check", "_check_index",
         "_check_is_size", "_check_tensor_all", "_check_type", "_check_value", "_check_with",
         "_disable_dynamo", "compile", "cond", "sym_float", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sum", "typename",

@@ -5,7 +5,7 @@
 """
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
 from picograd.errors import DTypeError, StateError
+from picograd.futures import Future
 from picograd.tensor.core.subclasses import ask, asked_kinds
 from picograd.tensor.tensor import Tensor
 
@@ -178,23 +179,21 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def __getattr__(name: str) -> Any:
-    """Give the class of futures when it is asked for: its import takes 3 ms."""
-    if name != "Future":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from concurrent.futures import Future
+def fork(func: Callable[..., T], *args: Any, **options: Any) -> Future[T]:
+    """Call a function, and give what is known to be done: kernels wait for each other anyway.
 
-    return Future
+    >>> import picograd
+    >>> picograd.jit.wait(picograd.jit.fork(max, 1, 2))
+    2
+    """
+    made: Future[T] = Future()
+    made.set_result(func(*args, **options))
+    return made
 
 
-def collect_all(futures: Iterable[Any]) -> Any:
-    """Join futures (`torch.futures`) to one, that of their list once each is done."""
-    from concurrent.futures import Future, wait
-
-    listed, joined = list(futures), Future[list[Future[Any]]]()
-    wait(listed)
-    joined.set_result(listed)
-    return joined
+def wait(future: Future[T]) -> T:
+    """Give what a function that was forked returned."""
+    return future.wait()
 
 
 def list_backends(*excluded: Any) -> list[str]:
@@ -214,6 +213,11 @@ JIT: dict[str, Any] = {
     "__spec__": ModuleSpec("picograd.jit", None, is_package=True),
     "script": script,
     "trace": trace,
+    "fork": fork,
+    "wait": wait,
+    "_fork": fork,
+    "_wait": wait,
+    "Future": Future,
     "trace_module": trace,
     "TracerWarning": UserWarning,
     "Error": RuntimeError,

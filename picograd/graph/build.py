@@ -38,7 +38,7 @@ from picograd.graph.build_composite import (
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import HALF_BITS, signed
-from picograd.graph.row import ORDERED, SUMMED, Role
+from picograd.graph.row import NUMBERS, ORDERED, SUMMED, Role
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -138,11 +138,19 @@ def binary(op: str, a: Node, b: Node, name: str | None = None) -> Node:
 
 
 def where(condition: Node, a: Node, b: Node) -> Node:
-    """Choose `a` where the condition holds, else `b`; one shape, `a` and `b` of one dtype."""
+    """Choose `a` where the condition holds, else `b`; one shape, `a` and `b` of one dtype.
+
+    What is never chosen stays an input, unless it is a constant: its gradient is zeros, not None.
+    """
     if condition.dtype is not bool_:
         raise DTypeError("where", f"the condition is {condition.dtype.name}", "compare it first")
     check_dtype("where", OPS["where"].dtype_rule, (a, b))
     check_same("where", (condition, a, b))
+    if condition.op in NUMBERS:
+        dropped = b if condition.arg else a
+        if dropped.op not in NUMBERS:
+            inputs = condition, a, b
+            return Node("where", inputs, None, a.shape, a.dtype, a.device)
     return condition.where(a, b)
 
 

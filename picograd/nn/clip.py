@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 from picograd.dtype import float32, promote
@@ -38,12 +39,14 @@ def get_total_norm(
     if error_if_nonfinite and not math.isfinite(float(total.item())):
         problem = f"the norm of the gradients is {total.item()}"
         raise GradientError("get_total_norm", problem, "lower the learning rate")
-    return total.cast(first.dtype)
+    return total.cast(reduce(promote, [value.dtype.real for value in values]))
 
 
 def _norm(value: Tensor, power: float) -> Tensor:
-    """Compute the p-norm of all elements, at least in float32."""
+    """Compute the p-norm of all elements, at least in float32; it is real."""
     wide = value.detach().cast(promote(value.dtype, float32))
+    if wide.dtype.is_complex:
+        wide = wide.abs()
     if power == 2.0:
         return wide.square().sum().sqrt()
     if math.isinf(power):

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from picograd.errors import check_probability
+from picograd.nn import functional
 from picograd.nn.family import Family
-from picograd.tensor.network import dropout as functional
 from picograd.tensor.tensor import Tensor
 
 

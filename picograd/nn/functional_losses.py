@@ -134,13 +134,13 @@ def kl_div(
     -0.6931...
     """
     op = "kl_div"
-    same_shape(op, input, target)
+    batch = input.shape[0] if input.ndim else 1
+    input, target = broadcast(op, input, target)
     if log_target:
         loss = target.exp() * (target - input)
     else:
         loss = target.xlogy(target) - target * input
     if reduction == "batchmean":
-        batch = input.shape[0] if input.ndim else 1
         return loss.sum() / max(1, batch)
     return reduce_loss(op, loss, reduction)
 
@@ -163,7 +163,7 @@ def poisson_nll_loss(
     1.0
     """
     op = "poisson_nll_loss"
-    same_shape(op, input, target)
+    input, target = broadcast(op, input, target)
     rate, log_rate = (input.exp(), input) if log_input else (input, (input + eps).log())
     loss = rate - target * log_rate
     if full:
@@ -254,7 +254,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     >>> nn.functional.soft_margin_loss(Tensor([0.0, 0.0]), Tensor([1.0, -1.0])).item()
     0.6931...
     """
-    same_shape("soft_margin_loss", input, target)
+    input, target = broadcast("soft_margin_loss", input, target)
     return reduce_loss("soft_margin_loss", -(target * input).logsigmoid(), reduction)
 
 

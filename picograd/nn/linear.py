@@ -44,7 +44,7 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Multiply by the weight and add the bias."""
         need_tensor("Linear", input)
-        return input.linear(self.weight, self.bias)
+        return functional.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import DTypeError
-from picograd.nn import functional_basic as functional
+from picograd.nn import functional
 from picograd.nn.family import Family
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.network import pooling_functions
-from picograd.tensor.network.interpolation import interpolate
 from picograd.tensor.tensor import Tensor
 
 Margins = int | Sequence[int]
@@ -163,7 +161,7 @@ class Upsample(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Enlarge."""
         options = (self.mode, self.align_corners, self.recompute_scale_factor)
-        return interpolate(input, self.size, self.scale_factor, *options)
+        return functional.interpolate(input, self.size, self.scale_factor, *options)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -384,7 +382,7 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Cut the windows out."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return pooling_functions.unfold(input, *sizes)
+        return functional.unfold(input, *sizes)
 
 
 class Fold(Unfold):
@@ -411,4 +409,4 @@ class Fold(Unfold):
     def forward(self, input: Tensor) -> Tensor:
         """Add the columns."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return pooling_functions.fold(input, self.output_size, *sizes)
+        return functional.fold(input, self.output_size, *sizes)

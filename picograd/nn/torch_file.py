@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from picograd.dtype import DType
+from picograd.dtype import DType, uint8
 from picograd.errors import DataError, DTypeError, MissingFileError, PicogradError, StateError
 from picograd.nn.file_kinds import LONGEST, archive_kind, kind_of
 from picograd.nn.torch_pickle import Machine, PickleProblem, Storage, check_place, load_pickle
@@ -197,7 +197,7 @@ def _read_archive(archive: zipfile.ZipFile, source: str, device: Any, run: Any =
         return arrays[storage.key]
 
     content, machine = archive.read(roots[0]), Machine(read, device)
-    return load_pickle(content, machine, source) if run is None else run(content, machine)
+    return read_whole(content, machine, source) if run is None else run(content, machine)
 
 
 def _check_order(is_little: bool, source: str) -> None:
@@ -226,7 +226,16 @@ def _read_legacy(file: IO[bytes], size: int, source: str, device: Any) -> Any:
             arrays[storage.key] = fill(file, _size_of(storage))
         return arrays[storage.key]
 
-    return load_pickle(data, Machine(read, device), source)
+    return read_whole(data, Machine(read, device), source)
+
+
+def read_whole(content: bytes, machine: Machine, source: str) -> Any:
+    """Read what a file holds; a storage that is all of it is a flat tensor."""
+    found = load_pickle(content, machine, source)
+    if not isinstance(found, Storage):
+        return found
+    place = 0, (found.count,), (1,)
+    return machine.tensor(found, place, found.dtype or uint8, False)
 
 
 def _split_pickles(file: IO[bytes], count: int, source: str) -> list[bytes]:

@@ -75,3 +75,24 @@ def test_held_gradients_are_clipped_and_zeroed(device):
     assert held.tolist() == [0.5, 0.5]
     nn.optim.SGD([weight], lr=0.1).zero_grad(set_to_none=False)
     assert held.tolist() == [0, 0] and held is weight.grad
+
+
+@pytest.mark.parametrize("norm_type", [2.0, 1.0, math.inf])
+def test_norms_of_complex_and_mixed_gradients_are_real(norm_type):
+    """One that is complex alone or beside real ones; the widest dtype is that of the norm."""
+    for names in (("complex64",), ("float32", "complex64"), ("float32", "float64")):
+        norms = []
+        for library in (torch, nn):
+            make = torch.tensor if library is torch else Tensor
+            dtypes = [getattr(torch, name) if library is torch else name for name in names]
+            given = [make([3.0, 4.0], dtype=each) for each in dtypes]
+            given = [each * (1 + 2j) if each.is_complex() else each for each in given]
+            owners = [each.clone().requires_grad_() for each in given]
+            for owner, gradient in zip(owners, given):
+                owner.grad = gradient
+            clip = (torch.nn if library is torch else nn).utils.clip_grad_norm_
+            total = clip(owners, 1.0, norm_type)
+            norms.append([total, *[owner.grad for owner in owners]])
+        for wanted, found in zip(*norms):
+            assert str(found.dtype).split(".")[-1] == str(wanted.dtype).split(".")[-1]
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)

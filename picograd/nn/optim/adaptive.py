@@ -9,7 +9,7 @@ from typing import Any
 from picograd.errors import ValueRangeError
 from picograd.nn.optim.adam import average
 from picograd.nn.optim.base import Optimizer, Result, Slots, scalars_beside
-from picograd.nn.optim.group import Numbers, Options, given_options, math_dtype
+from picograd.nn.optim.group import Numbers, Options, check_rate, given_options, math_dtype
 from picograd.nn.parameter import realize
 from picograd.number import converted
 from picograd.tensor.core.autograd import enable_grad, no_grad
@@ -105,6 +105,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        check_rate("initial_accumulator_value", initial_accumulator_value)
         super().__init__(params, given_options(locals()))
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:

@@ -161,7 +161,7 @@ class Optimizer(Hooked):
 
     def decay(self, p: Tensor, g: Tensor, n: Numbers, options: Options) -> tuple[Tensor, Tensor]:
         """Apply weight decay: to the gradient g, or with `decoupled_weight_decay` to p."""
-        if not options.get("weight_decay"):
+        if not options.get("weight_decay") or "weight_decay" not in self.defaults:
             return p, g
         if options.get("decoupled_weight_decay"):
             return p * n["keep"], g

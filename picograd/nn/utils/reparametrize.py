@@ -49,7 +49,7 @@ def unit(vector: Tensor, eps: float) -> Tensor:
 
 
 def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Tensor]) -> None:
-    """Compute a weight before each call of a module, and once now."""
+    """Compute a weight before each call of a module."""
     hooks = vars(module).setdefault(HOOKS, {})
     key = kind, name
     if key in hooks:
@@ -57,7 +57,6 @@ def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Ten
         raise MemberError(kind, problem, f"call remove_{kind} first")
 
     hooks[key] = compute, module.register_forward_pre_hook(partial(renew, name, compute))
-    setattr(module, name, compute(module))
 
 
 def renew(name: str, compute: Callable[[Module], Tensor], owner: Module, inputs: Any) -> None:
@@ -97,7 +96,9 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     size = norm_except(weight, dim)
     module.register_parameter(f"{name}_g", Parameter(size.detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
-    attach(module, "weight_norm", name, partial(normed, name, dim))
+    compute = partial(normed, name, dim)
+    attach(module, "weight_norm", name, compute)
+    setattr(module, name, compute(module))
     return module
 
 
@@ -143,6 +144,7 @@ def spectral_norm(
     module.register_buffer(f"{name}_v", v)
     compute = partial(divided, name, axis, n_power_iterations, eps)
     attach(module, "spectral_norm", name, compute)
+    setattr(module, name, own.detach())  # until the first call: a copy may be made before it
     return module
 
 

@@ -7,7 +7,7 @@ for a layout of memory, are turned into that one before it sees them.
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -281,9 +281,18 @@ def taking_older(function: Callable[..., Any], name: str) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if len(args) > count and isinstance(args[-1], Recorded):
-            numbers = [each for each in args if not isinstance(each, Recorded)]
-            options = dict(zip(words, numbers)) | options
-            args = tuple(each for each in args if isinstance(each, Recorded))
+            places = numbers_among(args, len(args) - count, first=2 - len(words))
+            options = dict(zip(words, [args[place] for place in places])) | options
+            args = tuple(each for place, each in enumerate(args) if place not in places)
         return function(*args, **options)
 
     return call
+
+
+def numbers_among(args: Sequence[Any], count: int, first: int) -> list[int]:
+    """Find the numbers among tensors: those without axes are some where there are too few."""
+    numbers = [place for place, each in enumerate(args) if not isinstance(each, Recorded)]
+    if len(numbers) >= count:
+        return numbers
+    places = range(first, len(args) - 1)
+    return [place for place in places if place in numbers or args[place].ndim == 0][:count]

@@ -204,7 +204,7 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
         if depth > DEEPEST:
             raise DTypeError("Tensor", "a list holds itself, or too many lists", "pass numbers")
     try:
-        array = array_of(data)
+        array = array_of(data, leaf)
         if dtype is uint64 and array.dtype.kind == "f" and type(leaf) is int:
             array = np.asarray(data, np.uint64)  # some beyond int64: NumPy made floats of them
     except RecursionError:
@@ -225,8 +225,14 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     raise DTypeError("Tensor", text, "pass numbers, nested lists or arrays")
 
 
-def array_of(data: Any) -> "np.ndarray[Any, Any]":
-    """Make an array of nested lists; beside numbers a tensor of one element is a number, too."""
+def array_of(data: Any, leaf: Any) -> "np.ndarray[Any, Any]":
+    """Make an array of nested lists, whose first element is `leaf`.
+
+    A tensor of one element is a number there, arrays and longer tensors are rows.
+    """
+    node = getattr(leaf, "_node", None)
+    if isinstance(node, Node) and node.size == 1:
+        return np.asarray(with_numbers(data))
     try:
         return np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
     except ValueError:

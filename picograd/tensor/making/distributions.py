@@ -321,7 +321,9 @@ def normal(
     [1.0, 2.0]
     """
     tensors = [each for each in (mean, std) if is_tensor(each)]
-    if not tensors:
+    if size is not None:
+        mean, std = (each.item() if is_tensor(each) else each for each in (mean, std))
+    if size is not None or not tensors:
         if size is None:
             raise DTypeError("normal", "there is neither a tensor nor a size", "pass size=(...)")
         random.check_spread("normal", mean, std)

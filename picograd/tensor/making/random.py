@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import RuntimeScalar
+from picograd.device_name import device as device_name
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64, uint64
 from picograd.engine import pending
 from picograd.engine.tracing import note_draw, note_refusal, note_undo
@@ -124,7 +125,7 @@ class Generator:
         self.key: int = read_seed(seed)
         self.offset: int = 0
         self.named: RuntimeScalar | None = None  # the seed, as the draws recorded so far read it
-        self.device: str = "cpu" if device is None else str(device)
+        self.device = device_name("cpu" if device is None else device)
 
     def manual_seed(self, seed: int) -> "Generator":
         """Start the stream of a seed from its beginning; unlike the global one, it is an int."""

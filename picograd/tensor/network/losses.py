@@ -2,6 +2,7 @@
 
 import warnings
 
+from picograd.dtype import bool_
 from picograd.engine.followed import event
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known, check_probability
 from picograd.graph import build_composite as composite
@@ -233,6 +234,9 @@ def binary_cross_entropy(
     """
     op = "binary_cross_entropy"
     same_shape(op, input, target)
+    if not input.dtype.is_float:
+        text = f"is not defined for {input.dtype.name} inputs"
+        raise DTypeError(op, text, "call .float() first")
     check_between(op, "the input", input._node, 0.0, 1.0)
     check_between(op, "the target", target._node, 0.0, 1.0)
     loss = apply(saturated_entropy, input, target)
@@ -339,8 +343,15 @@ def same_shape(op: str, a: Tensor, b: Tensor) -> None:
 
 
 def broadcast(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Broadcast an input and a target, with a warning, as PyTorch does where shapes differ."""
+    """Broadcast an input and a target, with a warning, as PyTorch does where shapes differ.
+
+    Booleans beside numbers count as 0 and 1.
+    """
     need_tensor(op, input=input, target=target)
+    if target.dtype is bool_ and input.dtype is not bool_:
+        target = target.to(input.dtype)
+    elif input.dtype is bool_ and target.dtype is not bool_:
+        input = input.to(target.dtype)
     shapes = tuple(input.shape), tuple(target.shape)
     if shapes[0] == shapes[1]:
         return input, target

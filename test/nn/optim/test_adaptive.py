@@ -46,3 +46,8 @@ def test_steps_of_each_parameter_are_counted_behind_what_reads_them(device):
 def test_rho_is_a_share():
     with pytest.raises(ValueRangeError, match="rho=1.1 is not in"):
         nn.optim.Adadelta([nn.Parameter(Tensor([1.0]))], rho=1.1)
+
+
+def test_the_first_sum_of_squares_is_not_negative():
+    with pytest.raises(ValueRangeError, match="initial_accumulator_value"):
+        nn.optim.Adagrad([Tensor([1.0])], initial_accumulator_value=-1.0)

@@ -41,3 +41,16 @@ def test_lion_follows_its_formula(maximize, device):
 def test_one_kernel(name, device):
     ours, _ = start(device, KERNEL_SHAPES)
     assert kernels_of_a_step(getattr(nn.optim, name)(ours), ours) == 1
+
+
+def test_a_decay_that_is_no_option_changes_nothing():
+    """PyTorch's Rprop reads no weight decay that a group has."""
+    values = []
+    for more in ({}, {"weight_decay": 0.5}):
+        x = nn.Parameter(Tensor([1.0, -2.0]))
+        optimizer = nn.optim.Rprop([{"params": [x], **more}], lr=0.1)
+        for _ in range(3):
+            x.grad = Tensor([0.1, -0.1])
+            optimizer.step()
+        values.append(x.tolist())
+    assert values[0] == values[1]

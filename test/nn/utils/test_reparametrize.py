@@ -1,5 +1,6 @@
 """Weights that hooks compute."""
 
+import copy
 import pickle
 from typing import Any
 
@@ -38,3 +39,12 @@ def test_modules_with_hooks_are_pickled(norm: Any) -> None:
     own = next(each for name, each in again.named_parameters() if name != "bias")
     own.data.mul_(0)
     assert again(x).tolist() != layer(x).tolist()
+
+
+def test_a_normed_layer_is_copied_before_its_first_call() -> None:
+    layer = nn.utils.spectral_norm(nn.Linear(3, 2))
+    u = layer.weight_u.tolist()
+    again = copy.deepcopy(layer)
+    assert again.weight_u.tolist() == u  # no step was taken yet
+    x = Tensor.ones(1, 3)
+    assert again(x).tolist() == layer(x).tolist()

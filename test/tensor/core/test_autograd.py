@@ -569,3 +569,14 @@ def test_second_derivatives_of_what_is_linear_in_pieces_are_zeros(name: str) -> 
     assert found[0][0] == [[0.0, 0.0, 0.0]] and found[0][2] == [0.0, 0.0] and found[0][3] is None
     for mine, theirs in zip(*found, strict=True):
         assert mine == theirs or np.allclose(mine, theirs)
+
+
+def test_what_a_constant_condition_never_chooses_has_zeros():
+    """Not None, which steps over parameters would meet."""
+    for mask in (picograd.ones(2, 1, dtype=picograd.bool), picograd.tensor(True)):
+        chosen, other = picograd.ones(2, 3), picograd.ones(1, 3)
+        chosen.requires_grad = other.requires_grad = True
+        picograd.where(mask, chosen, other).sum().backward()
+        assert chosen.grad.tolist() == [[1.0] * 3] * 2 and other.grad.tolist() == [[0.0] * 3]
+        filled = other.masked_fill(mask[:1] if mask.ndim else mask, 2.0)
+        assert picograd.autograd.grad(filled.sum(), other)[0].tolist() == [[0.0] * 3]

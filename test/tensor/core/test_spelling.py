@@ -224,7 +224,9 @@ x.clone().addcdiv_(-0.1, x, x * 2) | T.addcmul(x, 0.5, x, x) | T.addcdiv(x, 0.5,
 T.addmm(2, a, 3, a, a) | T.addmm(2, a, a, a) | a.addmm(2, 3, a, a) | a.addmm(2, a, a)
 a.clone().addmm_(2, 3, a, a) | T.addmv(2, x, 3, a, x) | x.addmv(2, 3, a, x) | a.addr(2, 3, x, x)
 T.addr(2, a, 3, x, x) | T.baddbmm(2, s, 3, s, s) | a.addbmm(2, 3, s, s)
-T.addbmm(2, a, 3, s, s)"""
+T.addbmm(2, a, 3, s, s) | x.add(n, x) | x.clone().sub_(n, x) | T.add(n, n, x)
+x.clone().addcmul_(n, x, x) | T.addcdiv(x, n, x, x) | x.addcmul(n, n, x)
+T.addmm(n, a, n, a, a) | a.addmm(n, a, a) | a.addmm(n, 3, a, a) | a.addbmm(2, n, s, s)"""
 
 
 @pytest.mark.parametrize("call", OLDER_CALLS.replace("\n", " | ").split(" | "))
@@ -236,7 +238,8 @@ def test_as_in_pytorch(call: str) -> None:
         tensor: Any = library.tensor
         x, a = tensor([1.0, 4.0]), tensor([[1.0, 2.0], [3.0, 4.0]])
         with warnings.catch_warnings(action="ignore"):
-            results.append(eval(call, {"T": library, "x": x, "a": a, "s": a[None]}))
+            names = {"T": library, "x": x, "a": a, "s": a[None], "n": tensor(0.5)}
+            results.append(eval(call, names))
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-6)
 
 

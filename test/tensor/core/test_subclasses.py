@@ -418,3 +418,14 @@ def test_errors_of_functions_that_ask_nobody_are_theirs() -> None:
     for wrong in (lambda: x.reshape(4), lambda: picograd.cat([x, picograd.ones(5)]), lambda: x @ x):
         with pytest.raises(ShapeError):
             wrong()
+
+
+def test_layers_ask_what_stands_for_a_tensor():
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function.__name__
+
+    layers = [nn.Linear(2, 2), nn.Dropout(0.5), nn.Upsample(2), nn.Fold(2, 2), nn.Unfold(2)]
+    names = [layer(Asked()) for layer in layers]
+    assert names == ["linear", "dropout", "interpolate", "fold", "unfold"]

@@ -62,3 +62,13 @@ def test_linspace_full_eye() -> None:
 def test_dtypes_are_told_from_devices() -> None:
     assert c.is_dtype("float32") and c.is_dtype(int) and not c.is_dtype("cpu")
     assert Tensor([1]).to("float32").dtype is float32
+
+
+def test_tensors_of_one_element_are_numbers_in_lists() -> None:
+    """PyTorch's shapes; longer tensors and arrays are rows."""
+    one, flag = Tensor([1.0]), Tensor([[True]])
+    assert Tensor([one, one * 2]).tolist() == [1.0, 2.0]
+    assert Tensor([[one], [one * 3]]).tolist() == [[1.0], [3.0]]
+    assert Tensor([flag, flag]).tolist() == [True, True]
+    assert Tensor([np.ones(1), np.ones(1)]).shape == (2, 1)
+    assert Tensor([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).shape == (2, 2)

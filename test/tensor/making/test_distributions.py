@@ -256,3 +256,8 @@ def test_parts_of_complex_numbers_are_drawn_apart() -> None:
 def test_no_rows_of_weights_give_no_rows():
     found = picograd.multinomial(picograd.ones(0, 3), 2)
     assert found.shape == (0, 2) and found.dtype is picograd.int64
+
+
+def test_a_size_takes_tensors_as_numbers():
+    drawn = picograd.normal(picograd.tensor(2.0), picograd.tensor(0.0), (2, 3))
+    assert drawn.tolist() == [[2.0] * 3] * 2

@@ -144,3 +144,7 @@ def test_a_jitted_draw_follows_the_seed(device: str) -> None:
         found = draw().tolist()
         picograd.manual_seed(seed)
         assert found == Tensor.rand(5, device=device).tolist()
+
+
+def test_device_of_a_generator_is_a_device():
+    assert Generator().device.type == "cpu" and Generator("cuda:1").device.index == 1
