@@ -1,8 +1,8 @@
 """merge: launches that need not wait for one another become one.
 
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
-                 blocks of the other leave idle. Not long ones, whose last blocks are few of many,
-                 and whose best tiles have other threads; on a CPU they would be in
+                 blocks of the other leave idle. Not long ones of one matrix, whose last blocks are
+                 few of many, and whose best tiles have other threads; on a CPU they would be in
                  memory at once, with operands packed for both: the smaller result comes first
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
@@ -22,7 +22,12 @@ from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
 from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
-from picograd.schedule.heroes import is_product, product_depth, uses_tensor_cores
+from picograd.schedule.heroes import (
+    count_matrices,
+    is_product,
+    product_depth,
+    uses_tensor_cores,
+)
 from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 
@@ -31,6 +36,7 @@ PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
+SEVERAL = 8  # matrices of a product: their tiles are small, and of as many threads in all of them
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
@@ -99,9 +105,12 @@ def may_share(hero: Facts, target: Target) -> bool:
 def is_long(hero: Facts, target: Target) -> bool:
     """Tell whether a product takes so long that a launch of its own costs nothing.
 
-    On a CPU convolutions pack no operands; on a GPU theirs have tiles alike.
+    On a CPU convolutions pack no operands; on a GPU theirs have tiles alike, and so have products
+    of several matrices.
     """
     made = machine(target)
+    if target.has_blocks and count_matrices(hero.node) >= SEVERAL:
+        return False
     multiplied = hero.node.size * product_depth(hero.node) / made.workers
     rate = MULTIPLIED_IN_BLOCKS if target.has_blocks else MULTIPLIED
     launches = LONG_IN_BLOCKS if target.has_blocks else LONG
