@@ -37,6 +37,7 @@ TRIES = 4  # launches looked at on each side
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
 SEVERAL = 8  # matrices of a product: their tiles are small, and of as many threads in all of them
+PRODUCT_WAIT = 6  # the same for products
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
@@ -52,7 +53,11 @@ class Bounds:
 
 def merge_launches(launches: list[Launch], target: Target) -> list[Launch]:
     """Merge launches, listed by depth, and list those that are left."""
-    return Merger(merge_products(launches, target), target).merge()
+    found = Merger(merge_products(launches, target), target).merge()
+    for launch in found if target.has_blocks else ():
+        if launch.kind in PRODUCTS:
+            launch.parts.sort(key=result_size, reverse=True)
+    return found
 
 
 def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
@@ -68,8 +73,6 @@ def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
         if is_sure:
             hosts[launch.depth, launch.device] = launch
         found.append(launch)
-    for host in hosts.values() if target.has_blocks else ():
-        host.parts.sort(key=result_size, reverse=True)
     return sorted(found, key=lambda launch: (launch.depth, long_result(launch, target)))
 
 
@@ -142,7 +145,7 @@ class Merger:
     """This class finds hosts for small launches."""
 
     def __init__(self, launches: list[Launch], target: Target) -> None:
-        self.launches, self.machine = launches, machine(target)
+        self.launches, self.machine, self.target = launches, machine(target), target
         self.has_blocks = target.has_blocks
         self.bounds = {launch: Bounds() for launch in launches}
         self.reads: dict[int, list[Launch]] = {}  # of each leaf
@@ -180,7 +183,24 @@ class Merger:
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
+        self.merge_late(gone)
         return self.followed([launch for launch in self.launches if launch not in gone])
+
+    def merge_late(self, gone: set[Launch]) -> None:
+        """Let products of a GPU that are not read soon wait for others: they are `gone` then."""
+        products = [
+            launch
+            for launch in self.launches
+            if self.has_blocks
+            and launch.kind in PRODUCTS
+            and may_share(hero_of(launch), self.target)
+        ]
+        for launch in products:
+            alike = [each for each in products if each.kind == launch.kind]
+            host = self.find(launch, alike, gone, launch.depth + PRODUCT_WAIT)
+            if host is not None and is_movable(launch):
+                self.move(launch, host)
+                gone.add(launch)
 
     def followed(self, launches: list[Launch]) -> list[Launch]:
         """Let launches of a strand follow one another, where they wait for nothing else."""
@@ -226,7 +246,8 @@ class Merger:
 
     def may_join(self, launch: Launch, host: Launch) -> bool:
         """Tell whether a launch may run as part of another, where memory is written in place."""
-        if host.device != launch.device or not fits(host, launch, PART_LIMIT):
+        limit = PRODUCT_LIMIT if host.kind in PRODUCTS else PART_LIMIT
+        if host.device != launch.device or not fits(host, launch, limit):
             return False
         if strand_of(launch) != strand_of(host):
             return False
