@@ -119,9 +119,9 @@ def update_early(groups: list[Group], least_bytes: int, wait: int) -> None:
         together[head] = max(together.get(head, 0), depth)
     others = {g.depth for g in groups if g.kind == "map" and g.number not in updates}
     for number, group in updates.items():
-        least = together[ties.head(number)]
-        shared = (depth for depth in range(least, least + wait + 1) if depth in others)
-        group.depth = min(group.depth, next(shared, least))
+        first = together[ties.head(number)]
+        shared = (depth for depth in range(first, first + wait + 1) if depth in others)
+        group.depth = min(group.depth, next(shared, first))
 
 
 def ready(group: Group) -> int:

@@ -72,7 +72,7 @@ def product_depth(node: Node) -> int:
 
 
 def count_matrices(node: Node) -> int:
-    """Count the matrices that each operand of a contraction is, of groups those of a convolution."""
+    """Count the matrices that an operand of a contraction is, of a convolution its groups."""
     if isinstance(node.arg, ConvSpec):
         return node.shape[1]
     shared = set(node.arg[0]).intersection(*node.arg[1:])

@@ -359,16 +359,17 @@ def walk(root: Expr) -> list[Expr]:
         return kept[1]
     if len(WALKED) >= WALKS_KEPT:
         WALKED.clear()
-    order: list[Expr] = []
-    list_below(root, order)
+    order = walk_all([root])
     WALKED[id(root)] = root, order
     return order
 
 
-def list_below(root: Expr, order: list[Expr]) -> None:
-    """Append what `walk` lists."""
+def walk_all(roots: Iterable[Expr]) -> list[Expr]:
+    """List what `walk` does of several roots, which share most: each node once."""
+    order: list[Expr] = []
     seen: set[int] = set()
-    stack: list[Expr | None] = [root]
+    stack: list[Expr | None] = [*roots]
+    stack.reverse()
     while stack:
         expr = stack.pop()
         if expr is None:  # what is below the next is listed
@@ -387,6 +388,7 @@ def list_below(root: Expr, order: list[Expr]) -> None:
             stack += reversed(below)
         else:
             order.append(expr)
+    return order
 
 
 def count_operations(exprs: Iterable[Expr]) -> int:
@@ -446,6 +448,17 @@ def rewrite(
     `moved` keeps the new indices for other expressions over the same axes. `order` is what `walk`
     lists, if that is known.
     """
+    return rewrite_all([root], axes, replace, moved, walk(root) if order is None else order)[0]
+
+
+def rewrite_all(
+    roots: Sequence[Expr],
+    axes: Mapping[Axis, Index],
+    replace: Callable[[Expr], Expr | None] | None = None,
+    moved: dict[Any, Index] | None = None,
+    order: Sequence[Expr] | None = None,
+) -> list[Expr]:
+    """Rewrite several expressions, what they share once; `order` is what `walk_all` lists."""
     done: dict[int, Expr] = {}
 
     def inner(expr: Expr) -> Expr:
@@ -461,7 +474,7 @@ def rewrite(
         return found
 
     is_plain = not any(map(dynamics_of, axes.values()))
-    for expr in walk(root) if order is None else order:
+    for expr in walk_all(roots) if order is None else order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
             new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
@@ -474,7 +487,7 @@ def rewrite(
         if replace is not None:
             new = replace(new) or new
         done[id(expr)] = new
-    return done[id(root)]
+    return [done[id(root)] for root in roots]
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

@@ -22,12 +22,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
 from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
-from picograd.schedule.heroes import (
-    count_matrices,
-    is_product,
-    product_depth,
-    uses_tensor_cores,
-)
+from picograd.schedule.heroes import count_matrices, is_product, product_depth, uses_tensor_cores
 from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 

@@ -34,7 +34,7 @@ from picograd.schedule.loop import (
     Expr,
     Part,
     indices_of,
-    rewrite,
+    rewrite_all,
     walk,
 )
 
@@ -88,9 +88,7 @@ def end_indices(part: Part) -> Iterator[Index]:
     yield from (index for index, _, _ in part.ends)
 
 
-def replace_axes(
-    part: Part, bodies: Bodies, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
-) -> Part:
+def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -98,8 +96,8 @@ def replace_axes(
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
-    for c, walked in zip(part.computes, bodies, strict=True):
-        body = rewrite(c.body, axes, moved=moved, order=walked)
+    made = rewrite_all([c.body for c in part.computes], axes, moved=moved)
+    for c, body in zip(part.computes, made, strict=True):
         store = c.store
         if store is not None:
             place = moved.get(store[1])
@@ -123,7 +121,7 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
         if len(pieces) > 1:
             order[axis] = pieces
             axes[axis] = position_over(pieces)
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def placed_axes(bodies: Bodies) -> set[Axis]:
@@ -253,7 +251,7 @@ def merge_axes(part: Part, bodies: Bodies) -> Part:
             for axis in group:
                 axes[axis], order[axis] = constant(0), []
             axes[group[-1]], order[group[-1]] = axis_index(whole), [whole]
-    return replace_axes(part, bodies, axes, order) if axes else part
+    return replace_axes(part, axes, order) if axes else part
 
 
 def runs(part: Part) -> list[tuple[Axis, ...]]:
