@@ -165,8 +165,11 @@ class Fuser:
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
+        most = OPERATION_LIMIT
+        if row.role is Role.PASS:
+            most = 0 if node.arg else most // 2  # patches read an element about twice
         for source in views.shared_inputs(facts, self.target):
-            self.share_expanded(source, 0 if row.role is Role.PASS else OPERATION_LIMIT)
+            self.share_expanded(source, most)
         self.summarize(facts)
         if row.role is Role.ELEMENTWISE or row.role is Role.PASS:
             views.merge_labels(facts)
