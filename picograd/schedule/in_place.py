@@ -27,7 +27,7 @@ from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, constant, substitute
-from picograd.schedule.loop import Expr, Kernel, Part, rewrite_all, walk, walk_all
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite_all, walk_all
 from picograd.schedule.memory import ALIGNMENT
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.schedule.race import are_apart, has_race
@@ -128,7 +128,7 @@ def merge_of(
 ) -> tuple[KernelLaunch, tuple[int, int]] | None:
     """Find two slots of the plan of which one would do, and the launch with one."""
     computes = [each for part in step.kernel.parts for each in part.computes] if born else []
-    loads = {e.arg for each in computes for e in walk(each.body) if e.op == "load"}
+    loads = {e.arg for e in walk_all([each.body for each in computes]) if e.op == "load"}
     stores = [each.store for each in computes if each.store]
     for source in dying:
         is_once = step.slots.count(step.slots[source]) == 1

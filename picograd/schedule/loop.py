@@ -364,10 +364,13 @@ def walk(root: Expr) -> list[Expr]:
     return order
 
 
-def walk_all(roots: Iterable[Expr]) -> list[Expr]:
-    """List what `walk` does of several roots, which share most: each node once."""
+def walk_all(roots: Iterable[Expr], seen: set[int] | None = None) -> list[Expr]:
+    """List what `walk` does of several roots, which share most: each node once.
+
+    Nodes whose ids were `seen` are left out.
+    """
     order: list[Expr] = []
-    seen: set[int] = set()
+    seen = set() if seen is None else seen
     stack: list[Expr | None] = [*roots]
     stack.reverse()
     while stack:

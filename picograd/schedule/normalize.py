@@ -35,13 +35,13 @@ from picograd.schedule.loop import (
     Part,
     indices_of,
     rewrite_all,
-    walk,
+    walk_all,
 )
 
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
 Form = dict[Axis, int]  # coefficients of one linear form
-Bodies = list[list[Expr]]  # of each compute of a part, as `walk` lists them
+Bodies = list[list[Expr]]  # what each compute of a part has that none before it has
 
 
 def normalize_part(part: Part) -> Part:
@@ -53,22 +53,20 @@ def normalize_part(part: Part) -> Part:
     if part is not whole:
         bodies = walk_bodies(part)
     part = merge_axes(order_axes(part, bodies), bodies)
-    drawing = {n for n, body in enumerate(bodies) if any(map(is_word_drawn, body))}
-    return write_out(part, drawing) if drawing else part
+    is_drawn = any(map(is_word_drawn, chain.from_iterable(bodies)))
+    return write_out(part) if is_drawn else part
 
 
-def write_out(part: Part, drawing: set[int]) -> Part:
-    """Write out the random bits of some computes, once all axes are known."""
-    computes = [
-        replace(compute, body=written_out(compute.body)) if number in drawing else compute
-        for number, compute in enumerate(part.computes)
-    ]
+def write_out(part: Part) -> Part:
+    """Write out the random bits of computes, once all axes are known."""
+    computes = [replace(each, body=written_out(each.body)) for each in part.computes]
     return replace(part, computes=tuple(computes))
 
 
 def walk_bodies(part: Part) -> Bodies:
-    """List the expressions of each compute of a part."""
-    return [walk(compute.body) for compute in part.computes]
+    """List the expressions of each compute of a part that none before it has."""
+    seen: set[int] = set()
+    return [walk_all([compute.body], seen) for compute in part.computes]
 
 
 def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
