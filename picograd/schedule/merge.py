@@ -31,7 +31,7 @@ PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
-SEVERAL = 8  # matrices of a product: their tiles are small, and of as many threads in all of them
+SEVERAL, TILE = 8, 64  # matrices of a product, whose tiles are small; rows and columns of these
 PRODUCT_WAIT = 6  # the same for products
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
@@ -104,10 +104,11 @@ def is_long(hero: Facts, target: Target) -> bool:
     """Tell whether a product takes so long that a launch of its own costs nothing.
 
     On a CPU convolutions pack no operands; on a GPU theirs have tiles alike, and so have products
-    of several matrices.
+    of several matrices with a tile for each processor: none of them shares sums with others.
     """
     made = machine(target)
-    if target.has_blocks and count_matrices(hero.node) >= SEVERAL:
+    has_tiles = hero.node.size >= TILE**2 * made.workers
+    if target.has_blocks and has_tiles and count_matrices(hero.node) >= SEVERAL:
         return False
     multiplied = hero.node.size * product_depth(hero.node) / made.workers
     rate = MULTIPLIED_IN_BLOCKS if target.has_blocks else MULTIPLIED

@@ -10,7 +10,7 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
 from picograd.schedule import heroes
-from picograd.schedule.merge import PRODUCT_WAIT
+from picograd.schedule.merge import PRODUCT_WAIT, TILE
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -123,12 +123,14 @@ def test_long_products_of_a_gpu_have_a_launch_and_tiles_of_their_own(
     assert len(schedule(roots, GPU).kernels) == kernels
 
 
-@pytest.mark.parametrize(("count", "kernels"), [(7, 2), (8, 1)])
+@pytest.mark.parametrize(("count", "rows", "kernels"), [(7, 512, 2), (8, 512, 1), (36, 64, 2)])
 def test_long_products_of_several_matrices_share_a_launch_on_a_gpu(
-    count: int, kernels: int
+    count: int, rows: int, kernels: int
 ) -> None:
-    """Gradients of transformed patches: the tiles of many small matrices are alike."""
-    x, g, w = leaf(count, 512, 1024), leaf(count, 512, 512), leaf(count, 1024, 512)
+    """Gradients of transformed patches: tiles of many small matrices are alike. Of few tiles the
+    sums of each are shared among blocks, which take longer beside others."""
+    depth = 1024 if rows > TILE else 4608
+    x, g, w = leaf(count, depth, rows), leaf(count, depth, rows), leaf(count, rows, rows)
     turned = x.permute((0, 2, 1))
     roots = [build.matmul(g, w.permute((0, 2, 1))), build.matmul(turned, g)]
     assert len(schedule(roots, GPU).kernels) == kernels
