@@ -1,8 +1,9 @@
 """merge: launches that need not wait for one another become one.
 
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
-                 blocks of the other leave idle. Not long ones of one matrix, whose last blocks are
-                 few of many, and whose best tiles have other threads; on a CPU they would be in
+                 blocks of the other leave idle, and what is not read soon, gradients of a shortcut,
+                 waits for others of its kind. Not long ones of few tiles, whose blocks share sums,
+                 or of one matrix, whose best tiles have other threads; on a CPU they would be in
                  memory at once, with operands packed for both: the smaller result comes first
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
