@@ -337,6 +337,29 @@ def test_kernels_that_come_again_are_folded_as_before() -> None:
     assert kernels[0] is kernels[1] and kernels[0] is not kernels[2]
 
 
+def test_kernels_that_come_again_on_arrays_in_common_are_folded_anew() -> None:
+    """The second map reads another array, or what the first one reads."""
+    flat = Axis("k", 2 * UNITS)
+    place = axis_index(flat)
+    halves = [guard(read(0, place), place, n, n + UNITS - 1) for n in (0, UNITS)]
+    total = made("add", (flat,), *halves, store=(2, place))
+    (compute,) = total.computes
+    body = Expr("sub", (compute.body, read(1, place)), None, float32)
+    second = Part((flat,), (replace(compute, body=body),))
+    axis = Axis("i", UNITS)
+    value = Expr("exp", (read(0, axis_index(axis)),), None, float32)
+    places = [(1, axis_index(axis) + n) for n in (0, UNITS)]
+    first = Part((axis,), tuple([Compute((axis,), (), None, value, float32, at) for at in places]))
+    sizes = (2 * UNITS,) * 4 + (2 * UNITS,) * 3
+    both = launch_of((0, 1), sizes, "rw", first), launch_of((1, 2, 3), sizes, "rrw", second)
+    steps: list[Step] = []
+    for own, other in (((0, 1), (1, 2, 3)), ((4, 5), (5, 4, 6))):
+        for each, slots in zip(both, (own, other)):
+            assert isinstance(each, KernelLaunch)
+            steps.append(replace(each, slots=slots))
+    assert slots_found(steps, "itioito", sizes) == [(0, 2, 3), (4, 6)]
+
+
 def test_what_others_read_is_stored_too() -> None:
     of_state, of_x = cell(1)
     new = gates(of_x, 1, 4)[2]

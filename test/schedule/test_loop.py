@@ -15,7 +15,9 @@ from picograd.schedule.loop import (
     format_expr,
     indices_of,
     rewrite,
+    rewrite_all,
     walk,
+    walk_all,
 )
 
 I, J = Axis("i", 4), Axis("j", 4)  # noqa: E741
@@ -76,6 +78,16 @@ def test_rewrite_reaches_into_indices() -> None:
     assert dynamic_children(found.args[0])[0].arg == (1, constant(3))
     ones = rewrite(add(ROW, ROW), {}, lambda e: const(1, int64) if e.op == "load" else None)
     assert ones == add(const(1, int64), const(1, int64))
+
+
+def test_what_several_expressions_share_is_walked_and_rewritten_once() -> None:
+    both = add(GATHERED, const(1.0, float32))
+    roots = [add(both, GATHERED), add(both, both)]
+    assert walk_all(roots) == [*walk(roots[0]), roots[1]]
+    assert walk_all(roots[1:], {id(each) for each in walk(roots[0])}) == [roots[1]]
+    first, second = rewrite_all(roots, {J: constant(3)})
+    assert [first, second] == [rewrite(root, {J: constant(3)}) for root in roots]
+    assert first.args[0] is second.args[0] is second.args[1] and first.args[0] is not both
 
 
 def test_a_large_expression_is_printed_once_per_node() -> None:
