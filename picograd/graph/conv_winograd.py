@@ -187,7 +187,7 @@ def by_patches(x: Node, weight: Node, low: tuple[int, int], shape: Shape) -> Nod
     images, _, outputs, *sizes = shape
     channels = x.shape[2]
     counts = tuple([ceil_div(n, STEP) for n in sizes])
-    image = x.after(weight, True).reshape((images, channels, *x.shape[3:])).permute((1, 0, 2, 3))
+    image = x.after(weight).reshape((images, channels, *x.shape[3:])).permute((1, 0, 2, 3))
     seen = patches_of(image, low, counts)
     taps = weight.after(x).reshape((outputs, channels, 3, 3))
     taps = behind(along_both(cut(taps.permute((1, 0, 2, 3))), factor_terms))
@@ -211,7 +211,7 @@ def by_gradients(x: Node, rows: Node, low: tuple[int, int], shape: Shape) -> Nod
     channels, _, outputs = shape[:3]
     images, *sizes = rows.shape[2:]
     counts = tuple([ceil_div(n, STEP) for n in sizes])
-    image = x.after(rows, True).reshape((channels, *x.shape[2:]))
+    image = x.after(rows).reshape((channels, *x.shape[2:]))
     seen = patches_of(image, low, counts)
     pads = ((0, 0), (0, 0), *((0, STEP * count - n) for n, count in zip(sizes, counts)))
     given = rows.reshape(rows.shape[1:]).pad(pads)

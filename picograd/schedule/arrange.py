@@ -14,7 +14,8 @@ early: large updates run as soon as they can, so that the gradients they read en
     gradient 3, update 3, gradient 2, update 2, ...        one does
 
 Small ones wait for one another and share a kernel. An update runs after all that read the memory it
-writes; those that read what another of them writes, an optimizer's averages say, stay together.
+writes; those that read what another of them writes, an optimizer's averages say, stay together. On
+a GPU they wait for maps that run soon after, which they share a launch with.
 """
 
 from dataclasses import field
@@ -89,8 +90,11 @@ LONG_UPDATE = 8 << 20  # bytes of an array whose update is long beside a launch 
 LONE = ("host", "loop")  # kinds of groups that may fail: nothing is written before
 
 
-def update_early(groups: list[Group], least_bytes: int) -> None:
-    """Move large updates up to behind what they read, and what reads what they write."""
+def update_early(groups: list[Group], least_bytes: int, wait: int) -> None:
+    """Move large updates up to behind what they read, and what reads what they write.
+
+    They `wait` so many depths, at most, for other maps.
+    """
     if any(group.kind in LONE for group in groups):
         return
     updates = {group.number: group for group in groups if is_large_update(group, least_bytes)}
@@ -113,8 +117,11 @@ def update_early(groups: list[Group], least_bytes: int) -> None:
         head = ties.head(number)
         depth = max(least[number], ready(group))
         together[head] = max(together.get(head, 0), depth)
+    others = {g.depth for g in groups if g.kind == "map" and g.number not in updates}
     for number, group in updates.items():
-        group.depth = min(group.depth, together[ties.head(number)])
+        first = together[ties.head(number)]
+        shared = (depth for depth in range(first, first + wait + 1) if depth in others)
+        group.depth = min(group.depth, next(shared, first))
 
 
 def ready(group: Group) -> int:
@@ -136,7 +143,7 @@ def is_large_update(group: Group, least: int) -> bool:
 
 PART_LIMIT = 64  # parts of one kernel
 ALIKE_LIMIT = 256  # and where those that are alike are written once
-DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
+DELAY_LIMIT = 4  # depths a reduction or a long update may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
@@ -181,7 +188,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     if target.has_blocks:
         gather(groups, target)
     order_updates(groups)
-    update_early(groups, LONG_UPDATE if target.has_blocks else LEAST)
+    update_early(groups, *((LONG_UPDATE, DELAY_LIMIT) if target.has_blocks else (LEAST, 0)))
     for group in groups:
         mark_reads(group)
     fill_late(groups)

@@ -13,10 +13,11 @@ many points, and stores what is read at its own, one kernel does both, and store
 On a GPU alone: a CPU works on pieces one after the other, in loops without guards.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, product
 from math import gcd, prod
+from typing import Any
 
 from picograd.graph.ops import OPS
 from picograd.late_methods import dataclass
@@ -31,11 +32,23 @@ from picograd.schedule.in_place import (
     slots_touched,
 )
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
-from picograd.schedule.loop import Compute, Expr, Part, Slot, count_operations, rewrite, walk
+from picograd.schedule.loop import (
+    Compute,
+    Expr,
+    Part,
+    Slot,
+    count_operations,
+    rewrite_all,
+    walk,
+    walk_all,
+)
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 Axes = Mapping[Axis, Index]
+Numbers = Mapping[int, int] | Sequence[int]  # of a kernel's slots
+# What was made of kernels before: what keeps these, the slots of their launch, and launches.
+Known = dict[tuple[Any, ...], tuple[Any, Sequence[int], Sequence[KernelLaunch]]]
 MOST_PIECES = 16  # of a result of which a thread computes an element each
 BETWEEN = 3  # steps that may stand between two maps of one kernel
 
@@ -68,8 +81,9 @@ def fold_maps(
         return list(steps)
     found: list[Step] = []
     lives: dict[int, tuple[int, int]] = {}
+    known: Known = {}
     for number, step in enumerate(steps):
-        later, own, others = steps_between(found, step)
+        later, own, others = steps_between(found, step, known)
         found.append(own)
         is_folded = False
         behind: list[Step] = []
@@ -81,14 +95,14 @@ def fold_maps(
             lives = lives or lives_of([*steps, *copies])
             gone = {
                 slot
-                for slot, (_, last) in lives.items()
-                if last <= number and slots[slot].kind == "temporary" and slot not in needed
+                for slot in pair.numbers.keys() - needed
+                if lives[slot][1] <= number and slots[slot].kind == "temporary"
             }
-            launch = folded(pair, gone, is_folded)
+            launch = folded(pair, gone, is_folded, known)
             rest: list[Step] = []
-            if launch is None and (halves := halves_of(pair)) is not None:
-                first, *rest = halves
-                launch = folded(numbered(pair.first, first), gone, is_folded)
+            if launch is None and (halves := halves_of(pair, known)):
+                rest += halves[1:]
+                launch = folded(numbered(pair.first, halves[0]), gone, is_folded, known)
             if launch is None:
                 break
             if rest:
@@ -102,7 +116,9 @@ def fold_maps(
     return found
 
 
-def steps_between(found: list[Step], step: Step) -> tuple[list[Step], Step, list[Step]]:
+def steps_between(
+    found: list[Step], step: Step, known: Known
+) -> tuple[list[Step], Step, list[Step]]:
     """Take off the steps between a map and one that reads what it stores, which need not wait.
 
     Of the reader there is what need not, and the rest.
@@ -112,7 +128,7 @@ def steps_between(found: list[Step], step: Step) -> tuple[list[Step], Step, list
         if pair is None:
             continue
         later = found[place + 1 :]
-        own, *rest = halves_of(pair) or (pair.second,)
+        own, *rest = halves_of(pair, known) or (pair.second,)
         if not all(is_free(each, own) for each in later):
             break
         del found[place + 1 :]
@@ -153,20 +169,38 @@ def numbered(first: KernelLaunch, second: KernelLaunch) -> Pair:
     return Pair(first, second, numbers)
 
 
-def halves_of(pair: Pair) -> tuple[KernelLaunch, KernelLaunch] | None:
+def halves_of(pair: Pair, known: Known) -> Sequence[KernelLaunch]:
     """Part the second map: what touches what the first stores, and what shares its launch alone."""
     stored = slots_in(pair.first, "out")
     second = pair.second
-    known = {place for place, slot in enumerate(second.slots) if slot in stored}
+    read = frozenset(place for place, slot in enumerate(second.slots) if slot in stored)
+    key = id(second.kernel), read
+    if key not in known:
+        known[key] = second, second.slots, parted(second, read)
+    _, slots, halves = known[key]
+    return [moved(half, second, slots, second.slots) for half in halves]
+
+
+def parted(launch: KernelLaunch, read: Set[int]) -> Sequence[KernelLaunch]:
+    """Part a launch in what touches some of its slots and what does not, if both are there."""
     own: list[Part] = []
     rest: list[Part] = []
-    for group in groups_of(second.kernel.parts):
-        is_apart = known.isdisjoint(slots_touched(group))
-        half = rest if is_apart else own
-        half += group
-    if not own or not rest or second.scalars:
-        return None
-    return launch_of(second, own), launch_of(second, rest)
+    numbers = range(len(launch.slots))
+    for group in groups_of([(part, numbers) for part in launch.kernel.parts]):
+        parts = [part for part, _ in group]
+        half = rest if read.isdisjoint(slots_touched(parts)) else own
+        half += parts
+    if not own or not rest or launch.scalars:
+        return ()
+    return launch_of(launch, own), launch_of(launch, rest)
+
+
+def moved(
+    launch: KernelLaunch, given: KernelLaunch, slots: Sequence[int], others: Sequence[int]
+) -> KernelLaunch:
+    """Launch a kernel on other slots, in the order of those it was made for, as `given` is."""
+    there = dict(zip(slots, others, strict=True))
+    return replace(given, kernel=launch.kernel, slots=tuple([there[n] for n in launch.slots]))
 
 
 def slots_in(launch: KernelLaunch, role: str) -> set[int]:
@@ -191,22 +225,41 @@ def is_plain(launch: KernelLaunch) -> bool:
     return True
 
 
-def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
+def folded(pair: Pair, gone: set[int], is_again: bool, known: Known) -> KernelLaunch | None:
     """Compute both maps in one kernel, which does not store what is `gone`; None if it can not.
+
+    Kernels that were folded so before, in another layer of a network, are `known`.
+    """
+    first, second = pair.first, pair.second
+    own = tuple(pair.numbers)
+    read = tuple([pair.numbers[slot] for slot in second.slots])
+    left = frozenset(pair.numbers[slot] for slot in gone if slot in pair.numbers)
+    key = id(first.kernel), id(second.kernel), read, left, is_again
+    if key not in known:
+        made = in_one(pair, gone, is_again)
+        known[key] = pair, own, [] if made is None else [made]
+    _, slots, found = known[key]
+    given = second if second.scalars else first
+    return moved(found[0], given, slots, own) if found else None
+
+
+def in_one(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
+    """Compute both maps in one kernel, if it can.
 
     One of them is in pieces, or was before one that it `is_again` folded with.
     """
-    before = [renumbered(part, pair.slots_of(pair.first)) for part in pair.first.kernel.parts]
-    after = [renumbered(part, pair.slots_of(pair.second)) for part in pair.second.kernel.parts]
+    numbers = pair.slots_of(pair.first), pair.slots_of(pair.second)
+    own = [(part, numbers[0]) for part in pair.first.kernel.parts]
+    own += [(part, numbers[1]) for part in pair.second.kernel.parts]
     parts = []
     every: set[int] = set()
-    for group in groups_of([*before, *after]):
-        earlier = [part for part in group if part in before]
-        readers = [part for part in group if part in after]
+    for group in groups_of(own):
+        earlier = [part for part, known in group if known is numbers[0]]
+        readers = [part for part, known in group if known is numbers[1]]
         if not readers:
-            parts += earlier
+            parts += [renumbered(part, numbers[0]) for part in earlier]
             continue
-        made = folded_parts(earlier, readers, is_again) if earlier else None
+        made = folded_parts(earlier, readers, numbers, is_again) if earlier else None
         if made is None:
             return None
         part, stored = made
@@ -216,11 +269,14 @@ def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
 
 
 def folded_parts(
-    earlier: Sequence[Part], readers: Sequence[Part], is_again: bool
+    earlier: Sequence[Part],
+    readers: Sequence[Part],
+    numbers: tuple[Numbers, Numbers],
+    is_again: bool,
 ) -> tuple[Part, set[int]] | None:
     """Compute parts of the first map, and of the second that read them, at the same points.
 
-    What the first stores are numbers of slots.
+    Slots get other `numbers`, those of both; what the first stores are some of them.
     """
     before = [in_rows_of(part, readers) for part in earlier]
     rows = rows_of(before, readers, is_again)
@@ -231,6 +287,8 @@ def folded_parts(
         counts = [prod(sizes_of(part)) // max(points, 1) for part in readers]
         if others or not all(1 < count <= MOST_PIECES for count in counts):
             return None
+    before = [renumbered(part, numbers[0]) for part in before]
+    readers = [renumbered(part, numbers[1]) for part in readers]
     computes: list[Compute] = []
     stored: dict[tuple[int, Index], int] = {}
     for part in before:
@@ -255,7 +313,7 @@ def stored_pieces(
     """
     here = position_over(part.rows)
     slots = {slot for slot, _ in stored}
-    exprs = chain.from_iterable(walk(each.body) for each in part.computes)
+    exprs = walk_all([each.body for each in part.computes])
     read = {expr.arg for expr in exprs if expr.op == "load" and expr.arg[0] in slots}
     places = [place for slot, place in stored if (slot, here) in read]
     sizes = sizes_of(part)
@@ -307,11 +365,11 @@ def is_of(part: Part, points: int) -> bool:
     return prod(sizes_of(part)) == points
 
 
-def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
-    """Put parts that touch memory in common together, each group in their order."""
-    groups: list[tuple[set[int], list[Part]]] = []
+def groups_of(parts: Sequence[tuple[Part, Numbers]]) -> list[list[tuple[Part, Numbers]]]:
+    """Put parts that touch memory in common, by `Numbers`, together, each group in their order."""
+    groups: list[tuple[set[int], list[tuple[Part, Numbers]]]] = []
     for part in parts:
-        touched = slots_touched([part])
+        touched = {part[1][slot] for slot in slots_touched([part[0]])}
         shared = [each for each in groups if not touched.isdisjoint(each[0])]
         groups = [each for each in groups if touched.isdisjoint(each[0])]
         together = [*chain.from_iterable(own for _, own in shared), part]
@@ -416,9 +474,8 @@ def piece_of(
         return None
 
     found = []
-    moved: dict[Index, Index] = {}
-    for each in part.computes:
-        body = rewrite(each.body, piece, settled, moved)
+    bodies = rewrite_all([each.body for each in part.computes], piece, settled)
+    for each, body in zip(part.computes, bodies, strict=True):
         store = moved_store(each, piece)
         found.append(replace(each, axes=rows, body=body, store=store))
     return found
@@ -440,7 +497,7 @@ def kernel_of(
     touched: set[int] = set()
     for part in parts:
         count = len(part.computes)
-        exprs = {e for each in part.computes for e in walk(each.body)}
+        exprs = {*walk_all([each.body for each in part.computes])}
         touched |= {e.arg[0] for e in exprs if e.op == "load"}
         operations = count_operations(exprs)
         if operations > GROUP_LIMIT or count > MEMBER_LIMIT:

@@ -169,9 +169,12 @@ class Fuser:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
         role = row.role
+        most = OPERATION_LIMIT
+        if role is Role.PASS:
+            most = 0 if node.arg else most // 2  # patches read an element about twice
         if role is not Role.ELEMENTWISE or self.target.has_blocks:
             for source in views.shared_inputs(facts, self.target):
-                self.share_expanded(source, 0 if role is Role.PASS else OPERATION_LIMIT)
+                self.share_expanded(source, most)
         self.summarize(facts)
         if role is Role.ELEMENTWISE or role is Role.PASS:
             views.merge_labels(facts)

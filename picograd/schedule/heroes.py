@@ -74,6 +74,14 @@ def product_depth(node: Node) -> int:
     return product(n for label, n in label_sizes(node).items() if label not in node.arg[2])
 
 
+def count_matrices(node: Node) -> int:
+    """Count the matrices that an operand of a contraction is, of a convolution its groups."""
+    if isinstance(node.arg, ConvSpec):
+        return node.shape[1]
+    shared = set(node.arg[0]).intersection(*node.arg[1:])
+    return product(n for label, n in label_sizes(node).items() if label in shared)
+
+
 def product_sides(node: Node) -> tuple[set[int], set[int]]:
     """Dimensions of a result that only the first operand has, and only the second.
 

@@ -27,7 +27,7 @@ from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, constant, substitute
-from picograd.schedule.loop import Expr, Kernel, Part, rewrite, walk
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite_all, walk_all
 from picograd.schedule.memory import ALIGNMENT
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.schedule.race import are_apart, has_race
@@ -128,7 +128,7 @@ def merge_of(
 ) -> tuple[KernelLaunch, tuple[int, int]] | None:
     """Find two slots of the plan of which one would do, and the launch with one."""
     computes = [each for part in step.kernel.parts for each in part.computes] if born else []
-    loads = {e.arg for each in computes for e in walk(each.body) if e.op == "load"}
+    loads = {e.arg for e in walk_all([each.body for each in computes]) if e.op == "load"}
     stores = [each.store for each in computes if each.store]
     for source in dying:
         is_once = step.slots.count(step.slots[source]) == 1
@@ -169,7 +169,7 @@ def merged_kernel(kernel: Kernel, source: int, target: int) -> Kernel | None:
     return None if has_race(merged) else merged
 
 
-def renumbered(part: Part, numbers: Mapping[int, int]) -> Part:
+def renumbered(part: Part, numbers: Mapping[int, int] | Sequence[int]) -> Part:
     """Give the slots of a part other numbers."""
 
     def load(expr: Expr) -> Expr | None:
@@ -179,9 +179,8 @@ def renumbered(part: Part, numbers: Mapping[int, int]) -> Part:
         return Expr("load", (), (numbers[slot], index), expr.dtype)
 
     computes = []
-    moved: dict[Index, Index] = {}
-    for each in part.computes:
-        body = rewrite(each.body, {}, load, moved)
+    bodies = rewrite_all([each.body for each in part.computes], {}, load)
+    for each, body in zip(part.computes, bodies, strict=True):
         store = each.store
         if store is not None:
             slot, index = store
@@ -260,7 +259,7 @@ def touched_by(step: KernelLaunch, part: Part) -> set[int]:
 def slots_touched(parts: Sequence[Part]) -> set[int]:
     """List the slots of a kernel that parts read or write."""
     computes = [compute for part in parts for compute in part.computes]
-    exprs = [expr for each in computes for expr in walk(each.body)]
+    exprs = walk_all([each.body for each in computes])
     read = {expr.arg[0] for expr in exprs if expr.op == "load"}
     stored = {each.store[0] for each in computes if each.store}
     return read | stored

@@ -53,7 +53,7 @@ Scatter, scan, sort, radix, runs, bins, eliminate and rotate are a part of their
 `Scan`, `Sort`, `Radix`, `Runs`, `Bins` and `Elimination`, which is of both.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_not
 from typing import Any
 
@@ -357,7 +357,7 @@ def walk(root: Expr) -> list[Expr]:
     kept = WALKED.get(id(root))
     if kept is not None and kept[0] is root:
         return kept[1]
-    order = list_below(root, set())
+    order = walk_all([root])
     keep_walk(root, order)
     return order
 
@@ -369,10 +369,15 @@ def keep_walk(root: Expr, order: list[Expr]) -> None:
     WALKED[id(root)] = root, order
 
 
-def list_below(root: Expr, seen: set[int]) -> list[Expr]:
-    """List what `walk` does, but for what was `seen`, which grows."""
+def walk_all(roots: Iterable[Expr], seen: set[int] | None = None) -> list[Expr]:
+    """List what `walk` does of several roots, which share most: each node once.
+
+    Nodes whose ids were `seen` are left out, and `seen` grows.
+    """
     order: list[Expr] = []
-    stack: list[Expr | None] = [root]
+    seen = set() if seen is None else seen
+    stack: list[Expr | None] = [*roots]
+    stack.reverse()
     pop, are_seen = stack.pop, seen.issuperset
     while stack:
         expr = pop()
@@ -470,6 +475,16 @@ def rewrite(
 
     `moved` keeps the new indices for other expressions over the same axes.
     """
+    return rewrite_all([root], axes, replace, moved)[0]
+
+
+def rewrite_all(
+    roots: Sequence[Expr],
+    axes: Mapping[Axis, Index],
+    replace: Callable[[Expr], Expr | None] | None = None,
+    moved: dict[Any, Index] | None = None,
+) -> list[Expr]:
+    """Rewrite several expressions, what they share once."""
     done: dict[int, Expr] = {}
     # Most loads of an expression are at the same place, and others divide the same.
     places: dict[Any, Index] = {} if moved is None else moved
@@ -482,8 +497,8 @@ def rewrite(
         return found
 
     is_plain = not any(map(dynamics_of, axes.values()))
-    is_alike = is_plain and replace is None  # a walk of what is made lists the same
-    order = walk(root)
+    is_alike = is_plain and replace is None and len(roots) == 1  # a walk of it lists the same
+    order = walk(roots[0]) if len(roots) == 1 else walk_all(roots)
     for expr in order:
         args = tuple([done[id(each)] for each in expr.args])
         if expr.op in INDEXED:
@@ -499,10 +514,9 @@ def rewrite(
         if replace is not None:
             new = replace(new) or new
         done[id(expr)] = new
-    made = done[id(root)]
     if is_alike:
-        keep_walk(made, [done[id(expr)] for expr in order])
-    return made
+        keep_walk(done[id(roots[0])], [done[id(expr)] for expr in order])
+    return [done[id(root)] for root in roots]
 
 
 def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:

@@ -1,8 +1,9 @@
 """merge: launches that need not wait for one another become one.
 
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
-                 blocks of the other leave idle. Not long ones, whose last blocks are few of many,
-                 and whose best tiles have other threads; on a CPU they would be in
+                 blocks of the other leave idle, and what is not read soon, gradients of a shortcut,
+                 waits for others of its kind. Not long ones of few tiles, whose blocks share sums,
+                 or of one matrix, whose best tiles have other threads; on a CPU they would be in
                  memory at once, with operands packed for both: the smaller result comes first
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
@@ -22,7 +23,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
 from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
-from picograd.schedule.heroes import is_product, product_depth, uses_tensor_cores
+from picograd.schedule.heroes import count_matrices, is_product, product_depth, uses_tensor_cores
 from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 
@@ -31,6 +32,8 @@ PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
 LONG = 500  # times a launch that a product takes on a CPU: it gains nothing by sharing one
 LONG_IN_BLOCKS = 8  # the same on a GPU
+SEVERAL, TILE = 8, 64  # matrices of a product, whose tiles are small; rows and columns of these
+PRODUCT_WAIT = 6  # the same for products
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
@@ -46,7 +49,11 @@ class Bounds:
 
 def merge_launches(launches: list[Launch], target: Target) -> list[Launch]:
     """Merge launches, listed by depth, and list those that are left."""
-    return Merger(merge_products(launches, target), target).merge()
+    found = Merger(merge_products(launches, target), target).merge()
+    for launch in found if target.has_blocks else ():
+        if launch.kind in PRODUCTS:
+            launch.parts.sort(key=result_size, reverse=True)
+    return found
 
 
 def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
@@ -62,8 +69,6 @@ def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
         if is_sure:
             hosts[launch.depth, launch.device] = launch
         found.append(launch)
-    for host in hosts.values() if target.has_blocks else ():
-        host.parts.sort(key=result_size, reverse=True)
     return sorted(found, key=lambda launch: (launch.depth, long_result(launch, target)))
 
 
@@ -99,9 +104,13 @@ def may_share(hero: Facts, target: Target) -> bool:
 def is_long(hero: Facts, target: Target) -> bool:
     """Tell whether a product takes so long that a launch of its own costs nothing.
 
-    On a CPU convolutions pack no operands; on a GPU theirs have tiles alike.
+    On a CPU convolutions pack no operands; on a GPU theirs have tiles alike, and so have products
+    of several matrices with a tile for each processor: none of them shares sums with others.
     """
     made = machine(target)
+    has_tiles = hero.node.size >= TILE**2 * made.workers
+    if target.has_blocks and has_tiles and count_matrices(hero.node) >= SEVERAL:
+        return False
     multiplied = hero.node.size * product_depth(hero.node) / made.workers
     rate = MULTIPLIED_IN_BLOCKS if target.has_blocks else MULTIPLIED
     launches = LONG_IN_BLOCKS if target.has_blocks else LONG
@@ -133,7 +142,7 @@ class Merger:
     """This class finds hosts for small launches."""
 
     def __init__(self, launches: list[Launch], target: Target) -> None:
-        self.launches, self.machine = launches, machine(target)
+        self.launches, self.machine, self.target = launches, machine(target), target
         self.has_blocks = target.has_blocks
         self.bounds = {launch: Bounds() for launch in launches}
         self.reads: dict[int, list[Launch]] = {}  # of each leaf
@@ -171,7 +180,24 @@ class Merger:
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
+        self.merge_late(gone)
         return self.followed([launch for launch in self.launches if launch not in gone])
+
+    def merge_late(self, gone: set[Launch]) -> None:
+        """Let products of a GPU that are not read soon wait for others: they are `gone` then."""
+        products = [
+            launch
+            for launch in self.launches
+            if self.has_blocks
+            and launch.kind in PRODUCTS
+            and may_share(hero_of(launch), self.target)
+        ]
+        for launch in products:
+            alike = [each for each in products if each.kind == launch.kind]
+            host = self.find(launch, alike, gone, launch.depth + PRODUCT_WAIT)
+            if host is not None and is_movable(launch):
+                self.move(launch, host)
+                gone.add(launch)
 
     def followed(self, launches: list[Launch]) -> list[Launch]:
         """Let launches of a strand follow one another, where they wait for nothing else."""
@@ -217,7 +243,8 @@ class Merger:
 
     def may_join(self, launch: Launch, host: Launch) -> bool:
         """Tell whether a launch may run as part of another, where memory is written in place."""
-        if host.device != launch.device or not fits(host, launch, PART_LIMIT):
+        limit = PRODUCT_LIMIT if host.kind in PRODUCTS else PART_LIMIT
+        if host.device != launch.device or not fits(host, launch, limit):
             return False
         if strand_of(launch) != strand_of(host):
             return False

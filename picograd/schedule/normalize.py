@@ -35,9 +35,9 @@ from picograd.schedule.loop import (
     Expr,
     Part,
     indices_of,
-    list_below,
-    rewrite,
+    rewrite_all,
     walk,
+    walk_all,
 )
 
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
@@ -71,11 +71,11 @@ def write_out(part: Part) -> Part:
 
 
 def walk_bodies(part: Part) -> Bodies:
-    """List the expressions of each compute of a part, but for those of computes before it."""
+    """List the expressions of each compute of a part that none before it has."""
     first, *rest = part.computes
-    bodies = [walk(first.body)]  # which `rewrite` asks for again
+    bodies = [walk(first.body)]  # which `rewrite_all` asks for again
     seen = set(map(id, bodies[0]))
-    return bodies + [list_below(compute.body, seen) for compute in rest]
+    return bodies + [walk_all([compute.body], seen) for compute in rest]
 
 
 def part_indices(part: Part, bodies: Bodies) -> Iterable[Index]:
@@ -103,8 +103,8 @@ def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, li
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
-    for c in part.computes:
-        body = rewrite(c.body, axes, moved=moved)
+    made = rewrite_all([c.body for c in part.computes], axes, moved=moved)
+    for c, body in zip(part.computes, made, strict=True):
         store = c.store
         if store is not None:
             place = moved.get(store[1])

@@ -278,7 +278,7 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     """
     role = facts.node.row.role
     if role is Role.PASS:
-        return facts.inputs[: len(facts.inputs) - 1] if facts.node.arg else ()
+        return facts.inputs[: len(facts.inputs) - 1]
     if target.has_blocks:
         is_short = facts.size <= target.multiprocessors * THREADS
         is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)

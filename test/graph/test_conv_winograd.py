@@ -8,7 +8,7 @@ from conv_support import leaf, plain_spec, same_value
 
 from picograd import Tensor
 from picograd.dtype import float32
-from picograd.graph import conv_winograd
+from picograd.graph import build, conv_winograd
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
@@ -81,6 +81,15 @@ def test_no_patches_are_kept_from_the_way_forth():
     maps = [len(step.slots) for step in steps if step.kernel.hero == "map"]
     made_of = [count for count in maps if count > 36]
     assert made_of == 2 * [2 * (1 + 36)], "of image and weight, and of image and gradient"
+
+
+@pytest.mark.parametrize(("activation", "kernels"), [("relu", 3), ("gelu", 4)])
+def test_light_values_are_computed_where_they_are_transformed(activation, kernels):
+    """A norm and its maximum with 0, say: what is dear is stored, as patches read it often."""
+    image, weight = numbers(4, 1, 64, 8, 8), numbers(1, 64, 64, 3, 3, seed=1)
+    value = getattr(build, activation)(image * numbers(1, 1, 64, 1, 1).expand(image.shape))
+    plan = schedule([value.conv(weight, plain_spec(2, padding=PADDING[0]))], H100)
+    assert len(plan.kernels) == kernels, plan.reasons
 
 
 @pytest.mark.parametrize("size", [4, 8])

@@ -86,3 +86,20 @@ def test_updates_of_a_whole_array_of_few_bytes_wait(
     for least, places in ((144, 4), (145, 1)):
         monkeypatch.setattr(arrange, name, least)
         assert len(set(updates(schedule(trained(), target)))) == places
+
+
+def test_updates_wait_for_maps_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share a launch then, and still come before what is behind it."""
+    monkeypatch.setattr(arrange, "LONG_UPDATE", 1)
+    weight, x = leaf(6, 6), leaf(6, 6)
+    for _ in range(2):
+        x = build.matmul(x, leaf(6, 6))
+    piece = x.slice(((1, 5, 1), (0, 6, 1))).stored()  # a map two products later
+    made = build.assign(weight, weight - build.matmul(leaf(6, 6), leaf(6, 6)))
+    roots = [made, build.matmul(piece, leaf(6, 6))]
+    plan = check_plan(roots, target=cuda_target("sm_90a"))
+    ((place,), last) = updates(plan), len(plan.steps) - 1
+    assert 0 < place < last and len(plan.kernels[place].parts) == 2
+    monkeypatch.setattr(arrange, "DELAY_LIMIT", 0)
+    apart = schedule(roots, cuda_target("sm_90a"))
+    assert len(apart.kernels) == len(plan.kernels) + 1

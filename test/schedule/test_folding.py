@@ -264,6 +264,19 @@ def test_a_map_of_the_whole_array_is_computed_in_its_pieces() -> None:
         np.testing.assert_allclose(outputs[2].reshape(2, -1), result, rtol=1e-5, atol=1e-6)
 
 
+def test_a_map_of_more_than_is_stored_stays_apart() -> None:
+    """Four points store eight of ten elements: what else is there another kernel has written."""
+    axis = Axis("i", 4)
+    value = Expr("exp", (read(0, axis_index(axis)),), None, float32)
+    places = [(1, axis_index(axis) * 2 + n) for n in range(2)]
+    computes = [Compute((axis,), (), None, value, float32, place) for place in places]
+    for size, expected in ((8, [(0, 2)]), (10, [(0, 1), (1, 2)])):
+        sizes = 4, size, size
+        first = launch_of((0, 1), sizes, "rw", Part((axis,), tuple(computes)))
+        steps = [first, launch_of((1, 2), sizes, "rw", negated(size, 0))]
+        assert slots_found(steps, "ito", sizes) == expected
+
+
 def test_numbers_that_the_second_map_is_passed_are_passed_to_both() -> None:
     """Not in a chain, nor if the first one has some, too."""
     sizes = 2 * UNITS, 2 * UNITS, 4 * UNITS
@@ -300,6 +313,51 @@ def test_parts_are_folded_each_at_its_own_points() -> None:
         x = np.exp(given[source].reshape(2, -1))
         np.testing.assert_allclose(arrays[result].reshape(2, -1), np.hstack([x, x]), rtol=1e-6)
     np.testing.assert_allclose(arrays[7], -given[6], rtol=1e-6)
+
+
+def test_kernels_that_come_again_are_folded_as_before() -> None:
+    """Layers of a network: other arrays, and of one what is folded is read later."""
+    sizes = (2 * UNITS, 2 * UNITS, 4 * UNITS) * 3 + (2 * UNITS,)
+    first, second, last = exponents(UNITS, 0), rows_of_halves(UNITS, 0), negated(2 * UNITS, 0)
+    once = launch_of((0, 1), sizes, "rw", first), launch_of((1, 2), sizes, "rw", second)
+    steps: list[Step] = []
+    for n in (0, 3, 6):
+        for place, each in enumerate(once):
+            assert isinstance(each, KernelLaunch)
+            steps.append(replace(each, slots=(n + place, n + place + 1)))
+    steps.append(launch_of((7, 9), sizes, "rw", last))
+    folded = fold_maps(plan_slots("itoitoitoo", sizes), steps, [], GPU)
+    kernels = [each.kernel for each in folded if isinstance(each, KernelLaunch)]
+    assert [each.slots for each in folded if isinstance(each, KernelLaunch)] == [
+        (0, 2),
+        (3, 5),
+        (6, 7, 8),
+        (7, 9),
+    ]
+    assert kernels[0] is kernels[1] and kernels[0] is not kernels[2]
+
+
+def test_kernels_that_come_again_on_arrays_in_common_are_folded_anew() -> None:
+    """The second map reads another array, or what the first one reads."""
+    flat = Axis("k", 2 * UNITS)
+    place = axis_index(flat)
+    halves = [guard(read(0, place), place, n, n + UNITS - 1) for n in (0, UNITS)]
+    total = made("add", (flat,), *halves, store=(2, place))
+    (compute,) = total.computes
+    body = Expr("sub", (compute.body, read(1, place)), None, float32)
+    second = Part((flat,), (replace(compute, body=body),))
+    axis = Axis("i", UNITS)
+    value = Expr("exp", (read(0, axis_index(axis)),), None, float32)
+    places = [(1, axis_index(axis) + n) for n in (0, UNITS)]
+    first = Part((axis,), tuple([Compute((axis,), (), None, value, float32, at) for at in places]))
+    sizes = (2 * UNITS,) * 4 + (2 * UNITS,) * 3
+    both = launch_of((0, 1), sizes, "rw", first), launch_of((1, 2, 3), sizes, "rrw", second)
+    steps: list[Step] = []
+    for own, other in (((0, 1), (1, 2, 3)), ((4, 5), (5, 4, 6))):
+        for each, slots in zip(both, (own, other)):
+            assert isinstance(each, KernelLaunch)
+            steps.append(replace(each, slots=slots))
+    assert slots_found(steps, "itioito", sizes) == [(0, 2, 3), (4, 6)]
 
 
 def test_what_others_read_is_stored_too() -> None:

@@ -15,9 +15,10 @@ from picograd.schedule.loop import (
     format_expr,
     has_load,
     indices_of,
-    list_below,
     rewrite,
+    rewrite_all,
     walk,
+    walk_all,
 )
 
 I, J = Axis("i", 4), Axis("j", 4)  # noqa: E741
@@ -67,9 +68,9 @@ def test_walk_yields_shared_nodes_once_and_what_is_inside_indices() -> None:
 def test_a_walk_that_is_kept_lists_what_a_new_one_would() -> None:
     for root in (add(add(ROW, const(2, int64)), ROW), add(GATHERED, ROW)):
         found = rewrite(root, {I: axis_index(J) * 2})
-        fresh = list_below(found, set())
+        fresh = walk_all([found])
         assert all(map(lambda a, b: a is b, walk(found), fresh)) and len(walk(found)) == len(fresh)
-    assert list_below(root, set(map(id, walk(ROW)))) == [GATHERED, root]
+    assert walk_all([root], set(map(id, walk(ROW)))) == [GATHERED, root]
 
 
 def test_what_reads_memory() -> None:
@@ -94,6 +95,16 @@ def test_rewrite_reaches_into_indices() -> None:
     assert dynamic_children(found.args[0])[0].arg == (1, constant(3))
     ones = rewrite(add(ROW, ROW), {}, lambda e: const(1, int64) if e.op == "load" else None)
     assert ones == add(const(1, int64), const(1, int64))
+
+
+def test_what_several_expressions_share_is_walked_and_rewritten_once() -> None:
+    both = add(GATHERED, const(1.0, float32))
+    roots = [add(both, GATHERED), add(both, both)]
+    assert walk_all(roots) == [*walk(roots[0]), roots[1]]
+    assert walk_all(roots[1:], {id(each) for each in walk(roots[0])}) == [roots[1]]
+    first, second = rewrite_all(roots, {J: constant(3)})
+    assert [first, second] == [rewrite(root, {J: constant(3)}) for root in roots]
+    assert first.args[0] is second.args[0] is second.args[1] and first.args[0] is not both
 
 
 def test_a_large_expression_is_printed_once_per_node() -> None:

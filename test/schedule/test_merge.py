@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from plan_support import TARGET, check_plan, copies, leaf, spread
 
-from picograd.dtype import float16
+from picograd.dtype import float16, float32
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
+from picograd.schedule import heroes
+from picograd.schedule.merge import PRODUCT_WAIT, TILE
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -119,3 +121,47 @@ def test_long_products_of_a_gpu_have_a_launch_and_tiles_of_their_own(
     x, g, w = leaf(rows, 784), leaf(rows, 256), leaf(784, 256)
     roots = [build.matmul(g, w.permute((1, 0))), build.matmul(x.permute((1, 0)), g)]
     assert len(schedule(roots, GPU).kernels) == kernels
+
+
+@pytest.mark.parametrize(("count", "rows", "kernels"), [(7, 512, 2), (8, 512, 1), (36, 64, 2)])
+def test_long_products_of_several_matrices_share_a_launch_on_a_gpu(
+    count: int, rows: int, kernels: int
+) -> None:
+    """Gradients of transformed patches: tiles of many small matrices are alike. Of few tiles the
+    sums of each are shared among blocks, which take longer beside others."""
+    depth = 1024 if rows > TILE else 4608
+    x, g, w = leaf(count, depth, rows), leaf(count, depth, rows), leaf(count, rows, rows)
+    turned = x.permute((0, 2, 1))
+    roots = [build.matmul(g, w.permute((0, 2, 1))), build.matmul(turned, g)]
+    assert len(schedule(roots, GPU).kernels) == kernels
+    labels = (0, 1, 2), (0, 2, 3), (0, 1, 3)
+    assert heroes.count_matrices(build.contract(x, w, labels)) == count
+
+
+def after(x: Node, steps: int) -> Node:
+    """Multiply an array by so many others: products of 16-bit floats share no launch."""
+    x = x.cast(float16)
+    for _ in range(steps):
+        x = build.matmul(x, leaf(20, 20).cast(float16))
+    return x.cast(float32)
+
+
+@pytest.mark.parametrize(("steps", "kernels"), [(2, 1), (PRODUCT_WAIT + 2, 2)])
+def test_products_of_a_gpu_wait_for_others_of_their_kind(steps: int, kernels: int) -> None:
+    """A shortcut's gradients wait for those of the convolutions that it goes past, not for long."""
+    first = build.matmul(leaf(20, 20), leaf(20, 20))
+    second = build.matmul(after(leaf(20, 20), steps), leaf(20, 20))
+    plan = check_plan([first, second], target=GPU)
+    assert shape_of(plan).count(("contract", 2)) == 2 - kernels, shape_of(plan)
+
+
+def test_products_that_others_read_do_not_wait_behind_them() -> None:
+    """Nor where what they read is written meanwhile."""
+    x, weight = leaf(20, 20), leaf(20, 20)
+    first = build.matmul(x, weight)
+    second = build.matmul(after(first, 1), leaf(20, 20))
+    plan = check_plan([second], target=GPU)
+    assert ("contract", 2) not in shape_of(plan)
+    third = build.matmul(after(leaf(20, 20), 2), leaf(20, 20))
+    made = build.matmul(leaf(20, 20), weight)
+    check_plan([made, build.assign(weight, weight * 2.0), third], target=GPU)
