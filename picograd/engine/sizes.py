@@ -149,6 +149,11 @@ class BoundedPlan:
         return self.patience <= 0 or self.row >= self.steady
 
     @property
+    def may_follow(self) -> bool:
+        """Whether a way may end in it, and begin behind it: it writes to no memory that there is."""
+        return not (self.bound.written or self.bound.assigned)
+
+    @property
     def least_patience(self) -> int:
         """How often little work of very many sizes runs so: compiling one more takes longer."""
         is_many = self.family is not None and self.family.alone >= MOST_ALONE
@@ -166,6 +171,10 @@ class BoundedPlan:
         if self.family is not None:
             self.row = self.row + 1 if self.family.last == self.number else 1
             self.family.last = self.number
+
+    def launch(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
+        """Run on what it takes, which is all of a graph key."""
+        return self.run(buffers, values, origin)
 
     def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
