@@ -150,7 +150,7 @@ class BoundedPlan:
 
     @property
     def may_follow(self) -> bool:
-        """Whether a way may end in it, and begin behind it: it writes to no memory that there is."""
+        """Whether a way may end in it, and begin behind it: it writes to no memory there is."""
         return not (self.bound.written or self.bound.assigned)
 
     @property
@@ -192,6 +192,9 @@ class BoundedPlan:
             to = buffers[number]
             get_device(to.device).copy_common((to, own), (result, large))
         return found
+
+
+RUNNABLE = CompiledPlan, BoundedPlan
 
 
 def laid_out(buffer: Buffer, pair: Pair | None, origin: Any) -> Buffer:

@@ -196,7 +196,7 @@ def compute(graph: SmallGraph, live: Any) -> bool:
         return False
     known = KNOWN.get(graph.key)
     plan: Any = None if known is None else known.plan()
-    if known is None or plan is None or plan.is_worn or not PLANS.touch(plan):
+    if known is None or plan is None or not PLANS.may_run(plan):
         return False
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]

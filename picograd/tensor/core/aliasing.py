@@ -106,9 +106,12 @@ class View:
         """Say what the strides follow from; None where that is not known, or sizes vary."""
         if RUNNING.active or SIZED:
             return None
-        base, operands, cut = self.base, self.operands, None
+        base = self.base
+        operands = self.operands
+        cut = None
         if operands and is_definition(operands[0]):  # one of the pieces that it cuts
-            cut, operands = operands[0], operands[1:]
+            cut = operands[0]
+            operands = operands[1:]
         try:
             told = cut, Operands().key(operands)
         except Unlike:
@@ -121,7 +124,8 @@ class View:
             return self.diagonal_strides()
         if self.function is strided:
             return tuple(self.operands[1])
-        now = now if type(now) is Node else None  # what a stand-in reads may not be looked at
+        if type(now) is not Node:  # what a stand-in reads may not be looked at
+            now = None
         shown = (now or self.on(self.base.node)).dtype
         if shown is not self.base.dtype and not (shown.is_complex or self.base.dtype.is_complex):
             return self.bit_strides(shown.itemsize)
@@ -157,8 +161,9 @@ class View:
 
 def is_definition(function: Any) -> bool:
     """Tell whether a function knows nothing but what it is given."""
-    is_alone = type(function) is FunctionType and function.__closure__ is None
-    return is_alone or (callable(function) and function in REPEATED)
+    if type(function) is not FunctionType:
+        return False
+    return function.__closure__ is None or function in REPEATED
 
 
 def offset_of(tensor: Any) -> int | None:

@@ -22,7 +22,6 @@ from picograd.config import config
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, become_leaf, entries, held, let_go, readers_among
 from picograd.engine.debug import user_place
-from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     EVENTS,
     MISS,
@@ -43,7 +42,7 @@ from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later_all, node_from_numpy
-from picograd.engine.sizes import BoundedPlan
+from picograd.engine.sizes import RUNNABLE
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory, move_on, steps_as
 from picograd.engine.watch import PROFILES
@@ -82,7 +81,6 @@ from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
-RUNNABLE = CompiledPlan, BoundedPlan  # what a way begins behind, where no optimizer stepped
 FARTHEST = 8  # computations behind a step
 Check = tuple[Any, PicogradError]  # a bool in memory, and what is raised where it is true
 
@@ -724,7 +722,7 @@ class Follower:
         if carried.is_ahead() is not wanted.is_ahead or not self.is_alone():
             return None
         plan = wanted.plan()
-        if plan is None or plan.is_worn or not PLANS.touch(plan):
+        if plan is None or not PLANS.may_run(plan):
             return None
         memory = known or self.memory(wanted.buffers)
         if known is None and (None in memory or len({*map(id, memory)}) != len(memory)):
@@ -813,8 +811,7 @@ class Follower:
     def run(self, known: Any, roots: list[int], buffers: list[Any], numbers: list[Any]) -> bool:
         """Run a plan of the way, and note what it computed; False where it is gone."""
         plan = known()
-        is_there = plan is not None and not plan.is_worn and PLANS.touch(plan)
-        if not is_there or config.debug or PROFILES:
+        if plan is None or not PLANS.may_run(plan) or config.debug or PROFILES:
             return False
         if (results := self.launch(Taken(plan, buffers, numbers, ()))) is None:
             return False
