@@ -1733,3 +1733,83 @@ def test_a_signal_where_computed_values_are_given_leaves_no_tensor_without_memor
     model.load_state_dict(start[0])
     optimizer.load_state_dict(copy.deepcopy(start[1]))
     assert np.allclose([step(number) for number in range(STEPS)], expected)
+
+
+def attended(of: Any, x: Any, w: Any) -> tuple[Any, Any]:
+    """What comes next of rows that grow, and a number, in this library or NumPy."""
+    scores = of.exp(x @ w @ x.T * 0.1)
+    scores = scores / scores.sum(1)[:, None]
+    y = of.tanh(scores @ x)[-1:] + x[1:2] * 0.25
+    return y, (y * y).sum()
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.parametrize("patience", [4, 1 << 20])
+@pytest.mark.parametrize("written", [(), (5,), (3, 4, 6)])
+def test_sizes_that_come_again_are_followed(
+    written: tuple[int, ...], patience: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that grow have a plan for many sizes, until one comes often: ways begin behind it."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    for name in ("PATIENCE", "SHORT_PATIENCE", "KERNEL_PATIENCE", "ROW_PATIENCE"):
+        monkeypatch.setattr(engine_sizes, name, patience)
+    drawn = np.random.default_rng(3)
+    start, weight = drawn.standard_normal((2, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize()
+    with picograd.config.override(dynamic=1):
+        for number in range(16):
+            hits.clear()
+            array = start * (1 + number / 16)
+            x = Tensor(array.astype(np.float32)).realize()
+            for size in range(2, 9):
+                if size in written:
+                    x[size - 2] += 0.5
+                    array[size - 2] += 0.5
+                y, found = attended(picograd, x, w)
+                other, wanted = attended(np, array, weight)
+                x, array = picograd.cat([x, y]), np.concatenate([array, other])
+                assert found.item() == pytest.approx(wanted, rel=1e-4), (number, size)
+            np.testing.assert_allclose(x.numpy(), array, rtol=1e-4, atol=1e-5)
+    assert hits.count(True) >= 4
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_what_fails_at_a_size_that_is_followed_says_so_at_its_line(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    table = Tensor.arange(24.0).reshape(6, 4).realize()
+    with picograd.config.override(dynamic=1):
+        for number in range(12):
+            words, wanted = Tensor([1, 2]).realize(), [1, 2]
+            for _ in range(5):
+                rows = table[words] * 2
+                found = ((rows - rows.mean(0)) ** 2).sum()
+                array = np.arange(24.0).reshape(6, 4)[wanted] * 2
+                assert found.item() == pytest.approx(((array - array.mean(0)) ** 2).sum())
+                words = picograd.cat([words, (words[-1:] + 1) % 6])
+                wanted.append((wanted[-1] + 1) % 6)
+            if number in (9, 11):
+                assert hits[-4:].count(True) >= 2
+                words = picograd.cat([Tensor([1, 2, 3]).realize(), words[:1] + 7])
+                with pytest.raises(AxisError, match="index 8 is out of range for 6 rows"):
+                    (table[words] * 2).sum().item()
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_gradients_at_sizes_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    drawn = np.random.default_rng(3)
+    rows, weight = drawn.standard_normal((9, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize().requires_grad_()
+    whole = Tensor(rows.astype(np.float32)).realize()
+    with picograd.config.override(dynamic=1):
+        for _ in range(12):
+            for size in range(2, 9):
+                w.grad = None
+                loss = ((whole[:size] @ w) ** 2).sum()
+                loss.backward()
+                wanted = 2 * rows[:size].T @ (rows[:size] @ weight)
+                assert w.grad is not None
+                assert loss.item() == pytest.approx(((rows[:size] @ weight) ** 2).sum(), rel=1e-4)
+                np.testing.assert_allclose(w.grad.numpy(), wanted, rtol=1e-4, atol=1e-4)
