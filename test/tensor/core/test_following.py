@@ -21,7 +21,7 @@ from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, GradientError, InternalError, PicogradError
+from picograd.errors import AxisError, GradientError, InternalError, PicogradError, ShapeError
 from picograd.nn import functional as F
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import demands, following, known_values, native_ends, ways
@@ -1739,7 +1739,7 @@ def attended(of: Any, x: Any, w: Any) -> tuple[Any, Any]:
     """What comes next of rows that grow, and a number, in this library or NumPy."""
     scores = of.exp(x @ w @ x.T * 0.1)
     scores = scores / scores.sum(1)[:, None]
-    y = of.tanh(scores @ x)[-1:] + x[1:2] * 0.25
+    y = of.tanh(scores @ x)[-1:] + x.mean(0) * 0.25
     return y, (y * y).sum()
 
 
@@ -1778,22 +1778,22 @@ def test_what_fails_at_a_size_that_is_followed_says_so_at_its_line(
     hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
-    table = Tensor.arange(24.0).reshape(6, 4).realize()
+    drawn = np.random.default_rng(3)
+    start, weight = drawn.standard_normal((2, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize()
     with picograd.config.override(dynamic=1):
-        for number in range(12):
-            words, wanted = Tensor([1, 2]).realize(), [1, 2]
-            for _ in range(5):
-                rows = table[words] * 2
-                found = ((rows - rows.mean(0)) ** 2).sum()
-                array = np.arange(24.0).reshape(6, 4)[wanted] * 2
-                assert found.item() == pytest.approx(((array - array.mean(0)) ** 2).sum())
-                words = picograd.cat([words, (words[-1:] + 1) % 6])
-                wanted.append((wanted[-1] + 1) % 6)
-            if number in (9, 11):
-                assert hits[-4:].count(True) >= 2
-                words = picograd.cat([Tensor([1, 2, 3]).realize(), words[:1] + 7])
-                with pytest.raises(AxisError, match="index 8 is out of range for 6 rows"):
-                    (table[words] * 2).sum().item()
+        for number in range(14):
+            array, x = start, Tensor(start.astype(np.float32)).realize()
+            for size in range(2, 9):
+                other, wanted = attended(np, array, weight)
+                if number == 13 and size == 6:
+                    scores = picograd.exp(x @ w @ x.T * 0.1)
+                    with pytest.raises(ShapeError, match=r"\(6, 6\)"):
+                        scores / scores.sum(1)[:5, None]
+                y, found = attended(picograd, x, w)
+                x, array = picograd.cat([x, y]), np.concatenate([array, other])
+                assert found.item() == pytest.approx(wanted, rel=1e-4)
+    assert hits[-7:].count(True) >= 3
 
 
 @pytest.mark.usefixtures("cpu_by_default")
