@@ -110,7 +110,7 @@ def begin(owner: Any, count: int = 0) -> None:
         stop()
         listed = KNOWN.setdefault(owner, [])
         if len(listed) == count:
-            listed.append(Known(native=owner.native if type(owner) in RUNNABLE else None))
+            listed.append(Known.behind(owner))
         PLACES.owner, PLACES.count = weakref.ref(owner), count
         EVENTS.after, known = go_on, listed[count]
         known.others, known.is_other = known.others + known.is_other, False

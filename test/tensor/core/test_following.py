@@ -1770,7 +1770,7 @@ def test_sizes_that_come_again_are_followed(
                 x, array = picograd.cat([x, y]), np.concatenate([array, other])
                 assert found.item() == pytest.approx(wanted, rel=1e-4), (number, size)
             np.testing.assert_allclose(x.numpy(), array, rtol=1e-4, atol=1e-5)
-    assert hits.count(True) >= 4
+    assert hits.count(True) >= (4 if len(written) < 2 else 2)
 
 
 @pytest.mark.usefixtures("cpu_by_default")
