@@ -75,7 +75,7 @@ FEW, SMALL = 1 << 13, 1 << 14  # elements
 PRODUCTS = Role.CONTRACT, Role.CONV
 RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
-BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
+BOUND_BYTES, ENTRY_BYTES = 2048, 768  # of a bound plan; of a row of its key, and of the way
 
 Compile = Callable[[Nodes, GraphKey], CompiledPlan]
 Limits = Mapping[tuple[int, int], int]
