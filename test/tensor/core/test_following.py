@@ -24,7 +24,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError, PicogradError, ShapeError
 from picograd.nn import functional as F
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core import demands, following, known_values, native_ends, ways
+from picograd.tensor.core import aliasing, demands, following, known_values, native_ends, ways
 
 STEPS = 14
 Loop = Callable[["Program", int], Any]
@@ -1813,3 +1813,23 @@ def test_gradients_at_sizes_that_come_again(monkeypatch: pytest.MonkeyPatch) -> 
                 assert w.grad is not None
                 assert loss.item() == pytest.approx(((rows[:size] @ weight) ** 2).sum(), rel=1e-4)
                 np.testing.assert_allclose(w.grad.numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_strides_of_a_piece_are_found_where_a_way_is_followed(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a node reads that stands in for one is not looked at."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    values = np.random.default_rng(3).standard_normal((4, 12)).astype(np.float32)
+    w, x = Tensor(values).realize(), Tensor(values[:, :4].copy()).realize()
+    wanted = np.split(values[:, :4] @ values, 3, 1)
+    for _ in range(12):
+        q, k, v = (each.view(4, 2, 2).transpose(0, 1) for each in (x @ w).chunk(3, -1))
+        aliasing.STRIDES.clear()
+        found = ((q * k).sum(-1) * v[..., 0]).sum().item()
+        shown = [each.reshape(4, 2, 2).swapaxes(0, 1) for each in wanted]
+        assert found == pytest.approx(
+            ((shown[0] * shown[1]).sum(-1) * shown[2][..., 0]).sum(), rel=1e-4, abs=1e-4
+        )
+    assert hits[-3:] == [True] * 3
