@@ -4,7 +4,9 @@ Each is one function of the library and a generator of NumPy's, which both have 
 gives a function that takes a step and returns a number. Steps are taken in turns in one process;
 the time of the process is measured over steps after `--warm`, and that of the first ten.
 
-    python bench/everyday.py --steps 30 --warm 25 [--only kmeans char_rnn]
+    python bench/everyday.py --steps 30 --warm 25 [--only kmeans char_rnn] [--growing]
+
+With `--growing`: those of which a size grows each step.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import statistics
 import time
 
 import numpy as np
+from everyday_growing import GROWING
 from everyday_learning import LEARNING
 from everyday_numbers import NUMBERS
 from everyday_wider import WIDER
@@ -79,12 +82,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--warm", type=int, default=25)
-    parser.add_argument("--only", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--growing", action="store_true")
     given = parser.parse_args()
+    programs = GROWING if given.growing else PROGRAMS
     ratios = []
-    for name in given.only:
+    for name in given.only or programs:
         gc.collect()
-        ratios.append(show(name, *measured(PROGRAMS[name], given.warm, given.steps)))
+        ratios.append(show(name, *measured(programs[name], given.warm, given.steps)))
     print(f"geometric mean {statistics.geometric_mean(ratios):.3f} of {len(ratios)}")
 
 

@@ -177,6 +177,10 @@ class Runnable(Protocol):
     def is_worn(self) -> bool:
         """Whether another plan would do better from now on."""
 
+    @property
+    def may_follow(self) -> bool:
+        """Whether a way may end in it, and begin behind it."""
+
     def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
 
@@ -225,6 +229,11 @@ class CompiledPlan:
     def is_worn(self) -> bool:
         """Whether another plan would do better from now on: never."""
         return False
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether a way may end in it, and begin behind it: always."""
+        return True
 
     def run(
         self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "",

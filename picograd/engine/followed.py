@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.sizes import RUNNABLE, BoundedPlan
 from picograd.errors import check
 from picograd.graph.formula import Reader
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
@@ -74,6 +75,7 @@ class Events:
 EVENTS = Events()
 FEWEST = 4  # nodes of a computation that a way begins behind
 FIRST = 4  # steps of an optimizer before its way is learnt
+SELDOM = 4  # times sooner behind a plan for many sizes, which is bound to one
 SKETCHES = 16  # that are remembered of what followed one place
 PATIENCE = 3  # times that a way is missed before it is learnt anew
 BRANCHES = 4  # ways that are learnt beside the first, behind one place
@@ -254,6 +256,13 @@ class Known:
     is_short: bool = False  # all ways are
     tries: int = TRIES  # that are left to machine code
     native: Any = None  # what machine code knows of the plan that this is behind
+
+    @classmethod
+    def behind(cls, owner: Any) -> "Known":
+        """Know nothing yet of what follows a plan, or a step of an optimizer."""
+        native = owner.native if type(owner) in RUNNABLE else None
+        waits = max(FIRST // SELDOM, 1) if type(owner) is BoundedPlan else FIRST
+        return cls(native=native, waits=waits)
 
     def is_usual(self, sketch: Hashable) -> bool:
         """Tell whether what came did so before, where ways do not pay: else wait twice as long."""

@@ -369,13 +369,14 @@ def compute_anew(nodes: Sequence[Node]) -> None:
     if is_tracing():
         return
     graph = None
-    if not (EVENTS.is_watched or WAITING or entries(WRITES) or entries(CHANGED)):
-        if len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
+    if not (EVENTS.is_watched or WAITING or entries(WRITES) or (DEPTH[0] and entries(CHANGED))):
+        changed = changed_values() if entries(CHANGED) else []
+        if not changed and len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return
-        if nodes and all(node.realized is None and node.inputs for node in nodes):
-            if host_calls.compute(nodes, LIVE):
+        if together := small.with_changed(nodes, changed, LIVE):
+            if not changed and host_calls.compute(nodes, LIVE):
                 return
-            graph = small.small_graph(*nodes)
+            graph = small.small_graph(*together)
             if graph is not None and small.compute(graph, LIVE):
                 return
     compute_with_checks(nodes, graph)

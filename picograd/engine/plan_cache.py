@@ -83,6 +83,10 @@ class PlanCache:
                 plan.native.count_use(plan)
         return is_kept
 
+    def may_run(self, plan: Runnable) -> bool:
+        """Tell whether a plan is there, and no other should be made; then it is used now."""
+        return not plan.is_worn and self.touch(plan)
+
     def charge(self, plan: Runnable, nbytes: int) -> None:
         """Count memory that lives as long as a plan does."""
         if plan.key in self.plans:

@@ -74,10 +74,11 @@ def pending_roots(nodes: Sequence[Node]) -> list[Node]:
 
 def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
     """Compute pending nodes, whose key was found, through one plan, new or cached."""
-    compiled = find_plan(found, roots)
+    compiled, buffers, scalars = find_plan(found, roots), found.buffers, found.scalars
     if type(compiled) is CompiledPlan:
-        buffers = [found.buffers[number] for number in compiled.input_numbers]
-        scalars = [found.scalars[number] for number in compiled.scalar_numbers]
+        buffers = [buffers[number] for number in compiled.input_numbers]
+        scalars = [scalars[number] for number in compiled.scalar_numbers]
+    if compiled.may_follow:
         note_taken(Taken(compiled, buffers, scalars, roots), len(found.order))
     settle(roots, compiled.run(found.buffers, scalar_values(found.scalars), user_place()))
     return compiled

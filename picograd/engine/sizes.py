@@ -75,7 +75,7 @@ FEW, SMALL = 1 << 13, 1 << 14  # elements
 PRODUCTS = Role.CONTRACT, Role.CONV
 RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
-BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
+BOUND_BYTES, ENTRY_BYTES = 2048, 768  # of a bound plan; of a row of its key, and of the way
 
 Compile = Callable[[Nodes, GraphKey], CompiledPlan]
 Limits = Mapping[tuple[int, int], int]
@@ -149,6 +149,11 @@ class BoundedPlan:
         return self.patience <= 0 or self.row >= self.steady
 
     @property
+    def may_follow(self) -> bool:
+        """Whether a way may end in it, and begin behind it: it writes to no memory there is."""
+        return not (self.bound.written or self.bound.assigned)
+
+    @property
     def least_patience(self) -> int:
         """How often little work of very many sizes runs so: compiling one more takes longer."""
         is_many = self.family is not None and self.family.alone >= MOST_ALONE
@@ -167,6 +172,10 @@ class BoundedPlan:
             self.row = self.row + 1 if self.family.last == self.number else 1
             self.family.last = self.number
 
+    def launch(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
+        """Run on what it takes, which is all of a graph key."""
+        return self.run(buffers, values, origin)
+
     def run(self, buffers: Sequence[Buffer], values: Scalars, origin: Any = "") -> list[Buffer]:
         """Run on the buffers and scalars of a graph key; returns one buffer a root."""
         self.count_run()
@@ -183,6 +192,9 @@ class BoundedPlan:
             to = buffers[number]
             get_device(to.device).copy_common((to, own), (result, large))
         return found
+
+
+RUNNABLE = CompiledPlan, BoundedPlan
 
 
 def laid_out(buffer: Buffer, pair: Pair | None, origin: Any) -> Buffer:

@@ -147,6 +147,22 @@ def small_graph(*roots: Node) -> SmallGraph | None:
     return graph if graph.add([*distinct.values()]) else None
 
 
+def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> list[Node]:
+    """Add to what is asked for the values that tensors without memory were given in place.
+
+    Nothing where that may be no small graph: some of it is computed, or tracks gradients.
+    """
+    together = [*nodes, *changed]
+    if not nodes or not all(node.realized is None and node.inputs for node in together):
+        return []
+    if not changed:
+        return together
+    owners = [live.get(id(node)) for node in together]
+    is_tracking = any(each is not None and each.requires_grad for each in owners)
+    is_one = len({node.device for node in together}) == 1
+    return [] if is_tracking or not is_one else together
+
+
 def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
     """Give the number of a buffer or scalar, a new one where it was not met before."""
     number: int = places.setdefault(id(held), len(found))
@@ -196,7 +212,7 @@ def compute(graph: SmallGraph, live: Any) -> bool:
         return False
     known = KNOWN.get(graph.key)
     plan: Any = None if known is None else known.plan()
-    if known is None or plan is None or plan.is_worn or not PLANS.touch(plan):
+    if known is None or plan is None or not PLANS.may_run(plan):
         return False
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
@@ -207,9 +223,8 @@ def compute(graph: SmallGraph, live: Any) -> bool:
         made = [plan.fill(buffers, user_place())]
     else:
         made = plan.launch(buffers, scalars, user_place())
-    is_own = type(plan) is CompiledPlan
-    is_place = is_own and (is_beside or len(graph.inner) >= MANY)  # machine code does the others
-    EVENTS.computed = plan if is_place else None
+    is_large = is_beside or len(graph.inner) >= MANY  # machine code does the others
+    EVENTS.computed = plan if is_large and plan.may_follow else None
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)
     settle(roots, [made[number] for number in known.results])

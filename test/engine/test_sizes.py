@@ -14,6 +14,7 @@ from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine import realize, size_patterns, sizes
 from picograd.engine.backends import default_device, get_device
+from picograd.engine.binding import Bound
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.sizes import BoundedPlan
@@ -724,3 +725,17 @@ def test_loops_that_count_steps_or_end_backwards() -> None:
         total, _ = picograd.scan(lambda c, _: (c * 2 + 1, None), picograd.zeros(2), None, steps)
         assert total.tolist() == [2.0**steps - 1] * 2
     assert not refusals()
+
+
+def test_what_a_bound_plan_may_do() -> None:
+    """It is followed unless it writes to memory that there is, and runs so often and no more."""
+    inner: Any = None
+    bound = Bound([], [], [], [], {})
+    plan, cache = BoundedPlan(inner, bound, patience=1), PlanCache()
+    plan.key = "key"
+    cache.plans["key"] = plan
+    assert plan.may_follow and cache.may_run(plan)
+    plan.count_run()
+    assert plan.is_worn and not cache.may_run(plan)
+    assert not BoundedPlan(inner, Bound([], [], [], [(0, ((2,), (4,)))], {}), 1).may_follow
+    assert not BoundedPlan(inner, Bound([], [], [], [], {0: 1}), 1).may_follow

@@ -14,7 +14,7 @@ The steps of a view are found by recording it on a stand-in for its base: a chai
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt, once_varied
-from picograd.tensor.core.repeated import Operands, Unlike
+from picograd.tensor.core.repeated import REPEATED, Operands, Unlike
 from picograd.tensor.indexing import indexing, selecting
 from picograd.tensor.shaping import bits, movement
 from picograd.traced_number import SIZED, TracedNumber
@@ -83,19 +83,22 @@ class View:
             self.moves[key] = moves_between(start, shown)
         return self.moves[key]
 
-    def strides(self) -> Strides | None:
-        """Find the strides in elements of the memory shown; None for a copy."""
+    def strides(self, shown: Node | None = None) -> Strides | None:
+        """Find the strides in elements of the memory shown; None for a copy.
+
+        `shown` is the node of the view, where that is at hand.
+        """
         if self.function is build.detach:
             return strides_of(self.base)
         if self.known is None:
             key = self.key()
             if key is None:
-                self.known = (self.find_strides(),)
+                self.known = (self.find_strides(shown),)
             else:
                 if key not in STRIDES:
                     if len(STRIDES) >= STRIDES_LIMIT:
                         STRIDES.clear()
-                    STRIDES[key] = self.find_strides()
+                    STRIDES[key] = self.find_strides(shown)
                 self.known = (STRIDES[key],)
         return self.known[0]
 
@@ -104,22 +107,29 @@ class View:
         if RUNNING.active or SIZED:
             return None
         base = self.base
+        operands = self.operands
+        cut = None
+        if operands and is_definition(operands[0]):  # one of the pieces that it cuts
+            cut = operands[0]
+            operands = operands[1:]
         try:
-            operands = Operands().key(self.operands)
+            told = cut, Operands().key(operands)
         except Unlike:
             return None
-        return self.function, operands, self.always, base.shape, base.dtype, strides_of(base)
+        return self.function, told, self.always, base.shape, base.dtype, strides_of(base)
 
-    def find_strides(self) -> Strides | None:
+    def find_strides(self, now: Node | None) -> Strides | None:
         """Follow the strides through the steps of the view."""
         if self.function is movement.diagonal:
             return self.diagonal_strides()
         if self.function is strided:
             return tuple(self.operands[1])
-        shown = self.on(self.base.node).dtype
+        if type(now) is not Node:  # what a stand-in reads may not be looked at
+            now = None
+        shown = (now or self.on(self.base.node)).dtype
         if shown is not self.base.dtype and not (shown.is_complex or self.base.dtype.is_complex):
             return self.bit_strides(shown.itemsize)
-        steps = self.steps()
+        steps = self.steps(now)
         strides: Strides | None = strides_of(self.base)
         for step in [] if steps is None else steps:
             rule = step.row.view
@@ -149,6 +159,13 @@ class View:
         return (*rest, strides[a] + strides[b])
 
 
+def is_definition(function: Any) -> bool:
+    """Tell whether a function knows nothing but what it is given."""
+    if type(function) is not FunctionType:
+        return False
+    return function.__closure__ is None or function in REPEATED
+
+
 def offset_of(tensor: Any) -> int | None:
     """Find the first element that a tensor shows in the memory it is in; None if unknown."""
     view = tensor._view
@@ -176,7 +193,7 @@ def offset_of(tensor: Any) -> int | None:
 
 def strides_of(tensor: Any) -> Strides:
     """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
-    found = None if tensor._view is None else tensor._view.strides()
+    found = None if tensor._view is None else tensor._view.strides(getattr(tensor, "_node", None))
     return row_major(tensor.shape) if found is None else found
 
 

@@ -7,8 +7,11 @@ Python's `memo` tells which bases were copied. A shallow copy shows the memory o
 import copy
 import ctypes
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from picograd.engine import foreign, pending
 from picograd.engine.backends import get_device
@@ -21,6 +24,7 @@ from picograd.engine.tracing import RUNNING, is_tracing
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
+from picograd.helpers import product
 from picograd.target import is_host
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED
@@ -42,24 +46,28 @@ SMALL = 1 << 20  # bytes of these
 
 @pending.locked
 def joined(tensors: Any, axis: int, is_stack: bool) -> Any:
-    """Join many small tensors in memory of the host along their first axis, or stack them: at once.
+    """Join many small tensors in memory of the host along an axis, or stack them: at once.
 
     A plan of so many inputs is told by which of them are one memory, which is another each time
     where rows are drawn from a list: past steps of a game, images of a data set; or by how many
     there are, where a list grows. The few that are pending are computed. None for any others.
     """
-    if axis or type(tensors) not in (list, tuple) or len(tensors) < MANY:
+    if type(axis) is not int or type(tensors) not in (list, tuple) or len(tensors) < MANY:
         return None
     if RUNNING.active or RUNNING.traces or {*map(type, tensors)} != {Recorded.kind}:
         return None
     if REGIONS.dtypes or is_watched():
         return None
     first = tensors[0]._node
-    skipped = 0 if is_stack else 1  # axes that need not be alike
+    rank = first.rank + is_stack
+    if not -rank <= axis < rank:
+        return None
+    axis %= rank
+    rest = rest_of(first, axis, is_stack)
     waiting: list[Node] = []
     for each in tensors:
         node = each._node
-        is_alike = node.shape[skipped:] == first.shape[skipped:] and node.rank >= skipped
+        is_alike = node.rank == first.rank and rest_of(node, axis, is_stack) == rest
         is_alike = is_alike and node.dtype is first.dtype and node.device == first.device
         if not is_alike or (MODE.enabled and each._tracks):
             return None
@@ -73,13 +81,33 @@ def joined(tensors: Any, axis: int, is_stack: bool) -> Any:
         pending.compute(waiting)
     count = sum(nbytes) // first.dtype.itemsize
     made = get_device(first.device).new_buffer(first.dtype, count, user_place())
-    place = made.address
-    for each, width in zip(tensors, nbytes, strict=True):
-        buffer: Any = leaf_buffer(each._node)
-        ctypes.memmove(place, buffer.address, width)
-        place += width
-    rows = len(tensors) if is_stack else sum(each._node.shape[0] for each in tensors)
-    return wrap(leaf(made, (rows, *first.shape[skipped:])), False)
+    copy_together(made, [leaf_buffer(each._node) for each in tensors], product(rest[:axis]))
+    size = len(tensors) if is_stack else sum(each._node.shape[axis] for each in tensors)
+    return wrap(leaf(made, (*rest[:axis], size, *rest[axis:])), False)
+
+
+def rest_of(node: Node, axis: int, is_stack: bool) -> tuple[int, ...]:
+    """List the sizes of all axes but the one along which is joined."""
+    shape = node.shape
+    return shape if is_stack else shape[:axis] + shape[axis + 1 :]
+
+
+def copy_together(made: Any, parts: Sequence[Any], rows: int) -> None:
+    """Copy arrays of some rows into one, row by row behind one another."""
+    if rows == 1:
+        place = made.address
+        for part in parts:
+            ctypes.memmove(place, part.address, part.nbytes)
+            place += part.nbytes
+        return
+    columns = [bytes_of(part).reshape(rows, -1) for part in parts]
+    np.concatenate(columns, 1, out=bytes_of(made).reshape(rows, -1))
+
+
+def bytes_of(buffer: Any) -> "np.ndarray[Any, Any]":
+    """Show what a buffer has, for as long as the caller holds it."""
+    memory = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+    return np.frombuffer(memory, np.uint8)
 
 
 @pending.locked

@@ -22,7 +22,6 @@ from picograd.config import config
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import ALONE, become_leaf, entries, held, let_go, readers_among
 from picograd.engine.debug import user_place
-from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     EVENTS,
     MISS,
@@ -43,6 +42,7 @@ from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later_all, node_from_numpy
+from picograd.engine.sizes import RUNNABLE
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory, move_on, steps_as
 from picograd.engine.watch import PROFILES
@@ -110,7 +110,7 @@ def begin(owner: Any, count: int = 0) -> None:
         stop()
         listed = KNOWN.setdefault(owner, [])
         if len(listed) == count:
-            listed.append(Known(native=owner.native if type(owner) is CompiledPlan else None))
+            listed.append(Known.behind(owner))
         PLACES.owner, PLACES.count = weakref.ref(owner), count
         EVENTS.after, known = go_on, listed[count]
         known.others, known.is_other = known.others + known.is_other, False
@@ -118,7 +118,7 @@ def begin(owner: Any, count: int = 0) -> None:
             known.waits -= 1
         elif is_watched():
             return
-        elif type(owner) is CompiledPlan and known.may_rest():
+        elif type(owner) in RUNNABLE and known.may_rest():
             EVENTS.after = None
         elif known.ways:
             if CODED.follow is None:
@@ -145,7 +145,7 @@ def go_on() -> None:
     """Learn or follow what comes after a computation."""
     owner, count = PLACES.owner(), PLACES.count + 1
     EVENTS.after = None
-    if type(owner) is CompiledPlan:
+    if type(owner) in RUNNABLE:
         anchor()
     elif owner is not None and count < FARTHEST:
         begin(owner, count)
@@ -722,7 +722,7 @@ class Follower:
         if carried.is_ahead() is not wanted.is_ahead or not self.is_alone():
             return None
         plan = wanted.plan()
-        if plan is None or not PLANS.touch(plan):
+        if plan is None or not PLANS.may_run(plan):
             return None
         memory = known or self.memory(wanted.buffers)
         if known is None and (None in memory or len({*map(id, memory)}) != len(memory)):
@@ -811,7 +811,7 @@ class Follower:
     def run(self, known: Any, roots: list[int], buffers: list[Any], numbers: list[Any]) -> bool:
         """Run a plan of the way, and note what it computed; False where it is gone."""
         plan = known()
-        if plan is None or not PLANS.touch(plan) or config.debug or PROFILES:
+        if plan is None or not PLANS.may_run(plan) or config.debug or PROFILES:
             return False
         if (results := self.launch(Taken(plan, buffers, numbers, ()))) is None:
             return False

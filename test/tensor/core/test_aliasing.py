@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor
 from picograd.engine import pending
 from picograd.engine import realize as engine
+from picograd.errors import ShapeError
 
 torch = pytest.importorskip("torch")
 
@@ -521,3 +522,16 @@ def test_a_part_that_is_changed_in_place_and_put_back_is_written_once() -> None:
         x[0:1] = x[0]
         x[2] = (part + 1)[0]
     assert ours.tolist() == theirs.tolist() and ours._version == theirs._version
+
+
+def test_strides_of_pieces_are_those_of_their_own_cut() -> None:
+    array = np.zeros((2, 3, 4), np.float32)
+    x = Tensor(array).realize()
+    for _ in range(2):  # the second time they are known
+        assert x.split(1)[0].stride() == (12, 4, 1)
+        assert x.unbind(1)[0].stride() == (12, 1)
+        assert x.unbind(0)[1].stride() == x.chunk(2)[1][0].stride() == (4, 1)
+        assert x.chunk(2, 2)[1].transpose(0, 1).stride() == (4, 12, 1)
+        assert x.chunk(2, 2)[1].view(2, 1, 3, 2).stride() == (12, 12, 4, 1)
+        with pytest.raises(ShapeError, match="no view"):
+            x.chunk(2, 2)[1].view(12)

@@ -8,8 +8,9 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import ShapeError
+from picograd.errors import AxisError, ShapeError
 
 
 def test_deep_copies_share_memory_as_what_was_copied_does() -> None:
@@ -134,3 +135,62 @@ def test_what_is_cut_off_from_a_view_that_gradients_pass_is_copied() -> None:
             copied.mul_(2)
             assert copied.tolist() == (cut * 2).tolist() and not copied.requires_grad
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", "f2"])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
+def test_a_list_that_grows_is_joined_along_any_axis(axis: int, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    rows = [(4 * random.standard_normal((2, n, 3))).astype(dtype) for n in (2, 2, 0, 2, 2, 2, 2)]
+    alike = [each for each in rows if each.size]
+    tensors, states = ([Tensor(each).realize() for each in listed] for listed in (rows, alike))
+    for _ in range(6):  # one more, which is pending, each time
+        row = (4 * random.standard_normal((2, 2, 3))).astype(dtype)
+        for arrays, listed in ((rows, tensors), (alike, states)):
+            arrays.append(np.flip(row, 2))
+            listed[-1].realize()
+            listed.append(Tensor(row).realize().flip(2))
+        stacked = picograd.stack(states, axis)
+        assert (stacked.node.op == "buffer") == (len(states) >= 8)
+        np.testing.assert_array_equal(stacked.numpy(), np.stack(alike, axis))
+        if axis in (1, -2):
+            made = picograd.cat(tensors, axis)
+            assert made.node.op == "buffer"
+            np.testing.assert_array_equal(made.numpy(), np.concatenate(rows, axis))
+            np.testing.assert_array_equal(
+                (made[1, 1:].T).numpy(), np.concatenate(rows, axis)[1, 1:].T
+            )
+    states[0][:] = 1  # what was joined is a copy
+    np.testing.assert_array_equal(stacked.numpy(), np.stack(alike, axis))
+    stacked[0] = 0
+    np.testing.assert_array_equal(states[1].numpy(), alike[1])
+    with pytest.raises(AxisError, match="^stack"):
+        picograd.stack(states, 4)
+    with pytest.raises(ShapeError, match="^cat"):
+        picograd.cat([*states, states[0][:, :1, :2]], axis)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_attention_over_a_list_that_grows() -> None:
+    """What reads a list has a plan for many sizes; the states that are asked for gradients, too."""
+    random = np.random.default_rng(0)
+    weight = random.standard_normal((4, 4)).astype("f4") / 2
+    w, seen, counts = Tensor(weight).realize(), [Tensor.ones(2, 4).realize()], []
+    states = [np.ones((2, 4), "f4")]
+    for _ in range(40):
+        whole = np.stack(states, 1)
+        shares = np.exp((whole * states[-1][:, None]).sum(-1))
+        shares /= shares.sum(1, keepdims=True)
+        states.append(np.tanh((shares[..., None] * whole).sum(1) @ weight))
+        listed = picograd.stack(seen, 1)
+        part = (listed * seen[-1][:, None]).sum(-1).softmax(1)
+        seen.append(((part[..., None] * listed).sum(1) @ w).tanh())
+        assert seen[-1].sum().item() == pytest.approx(float(states[-1].sum()), abs=1e-4)
+        counts.append(sum(type(plan) is CompiledPlan for plan in PLANS.plans.values()))
+    assert counts[12] >= counts[-1] - 4
+    leaves = [Tensor(each).realize().requires_grad_() for each in states[:12]]
+    (picograd.stack(leaves, 1) ** 3).sum().backward()
+    for leaf, array in zip(leaves, states):
+        assert leaf.grad is not None
+        np.testing.assert_allclose(leaf.grad.numpy(), 3 * array * array, rtol=1e-5)

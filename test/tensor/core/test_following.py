@@ -21,10 +21,10 @@ from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, GradientError, InternalError, PicogradError
+from picograd.errors import AxisError, GradientError, InternalError, PicogradError, ShapeError
 from picograd.nn import functional as F
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core import demands, following, known_values, native_ends, ways
+from picograd.tensor.core import aliasing, demands, following, known_values, native_ends, ways
 
 STEPS = 14
 Loop = Callable[["Program", int], Any]
@@ -1733,3 +1733,103 @@ def test_a_signal_where_computed_values_are_given_leaves_no_tensor_without_memor
     model.load_state_dict(start[0])
     optimizer.load_state_dict(copy.deepcopy(start[1]))
     assert np.allclose([step(number) for number in range(STEPS)], expected)
+
+
+def attended(of: Any, x: Any, w: Any) -> tuple[Any, Any]:
+    """What comes next of rows that grow, and a number, in this library or NumPy."""
+    scores = of.exp(x @ w @ x.T * 0.1)
+    scores = scores / scores.sum(1)[:, None]
+    y = of.tanh(scores @ x)[-1:] + x.mean(0) * 0.25
+    return y, (y * y).sum()
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.parametrize("patience", [4, 1 << 20])
+@pytest.mark.parametrize("written", [(), (5,), (3, 4, 6)])
+def test_sizes_that_come_again_are_followed(
+    written: tuple[int, ...], patience: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that grow have a plan for many sizes, until one comes often: ways begin behind it."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    for name in ("PATIENCE", "SHORT_PATIENCE", "KERNEL_PATIENCE", "ROW_PATIENCE"):
+        monkeypatch.setattr(engine_sizes, name, patience)
+    drawn = np.random.default_rng(3)
+    start, weight = drawn.standard_normal((2, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize()
+    with picograd.config.override(dynamic=1):
+        for number in range(16):
+            hits.clear()
+            array = start * (1 + number / 16)
+            x = Tensor(array.astype(np.float32)).realize()
+            for size in range(2, 9):
+                if size in written:
+                    x[size - 2] += 0.5
+                    array[size - 2] += 0.5
+                y, found = attended(picograd, x, w)
+                other, wanted = attended(np, array, weight)
+                x, array = picograd.cat([x, y]), np.concatenate([array, other])
+                assert found.item() == pytest.approx(wanted, rel=1e-4), (number, size)
+            np.testing.assert_allclose(x.numpy(), array, rtol=1e-4, atol=1e-5)
+    assert hits.count(True) >= (4 if len(written) < 2 else 2)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_what_fails_at_a_size_that_is_followed_says_so_at_its_line(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    drawn = np.random.default_rng(3)
+    start, weight = drawn.standard_normal((2, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize()
+    with picograd.config.override(dynamic=1):
+        for number in range(14):
+            array, x = start, Tensor(start.astype(np.float32)).realize()
+            for size in range(2, 9):
+                other, wanted = attended(np, array, weight)
+                if number == 13 and size == 6:
+                    scores = picograd.exp(x @ w @ x.T * 0.1)
+                    with pytest.raises(ShapeError, match=r"\(6, 6\)"):
+                        scores / scores.sum(1)[:5, None]
+                y, found = attended(picograd, x, w)
+                x, array = picograd.cat([x, y]), np.concatenate([array, other])
+                assert found.item() == pytest.approx(wanted, rel=1e-4)
+    assert hits[-7:].count(True) >= 3
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_gradients_at_sizes_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    drawn = np.random.default_rng(3)
+    rows, weight = drawn.standard_normal((9, 4)), drawn.standard_normal((4, 4))
+    w = Tensor(weight.astype(np.float32)).realize().requires_grad_()
+    whole = Tensor(rows.astype(np.float32)).realize()
+    with picograd.config.override(dynamic=1):
+        for _ in range(12):
+            for size in range(2, 9):
+                w.grad = None
+                loss = ((whole[:size] @ w) ** 2).sum()
+                loss.backward()
+                wanted = 2 * rows[:size].T @ (rows[:size] @ weight)
+                assert w.grad is not None
+                assert loss.item() == pytest.approx(((rows[:size] @ weight) ** 2).sum(), rel=1e-4)
+                np.testing.assert_allclose(w.grad.numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+def test_strides_of_a_piece_are_found_where_a_way_is_followed(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a node reads that stands in for one is not looked at."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    values = np.random.default_rng(3).standard_normal((4, 12)).astype(np.float32)
+    w, x = Tensor(values).realize(), Tensor(values[:, :4].copy()).realize()
+    wanted = np.split(values[:, :4] @ values, 3, 1)
+    for _ in range(12):
+        q, k, v = (each.view(4, 2, 2).transpose(0, 1) for each in (x @ w).chunk(3, -1))
+        aliasing.STRIDES.clear()
+        found = ((q * k).sum(-1) * v[..., 0]).sum().item()
+        shown = [each.reshape(4, 2, 2).swapaxes(0, 1) for each in wanted]
+        assert found == pytest.approx(
+            ((shown[0] * shown[1]).sum(-1) * shown[2][..., 0]).sum(), rel=1e-4, abs=1e-4
+        )
+    assert hits[-3:] == [True] * 3
