@@ -14,7 +14,8 @@ expands, so that the work is parallel, proportional to the updates, and the same
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
 
-Sums at few destinations are added up in bins (`binned_updates.py`). Of few updates they are masked
+Extremes, and updates that overwrite, need no order (`updates_at_once.py`). Sums at few destinations
+are added up in bins (`binned_updates.py`). Of few updates they are masked
 sums of all, one for each destination.
 
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
