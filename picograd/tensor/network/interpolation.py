@@ -1,7 +1,7 @@
 """Resampling of images and volumes: `interpolate` to other sizes.
 
-Every mode works axis by axis: gathers with weights known on the host, or for `antialias` a
-contraction with a matrix of weights. 16-bit floats are weighted in float32.
+Every mode works axis by axis: gathers with weights known on the host, of whole images of bytes
+under `antialias` a contraction with a matrix of weights. 16-bit floats are weighted in float32.
 """
 
 import math
@@ -28,6 +28,7 @@ Array = Any
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 CUBIC = -0.75  # the free slope of Keys's kernel (1981); -0.5 with antialias, as in Pillow
 CUBIC_SMOOTH = -0.5
+PLAIN = False, True  # inputs beside an output are as many everywhere, outputs beside an input not
 FEW_TAPS = 6  # elements that are read one by one; more in a loop
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 
@@ -179,12 +180,12 @@ def resample(
     """Resample one axis: output i lies at i * ratio, or at (i + 1/2) * ratio - 1/2."""
     full = x.shape[axis]
     if antialias:
-        weights = smooth_weights(full, size, ratio, mode == "bicubic")
-        return contract_axis(x, axis, weights)
+        smooth = smooth_tables(full, size, ratio, mode == "bicubic", x.dtype, x.device)
+        return apply(resampled, x, axis, (True, True), *smooth)
     if mode.startswith("nearest"):
         return nearest(x, axis, size, ratio, 0.5 if mode == "nearest-exact" else 0.0)
     found = neighbours(full, size, ratio, mode == "bicubic", align, x.dtype, x.device)
-    return apply(resampled, x, axis, False, *found)
+    return apply(resampled, x, axis, PLAIN, *found)
 
 
 # bytes, in whole numbers: one axis after the other from the last, each rounded to bytes
@@ -288,22 +289,22 @@ def beside_inputs(positions: Array, weights: Array, full: int) -> tuple[Array, A
     return found, share
 
 
-def resampled(x: Node, axis: int, is_gradient: bool, *tables: Node) -> Node:
+def resampled(x: Node, axis: int, padded: tuple[bool, bool], *tables: Node) -> Node:
     """Weigh the inputs beside each output; the gradient weighs the outputs beside each input.
 
     So nothing is scattered. `tables` are positions and weights (taps, outputs) of the one, and of
-    the other.
+    the other: those of weight 0 are no neighbours where they are `padded`.
     """
 
     def vjp(gradient: Node, output: Node, x: Node, *tables: Node) -> list[Node | None]:
         turned = *tables[2:], *tables[:2]
-        return [resampled(gradient, axis, not is_gradient, *turned), *[None] * 4]
+        return [resampled(gradient, axis, padded[::-1], *turned), *[None] * 4]
 
-    value = weighed(x.accumulated(), axis, is_gradient, *tables[:2])
+    value = weighed(x.accumulated(), axis, padded[0], *tables[:2])
     return custom(value.cast(x.dtype), (x, *tables), vjp, "interpolate")
 
 
-def weighed(x: Node, axis: int, is_gradient: bool, positions: Node, weights: Node) -> Node:
+def weighed(x: Node, axis: int, is_padded: bool, positions: Node, weights: Node) -> Node:
     """Add up what lies at the positions along an axis, times the weights."""
     count, size = positions.shape
     along = (*(1,) * axis, size, *(1,) * (x.rank - axis - 1))
@@ -318,7 +319,7 @@ def weighed(x: Node, axis: int, is_gradient: bool, positions: Node, weights: Nod
     for number, share in enumerate(shares):
         part, share = parts[number], share.expand(parts[number].shape)
         parts[number] = part * share
-        if is_gradient:  # an infinite element that has no part in a sum
+        if is_padded:  # an infinite element has no part in a sum
             parts[number] = share.binary("equal", 0).where(0, parts[number])
     total = sum(parts[1:], parts[0])
     return total.reduce("sum", (0,)) if count > FEW_TAPS else total
@@ -351,7 +352,7 @@ def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Ten
     tables = nearest_tables(full, size, ratio, offset, x.dtype, x.device)
     if not x.dtype.is_float:
         return apply(taken, x, axis, tables[0])
-    return apply(resampled, x, axis, False, *tables)
+    return apply(resampled, x, axis, PLAIN, *tables)
 
 
 def cubic_kernel(distance: Array, slope: float) -> Array:
@@ -382,6 +383,21 @@ def smooth_weights(full: int, size: int, ratio: float, is_cubic: bool) -> Array:
         each = kernel((np.arange(low, high) - centre + 0.5) / stretch)
         weights[row, low:high] = each / each.sum()
     return weights
+
+
+@lru_cache(256)
+def smooth_tables(
+    full: int, size: int, ratio: float, is_cubic: bool, dtype: DType, device: str
+) -> list[Tensor]:
+    """Bring the inputs under the kernel of each output to a device, once."""
+    weights = smooth_weights(full, size, ratio, is_cubic)
+    first = (weights != 0).argmax(1)
+    count = (weights != 0).sum(1).max()
+    positions = first + np.arange(count)[:, None]
+    is_inside = positions < full
+    positions = np.minimum(positions, full - 1)
+    shares = np.where(is_inside, weights[np.arange(size), positions], 0.0)
+    return tables_of(positions, shares, full, dtype, device)
 
 
 def contract_axis(x: Tensor, axis: int, weights: Array) -> Tensor:

@@ -35,6 +35,7 @@ CALLS: list[tuple[Any, str, dict[str, Any]]] = [
     (IMAGE, "bicubic", dict(size=(7, 3))),
     (IMAGE, "bicubic", dict(scale_factor=1.7, align_corners=True)),
     (IMAGE, "bicubic", dict(size=(2, 3), antialias=True)),
+    (numbers((1, 1, 40, 9)), "bilinear", dict(size=(3, 30), antialias=True)),
     (CUBE, "trilinear", dict(size=(2, 5, 3))),
     (CUBE, "trilinear", dict(scale_factor=2, align_corners=True)),
 ]
@@ -150,6 +151,13 @@ def test_an_infinite_gradient_reaches_no_other_elements(device: str) -> None:
     found = interpolate(x, (9, 11), mode="bilinear")
     (gradient,) = picograd.autograd.grad(found, x, Tensor(seed, device=device))
     assert np.argwhere(~np.isfinite(gradient.numpy())).tolist() == [[0, 0, 0, 0]]
+
+
+def test_an_infinite_element_reaches_what_it_is_beside(device: str) -> None:
+    x = IMAGE.copy()
+    x[0, 0, 0, 0] = np.inf
+    found = interpolate(Tensor(x, device=device), (3, 2), mode="bilinear", antialias=True)
+    assert np.argwhere(~np.isfinite(found.numpy())).tolist() == [[0, 0, 0, 0]]
 
 
 def test_second_derivatives(device: str) -> None:
