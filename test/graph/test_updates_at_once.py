@@ -73,6 +73,7 @@ def scatters(node: Node) -> list[Node]:
     ]
 
 
+@pytest.mark.usefixtures("on_host")
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
 def test_nan_zeros_and_infinities(monkeypatch: pytest.MonkeyPatch, reduce: str) -> None:
     base = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5.0], np.float32)
