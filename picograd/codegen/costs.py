@@ -14,6 +14,7 @@ from math import gcd
 
 from picograd.codegen.cuts import ends_of, single_axis
 from picograd.codegen.operands import expr_axes
+from picograd.graph.updates_at_once import ONCE
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of
@@ -178,7 +179,7 @@ def spaces(part: Part) -> Iterator[Space]:
         scatter = part.scatter
         axes = (*scatter.serial, *scatter.inner)
         roots = (scatter.body, *(atom.expr for atom in dynamics_of(scatter.target)))
-        is_updated = bool(scatter.monoid)
+        is_updated = scatter.monoid not in (None, ONCE)
         yield Space(
             roots,
             axes,

@@ -129,8 +129,14 @@ class Descent:
         return self.missing(wanted)
 
     def masks_of(self, tests: Expr, mask: int | None) -> tuple[int | None, int | None]:
-        """Append tests, and these under a mask, once: values under them are shared."""
+        """Append tests, and these under a mask, once: values under them are shared.
+
+        Under a mask that has the tests in it they hold: a search reads by what it read, again and
+        again behind the same tests.
+        """
         emitter = self.emitter
+        if emitter.recall((tests, mask, "held")) is not None:
+            return None, mask
         alone = tests, mask, "alone"
         under = tests, mask, "under"
         condition = emitter.recall(alone)
@@ -141,6 +147,7 @@ class Descent:
         if condition is not None and inner is not None:
             emitter.remember(alone, condition)
             emitter.remember(under, inner)
+            emitter.remember((tests, inner, "held"), condition)
         return condition, inner
 
     def append(self, entry: Entry) -> None:

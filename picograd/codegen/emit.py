@@ -63,6 +63,7 @@ class Scope:
     mask: int | None = None
     vector: tuple[Axis, int] | None = None
     known: set[Condition] = field(default_factory=set)  # conditions that hold here
+    lanes: dict[Any, "Scope"] = field(default_factory=dict)  # what is known of each of a vector
 
 
 class Emitter:
@@ -485,10 +486,17 @@ class Emitter:
             values += (half_of_lane(self, expr, axis, lane) for lane in range(lanes))
             scope.vector = vector
             return self.add("pack", expr.dtype, values, lanes=lanes)
+        outer = self.scopes[-1]
         for lane in range(lanes):
-            with self.scope({axis: self.arithmetic("add", first, self.integer(lane))}):
-                self.scopes[-1].vector = None
-                values.append(self.value(expr))
+            key = axis, first, lane
+            inner = outer.lanes.get(key)
+            if inner is None:  # reads that go by what others read find it again
+                inner = Scope({axis: self.arithmetic("add", first, self.integer(lane))})
+                outer.lanes[key] = inner
+            inner.mask = outer.mask
+            self.scopes.append(inner)
+            values.append(self.value(expr))
+            self.scopes.pop()
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
     def load_slot(self, expr: Expr) -> int:

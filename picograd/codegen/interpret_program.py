@@ -437,6 +437,13 @@ class Run:
             array[place] += self.values[value][thread, 0]
         return old
 
+    def atomic_max(self, instr: Instr) -> None:
+        """Raise what is there, whatever the order."""
+        pointer, index, value = instr.args
+        held = self.active((), 1)
+        array, _, places = self.places(pointer, index, held)
+        np.maximum.at(array, places[held], np.broadcast_to(self.values[value], places.shape)[held])
+
     # -- values -----------------------------------------------------------------------------------
 
     def convert(self, instr: Instr) -> Array:
@@ -502,7 +509,8 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
     "interleave": Run.interleave, "rare": Run.rare, "choose": Run.choose,
-    "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
+    "atomic_add": Run.atomic_add, "atomic_max": Run.atomic_max,
+    "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "count": Run.count, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
     "claims_wait": Run.claims_wait, **ASYNC,
 }  # fmt: skip

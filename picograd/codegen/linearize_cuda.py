@@ -37,9 +37,9 @@ from picograd.codegen.emit import Emitter
 from picograd.codegen.layout import Blocked, Layout, Walk, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.linearize_bins_cuda import bins_cuda
 from picograd.codegen.linearize_cuda_mainloop import main_loop, simple_dot
-from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
+from picograd.codegen.linearize_cuda_reduce import accumulate, shared_loops
 from picograd.codegen.linearize_cuda_roles import CELLS, ahead, first_lane, persistent
-from picograd.codegen.linearize_runs_cuda import runs_cuda
+from picograd.codegen.linearize_runs_cuda import runs_cuda, scatter_cuda
 from picograd.codegen.linearize_scan import scan_cuda
 from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
 from picograd.codegen.program import Program, zeroed_last
@@ -441,26 +441,6 @@ def last_block(block: Block, step: LastBlock) -> None:
             emitter.store(counter, cell, zero)
 
 
-def scatter(block: Block, step: ScatterStep) -> None:
-    """Write a ScatterStep: updates in order, elements of one update spread over the threads."""
-    emitter = block.emitter
-    layout = default_layout(block, step.dims)
-    found, values = block.walked(layout, step.dims, [], [])
-    with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
-        for axis in step.serial:
-            stack.enter_context(emitter.axis_loop(axis))
-        tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
-        mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
-        inside(block, stack, found, mask)
-        value = emitter.value(rewrite(step.expr, values))
-        pointer, place = emitter.slots[step.slot], emitter.index(substitute(step.target, values))
-        if step.monoid is not None:
-            value = combine(emitter, step.monoid, emitter.load(pointer, place, mask), value)
-        emitter.store(pointer, place, value, mask)
-
-
 def joined(block: Block, step: Join) -> None:
     """Write a join with the steps of this table."""
     join(block, step, steps)
@@ -474,7 +454,7 @@ STEPS: dict[type, Callable[..., None]] = {
     When: when,
     Barrier: barrier,
     LastBlock: last_block,
-    ScatterStep: scatter,
+    ScatterStep: scatter_cuda,
     ScanStep: scan_cuda,
     SortStep: sort_cuda,
     RadixStep: radix_cuda,

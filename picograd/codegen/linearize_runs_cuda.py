@@ -9,17 +9,21 @@ updates in the middle of a long run are taken from the levels above:
 
 so that a run of n updates takes 2 * fan * log(n) steps, and one of fewer than `fan` updates is
 combined one by one. The groups lie at multiples of `fan`: the order depends on the keys alone.
+
+ScatterStep: updates one after the other, or all at once where that makes no difference.
 """
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
 from picograd.codegen.linearize_cuda_reduce import combine
-from picograd.codegen.tile import RunStep
+from picograd.codegen.templates.grid import rebind
+from picograd.codegen.tile import RunStep, ScatterStep
 from picograd.codegen.value import Value
-from picograd.dtype import bool_
+from picograd.dtype import bool_, uint32
 from picograd.schedule.index import Bindings, substitute
-from picograd.schedule.loop import rewrite
+from picograd.schedule.loop import dynamics_of, rewrite
 
 
 def runs_cuda(block: Block, step: RunStep) -> None:
@@ -111,3 +115,44 @@ class Run:
             value = emitter.cast(self.element(level, place), dtype)
             new = combine(emitter, self.step.monoid or "sum", old, value)
             emitter.put(self.total, zero, new)
+
+
+def scatter_cuda(block: Block, step: ScatterStep) -> None:
+    """Write a ScatterStep: updates in order, elements of one update spread over the threads."""
+    emitter = block.emitter
+    layout = default_layout(block, step.dims)
+    found, values = block.walked(layout, step.dims, [], [])
+    with ExitStack() as stack:
+        once = write_once(block, layout)
+        loops(block, stack, found.loops)
+        for axis in step.serial:
+            stack.enter_context(emitter.axis_loop(axis))
+        tests = [(rebind(i, values), lo, hi) for i, lo, hi in step.conditions]
+        if not step.serial:  # there is nothing to read for threads that have no update
+            bounds = [test for test in tests if not dynamics_of(test[0])]
+            tests = [test for test in tests if dynamics_of(test[0])]
+            is_there = emitter.conditions([*found.conditions, *bounds])
+            stack.enter_context(emitter.when(emitter.both(once, is_there)))
+            once, found = None, replace(found, conditions=())
+        mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
+        inside(block, stack, found, mask)
+        value = emitter.value(rewrite(step.expr, values))
+        pointer, place = emitter.slots[step.slot], emitter.index(rebind(step.target, values))
+        if step.monoid == "max" and not step.serial and emitter.dtype(pointer) is uint32:
+            raised(block, (pointer, place, value), mask)
+            return
+        if step.monoid is not None:
+            value = combine(emitter, step.monoid, emitter.load(pointer, place, mask), value)
+        emitter.store(pointer, place, value, mask)
+
+
+def raised(block: Block, update: tuple[int, int, int], mask: int | None) -> None:
+    """Raise what is at a place that other threads may raise, too.
+
+    It only grows, so that what was read before may be less, and never tells too much.
+    """
+    emitter, (pointer, place, value) = block.emitter, update
+    with emitter.when(mask):
+        is_more = emitter.apply("less", emitter.load(pointer, place), value)
+        with emitter.when(is_more):
+            emitter.add("atomic_max", None, update)

@@ -40,6 +40,7 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
 parallel    task (linear block or task number); thread; barrier (arg: threads of a role);
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
+            atomic_max args=(pointer, index, value): raises a uint32 in global memory
             count args=(pointer, index): adds 1 to an int32 in shared memory, whatever the order
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set

@@ -137,7 +137,10 @@ class LastBlock:
 
 @dataclass(frozen=True, slots=True)
 class ScatterStep:
-    """Apply updates in order: for serial axes (sequentially), for inner dims (in parallel)."""
+    """Apply updates in order: for serial axes (sequentially), for inner dims (in parallel).
+
+    Without serial axes a monoid is a maximum of uint32 at places that threads may share.
+    """
 
     serial: tuple[Axis, ...]
     dims: tuple[Axis, ...]

@@ -14,7 +14,8 @@ expands, so that the work is parallel, proportional to the updates, and the same
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
 
-Sums at few destinations are added up in bins (`binned_updates.py`). Of few updates they are masked
+Extremes, and updates that overwrite, need no order (`updates_at_once.py`). Sums at few destinations
+are added up in bins (`binned_updates.py`). Of few updates they are masked
 sums of all, one for each destination.
 
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
@@ -41,6 +42,7 @@ from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, sort_read, take_sorted
+from picograd.graph.updates_at_once import ONCE, at_once, is_at_once
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
@@ -74,10 +76,14 @@ def expand_scatter(node: Node, target: Target) -> Node:
         or max(count, product(sizes) << len(rest) - len(axes)) >= 1 << 31
     ):
         return node
+    if is_at_once(node):
+        return node
     if monoid == "sum":
         found = summed(node, product(sizes), target)
-        if found is not None:
-            return found
+    else:
+        found = at_once(node)
+    if found is not None:
+        return found
     values, rest, axes, outside = own_places_first(node)
     indices, inside = rest[: len(axes)], rest[len(axes) :]
     sizes = tuple(base.shape[axis] for axis in axes)
@@ -338,7 +344,7 @@ def scatter(node: Node, base: Array, values: Array, *rest: Array) -> Array:
     if len(rest) > len(axes):
         wanted = np.nonzero(rest[-1])
         indices, values = tuple(index[wanted] for index in indices), values[wanted]
-    if monoid is not None:
+    if monoid not in (None, ONCE):
         UPDATES[monoid].at(turned, indices, values)
     else:
         for position in np.ndindex(*indices[0].shape):

@@ -34,6 +34,7 @@ SCANS: dict[str, Any] = {
 # (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
 CPU_CHUNKS = 65536, 1024, 16
 CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
+LEAST_CHUNK = 1024  # elements of a block of threads
 # Columns have a thread each, which waits for every element: threads, and elements of one at least.
 COLUMN_THREADS, LEAST_COLUMN = 1 << 17, 32
 
@@ -80,6 +81,8 @@ def chunk_of(shape: tuple[int, ...], axis: int, target: Target) -> int:
     rows = product(shape) // size
     if size < 2 * chunk or rows // lanes >= tasks:
         return size
+    if target.has_blocks and inner == 1:  # shorter ones rather than processors without work
+        chunk = min(chunk, max(product(shape) // tasks, LEAST_CHUNK))
     return ceil_div(size, ceil_div(size, chunk))
 
 

@@ -217,7 +217,7 @@ class PartInterpreter:
         held = holding(scatter.conditions, lambda index: self.over(index, axes))
         for position in np.flatnonzero(np.broadcast_to(held.ravel(), body.shape)):
             place, value = target[position], body[position]
-            if scatter.monoid:
+            if scatter.monoid in FOLDS:
                 value = FOLDS[scatter.monoid](slot[place], value)
             slot[place] = convert(value, self.kernel.slots[scatter.slot].dtype)
 

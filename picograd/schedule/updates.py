@@ -113,8 +113,13 @@ def updated(inputs: tuple[Node, ...], update: Update, machine: Target) -> Node:
         parts = (update.arg, base.shape, base.dtype, base.device)
         written = Node(update.op, (base, *given), *parts)
         made = written.row.expansion(written, machine)
-        update = Update(update.steps, update.shape, made.op, made.arg)
-        given = [apart(each, target) for each in made.inputs[1:]]
+        if made.row.role is Role.SCATTER:
+            update = Update(update.steps, update.shape, made.op, made.arg)
+            given = [apart(each, target) for each in made.inputs[1:]]
+        elif update.steps:  # a value of every element: sums in bins, beside what is there
+            given, update = [made], Update(update.steps, update.shape)
+        else:
+            return Node("assign", (target, made), None, target.shape, target.dtype, target.device)
     return Node("assign", (target, *given), update, target.shape, target.dtype, target.device)
 
 

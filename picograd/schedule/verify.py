@@ -12,6 +12,7 @@ import numpy as np
 
 from picograd.dtype import DType
 from picograd.errors import check
+from picograd.graph.updates_at_once import ONCE
 from picograd.helpers import product
 from picograd.schedule.index import Atom, Axis, Index, axes_of, evaluate
 from picograd.schedule.loop import (
@@ -104,7 +105,7 @@ def verify_scatter(kernel: Kernel, part: Part) -> None:
     if scatter is None:
         return
     bound = {*scatter.serial, *scatter.inner}
-    check(scatter.monoid is None or scatter.monoid in MONOIDS, "unknown monoid", kernel)
+    check(scatter.monoid in (None, ONCE, *MONOIDS), "unknown monoid", kernel)
     Checker(kernel, part, len(part.computes), bound).visit(scatter.body)
     for place in (scatter.target, *(test[0] for test in scatter.conditions)):
         check(axes_of(place) <= bound, "scatter target unbound", kernel)

@@ -90,6 +90,7 @@ SCANS: dict[str, tuple[Any, ...]] = {
     "columns_half": ((9, 50, 33), 1, "sum", float16),
     "rows_short": ((9, 50), 1, "min", int64),
     "rows_tiny": ((300, 20), 1, "sum", float32),
+    "rows_of_four": ((300, 4), 1, "sum", float32),
     "rows_log": ((4, 2000), 1, "logaddexp", float32),
     "rows_double": ((2, 5000), 1, "prod", float64),
     "chunks": ((1, 5000), 1, "sum", float32, 1024),

@@ -105,6 +105,22 @@ def test_a_test_is_uniform_if_its_edges_are_whole_vectors() -> None:
     assert not is_uniform((constant(3), 0, 15), I, 8)
 
 
+def test_reads_that_go_by_what_was_read_are_written_once_for_each_lane() -> None:
+    made = emitter()
+    test = (axis_index(I), 0, 6)
+    with made.axis_loop(I), made.scope({J: made.integer(0)}, (J, J.size)):
+        place = Expr("index", (), axis_index(J) + axis_index(I) * 4, int64)
+        for _ in range(10):
+            at = atom_index(Dynamic(place, 0, 63))
+            read = Expr("load", (), (1, at), float32)
+            step = Expr("cast", (read,), None, int64)
+            step = Expr("guard", (step, Expr("const", (), 0, int64)), (test,), int64)
+            place = Expr("add", (step, place), None, int64)
+        made.value(place)
+    assert ops(made).count("load") == 10 * J.size
+    assert ops(made).count("less_equal") == 1
+
+
 def test_the_number_that_a_value_is_in_every_lane() -> None:
     made = emitter()
     five = made.const(5, int64)

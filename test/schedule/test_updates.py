@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
 from plan_support import VALUES, check_plan, copies, leaf, run
 
+from picograd import Tensor
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import float32, int64
 from picograd.graph import build
@@ -106,6 +108,26 @@ def test_a_scatter_on_cuda_is_sorted_and_stays_in_place() -> None:
     plan = schedule([root], CUDA)
     assert plan.kernels[-1].hero == "runs" and not copies(plan)
     assert plan.steps[-1].slots.count(plan.outputs[0]) == 1
+
+
+@pytest.mark.usefixtures("on_host")
+def test_sums_that_are_no_scatter_on_cuda_keep_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sums at few places are masked sums, or bins: what is assigned is a value of each element."""
+    random = np.random.default_rng(0)
+    base, values = random.normal(size=(70, 3)), random.normal(size=(300, 3))
+    index = random.integers(0, 40, 300)
+    whole, part = base.copy(), base.copy()
+    np.add.at(whole, index, values)
+    np.add.at(part[10:50], index, values)
+    with interpreted_cuda(monkeypatch):
+        x, y = (Tensor(base, device="cuda:0") for _ in range(2))
+        at, rows = Tensor(index, device="cuda:0"), Tensor(values, device="cuda:0")
+        x.index_add_(0, at, rows)
+        y[10:50].index_add_(0, at, rows)
+        np.testing.assert_allclose(x.numpy(), whole, rtol=1e-9)
+        np.testing.assert_allclose(y.numpy(), part, rtol=1e-9)
 
 
 def test_what_is_updated() -> None:

@@ -281,6 +281,7 @@ def barrier_text(threads: int | None) -> str:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
+    "atomic_max": lambda name, args, instr: [f"atomicMax({args[0]} + {args[1]}, {args[2]});"],
     "count": lambda name, args, instr: [f"atomicAdd({args[0]} + {args[1]}, 1);"],
     **dict.fromkeys(
         ("cluster_arrive", "cluster_wait"), lambda name, args, instr: [f"{instr.op}();"]

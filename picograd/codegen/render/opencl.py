@@ -283,6 +283,7 @@ def copy_lines(name: str, args: list[str], instr: Instr) -> list[str]:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [f"barrier({ALL_MEMORY});"],
     "warp_barrier": lambda name, args, instr: [f"sub_group_barrier({ALL_MEMORY});"],
+    "atomic_max": lambda name, args, instr: [f"atomic_max({args[0]} + {args[1]}, {args[2]});"],
     "count": lambda name, args, instr: [f"atomic_add({args[0]} + {args[1]}, 1);"],
     "mma": copy_lines,
 }

@@ -35,6 +35,7 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import DType
 from picograd.errors import check, internal
+from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, Scan, const, rewrite
 from picograd.schedule.monoid import identity
@@ -45,7 +46,9 @@ CROSSED_COLUMNS = 16  # a line of what is stored: lines that are read stay in th
 CPU_POINTS = 65536  # elements of a task made of short rows
 PIECE = 64  # elements of long rows that are turned round at once: a tile of 4 to 8 KiB
 CUDA_THREADS = 256
-SHORT_ROW = 32  # a row this short is scanned by one thread
+SHORT_ROW = 32  # a row this short is scanned by one thread, which waits for every element,
+FEW_ROWS = 8192  # but for few of them a warp each: a thread takes 10 us for 25 elements
+LEAST_ROW = 8  # that is worth a warp
 WARP = 32
 
 
@@ -56,9 +59,16 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     scan = scan_of(part)
     if not target.has_blocks:
         return TileKernel(kernel, cpu_parts(kernel, part, target), 1)
-    if scan.inner or scan.axis.size <= SHORT_ROW:
+    if scan.inner or is_for_threads(scan):
         return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
     return TileKernel(kernel, (row_part(scan),), row_threads(scan))
+
+
+def is_for_threads(scan: Scan) -> bool:
+    """Tell whether rows are short, and so many that a thread each keeps the device busy."""
+    size = scan.axis.size
+    rows = product(axis.size for axis in scan.outer)
+    return size <= LEAST_ROW or (size <= SHORT_ROW and rows > FEW_ROWS)
 
 
 def scan_of(part: Part) -> Scan:

@@ -6,13 +6,17 @@ on the serial axes only. Many updates on CUDA are sorted by their destination be
 (graph/indexing.py): there a thread owns an element of a run of updates with one destination.
 """
 
+from dataclasses import replace
+
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
+from picograd.codegen.templates.grid import cut, cut_flat, merge_part, rebind
 from picograd.codegen.tile import RunStep, ScatterStep, TileKernel, TilePart
+from picograd.dtype import uint32
 from picograd.errors import check, internal
+from picograd.graph.updates_at_once import ONCE
 from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr, Kernel, Part, Runs, rewrite
+from picograd.schedule.loop import Expr, Kernel, Part, Runs, Scatter, rewrite
 from picograd.target import Target
 
 CPU_POINTS = 65536
@@ -32,11 +36,16 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     scatter = part.scatter
     if scatter is None:
         return map_template.build_part(kernel, part, target)
+    is_together = target.has_blocks and is_free(kernel, scatter)
+    if is_together:
+        monoid = None if scatter.monoid == ONCE else scatter.monoid
+        inner = scatter.serial + scatter.inner
+        scatter = replace(scatter, serial=(), inner=inner, monoid=monoid)
     serial = product(axis.size for axis in scatter.serial)
     width = CUDA_THREADS
     if not target.has_blocks:
         width = max(MINIMUM_COLUMNS, CPU_POINTS // max(1, serial))
-    space = cut(scatter.inner, width) if scatter.inner else Cut((), (), {}, ())
+    space = (cut_flat if is_together else cut)(scatter.inner, width)
     values: list[Expr] = []
     for compute in part.computes:
         check(not compute.reduce and not compute.store, "computes beside a scatter are maps")
@@ -52,6 +61,13 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         (*conditions, *space.conditions),
     )
     return TilePart(space.grid, (), (step,))
+
+
+def is_free(kernel: Kernel, scatter: Scatter) -> bool:
+    """Tell whether updates need no order: one a place at most, or the greatest of whole numbers."""
+    if scatter.monoid == "max":
+        return kernel.slots[scatter.slot].dtype is uint32
+    return scatter.monoid == ONCE
 
 
 def build_runs(kernel: Kernel, target: Target) -> TileKernel:

@@ -376,6 +376,9 @@ def nonzero(x: Node) -> Node:
         places = np.argwhere(computed_values(x))
         return node_from_numpy(places.astype(np.int64), int64, x.device)
     mask = x.cast(bool_)
+    if mask.rank == 1:
+        (found,) = held(mask)
+        return found.reshape((*found.shape, 1))
     (found,) = held(mask, lambda place: [movement.stack(unflattened(place, mask.shape), 1)])
     return found
 

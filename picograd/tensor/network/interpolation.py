@@ -1,7 +1,7 @@
 """Resampling of images and volumes: `interpolate` to other sizes.
 
-Every mode works axis by axis: gathers with weights known on the host, or for `antialias` a
-contraction with a matrix of weights. 16-bit floats are weighted in float32.
+Every mode works axis by axis: gathers with weights known on the host, of whole images of bytes
+under `antialias` a contraction with a matrix of weights. 16-bit floats are weighted in float32.
 """
 
 import math
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, uint8
+from picograd.dtype import DType, accumulate_dtype, uint8
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
+from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
 from picograd.number import size_of
@@ -27,6 +28,8 @@ Array = Any
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 CUBIC = -0.75  # the free slope of Keys's kernel (1981); -0.5 with antialias, as in Pillow
 CUBIC_SMOOTH = -0.5
+PLAIN = False, True  # inputs beside an output are as many everywhere, outputs beside an input not
+FEW_TAPS = 6  # elements that are read one by one; more in a loop
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 
 
@@ -177,12 +180,12 @@ def resample(
     """Resample one axis: output i lies at i * ratio, or at (i + 1/2) * ratio - 1/2."""
     full = x.shape[axis]
     if antialias:
-        weights = smooth_weights(full, size, ratio, mode == "bicubic")
-        return contract_axis(x, axis, weights)
+        smooth = smooth_tables(full, size, ratio, mode == "bicubic", x.dtype, x.device)
+        return apply(resampled, x, axis, (True, True), *smooth)
     if mode.startswith("nearest"):
         return nearest(x, axis, size, ratio, 0.5 if mode == "nearest-exact" else 0.0)
     found = neighbours(full, size, ratio, mode == "bicubic", align, x.dtype, x.device)
-    return apply(weighed, x, axis, *found)
+    return apply(resampled, x, axis, PLAIN, *found)
 
 
 # bytes, in whole numbers: one axis after the other from the last, each rounded to bytes
@@ -253,33 +256,89 @@ def neighbours(
     full: int, size: int, ratio: float, is_cubic: bool, align: bool, dtype: DType, device: str
 ) -> list[Tensor]:
     """Bring positions and weights to a device once: equal calls share them."""
-    pairs = taps(full, size, ratio, is_cubic, align)
-    arrays = [each for at, weight in pairs for each in (at, weight.astype(dtype.numpy))]
+    positions, weights = zip(*taps(full, size, ratio, is_cubic, align))
+    return tables_of(np.stack(positions), np.stack(weights), full, dtype, device)
+
+
+def tables_of(
+    positions: Array, weights: Array, full: int, dtype: DType, device: str
+) -> list[Tensor]:
+    """Bring the inputs beside each output to a device, and the outputs beside each input."""
+    pairs = (positions, weights), beside_inputs(positions, weights, full)
+    wide = accumulate_dtype(dtype).numpy
+    arrays = [each for at, weight in pairs for each in (at.astype(np.int32), weight.astype(wide))]
     return [Recorded.kind.of(each, device=device) for each in arrays]
+
+
+def beside_inputs(positions: Array, weights: Array, full: int) -> tuple[Array, Array]:
+    """List the outputs that read each input, with its weights: (most outputs, inputs).
+
+    An input of fewer outputs has some of weight 0.
+    """
+    size = positions.shape[1]
+    pairs = positions.astype(np.int64) * size + np.arange(size)
+    pairs, number = np.unique(pairs, return_inverse=True)  # the border is read twice
+    total = np.bincount(number.reshape(-1), weights.reshape(-1))
+    pairs, total = pairs[total != 0], total[total != 0]
+    inputs, outputs = np.divmod(pairs, size)
+    rank = np.arange(len(inputs)) - np.searchsorted(inputs, inputs)
+    shape = rank.max() + 1, full
+    found, share = np.zeros(shape, np.int64), np.zeros(shape)
+    found[rank, inputs] = outputs
+    share[rank, inputs] = total
+    return found, share
+
+
+def resampled(x: Node, axis: int, padded: tuple[bool, bool], *tables: Node) -> Node:
+    """Weigh the inputs beside each output; the gradient weighs the outputs beside each input.
+
+    So nothing is scattered. `tables` are positions and weights (taps, outputs) of the one, and of
+    the other: those of weight 0 are no neighbours where they are `padded`.
+    """
+
+    def vjp(gradient: Node, output: Node, x: Node, *tables: Node) -> list[Node | None]:
+        turned = *tables[2:], *tables[:2]
+        return [resampled(gradient, axis, padded[::-1], *turned), *[None] * 4]
+
+    value = weighed(x.accumulated(), axis, padded[0], *tables[:2])
+    return custom(value.cast(x.dtype), (x, *tables), vjp, "interpolate")
+
+
+def weighed(x: Node, axis: int, is_padded: bool, positions: Node, weights: Node) -> Node:
+    """Add up what lies at the positions along an axis, times the weights."""
+    count, size = positions.shape
+    along = (*(1,) * axis, size, *(1,) * (x.rank - axis - 1))
+    if count > FEW_TAPS:
+        parts = [move_axis(x.gather([positions], (axis,)), 1, axis + 1)]
+        shares = [weights.reshape((count, *along))]
+    else:
+        rows = [((tap, tap + 1, 1), (0, size, 1)) for tap in range(count)]
+        at = [positions.slice(row).reshape((size,)) for row in rows]
+        parts = [move_axis(x.gather([each], (axis,)), 0, axis) for each in at]
+        shares = [weights.slice(row).reshape(along) for row in rows]
+    for number, share in enumerate(shares):
+        part, share = parts[number], share.expand(parts[number].shape)
+        parts[number] = part * share
+        if is_padded:  # an infinite element has no part in a sum
+            parts[number] = share.binary("equal", 0).where(0, parts[number])
+    total = sum(parts[1:], parts[0])
+    return total.reduce("sum", (0,)) if count > FEW_TAPS else total
+
+
+@lru_cache(256)
+def nearest_tables(
+    full: int, size: int, ratio: float, offset: float, dtype: DType, device: str
+) -> list[Tensor]:
+    """Bring to a device, once, the input that each output repeats."""
+    # float32, as PyTorch computes it: other roundings pick other pixels
+    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
+    found = np.minimum(np.floor(places), full - 1).reshape(1, size)
+    return tables_of(found, np.ones(found.shape), full, dtype, device)
 
 
 def taken(x: Node, axis: int, index: Node) -> Node:
     """Gather along an axis by positions that are all inside."""
-    return move_axis(x.gather([index], (axis,)), 0, axis)
-
-
-def weighed(x: Node, axis: int, *found: Node) -> Node:
-    """Add up the neighbours of each place, times their weights."""
-    ones = (1,) * axis, (1,) * (x.rank - axis - 1)
-    parts = [taken(x, axis, index) for index in found[::2]]
-    for number, weight in enumerate(found[1::2]):
-        along = weight.reshape((*ones[0], weight.size, *ones[1]))
-        parts[number] = parts[number] * along.expand(parts[number].shape)
-    return sum(parts[1:], parts[0])
-
-
-@lru_cache(256)
-def nearest_positions(full: int, size: int, ratio: float, offset: float, device: str) -> Tensor:
-    """Bring to a device, once, the input that each output repeats."""
-    # float32, as PyTorch computes it: other roundings pick other pixels
-    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
-    found = np.minimum(np.floor(places), full - 1)
-    return Recorded.kind.of(found.astype(np.int32), device=device)
+    return move_axis(x.gather([index.reshape((index.size,))], (axis,)), 0, axis)
 
 
 def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Tensor:
@@ -290,7 +349,10 @@ def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Ten
             *x.shape[: axis + 1], size // full, *x.shape[axis + 1 :]
         )
         return wide.reshape(*x.shape[:axis], size, *x.shape[axis + 1 :])
-    return apply(taken, x, axis, nearest_positions(full, size, ratio, offset, x.device))
+    tables = nearest_tables(full, size, ratio, offset, x.dtype, x.device)
+    if not x.dtype.is_float:
+        return apply(taken, x, axis, tables[0])
+    return apply(resampled, x, axis, PLAIN, *tables)
 
 
 def cubic_kernel(distance: Array, slope: float) -> Array:
@@ -321,6 +383,21 @@ def smooth_weights(full: int, size: int, ratio: float, is_cubic: bool) -> Array:
         each = kernel((np.arange(low, high) - centre + 0.5) / stretch)
         weights[row, low:high] = each / each.sum()
     return weights
+
+
+@lru_cache(256)
+def smooth_tables(
+    full: int, size: int, ratio: float, is_cubic: bool, dtype: DType, device: str
+) -> list[Tensor]:
+    """Bring the inputs under the kernel of each output to a device, once."""
+    weights = smooth_weights(full, size, ratio, is_cubic)
+    first = (weights != 0).argmax(1)
+    count = (weights != 0).sum(1).max()
+    positions = first + np.arange(count)[:, None]
+    is_inside = positions < full
+    positions = np.minimum(positions, full - 1)
+    shares = np.where(is_inside, weights[np.arange(size), positions], 0.0)
+    return tables_of(positions, shares, full, dtype, device)
 
 
 def contract_axis(x: Tensor, axis: int, weights: Array) -> Tensor:

@@ -11,15 +11,12 @@ from typing import Any, overload
 import numpy as np
 
 from picograd.dtype import float32, float64, int32, int64, promote, uint8, uint16, uint32
-from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build_composite as composite
 from picograd.graph import sorting as graph_sorting
-from picograd.graph.indexing import last_of_runs
 from picograd.graph.node import Node, constant
-from picograd.graph.scanning import scan
 from picograd.number import given, once_varied
 from picograd.target import Target
 from picograd.tensor.core.demands import demand_number
@@ -35,7 +32,8 @@ from picograd.tensor.core.operands import (
     read_scalar,
 )
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.indexing.selecting import computed_values, first_rows
+from picograd.tensor.indexing.selecting import computed_values
+from picograd.tensor.reductions import equal_runs
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
 from picograd.tensor.shaping import movement
@@ -369,17 +367,14 @@ def distinct(node: Node, has_inverse: bool = True, has_counts: bool = True) -> l
     before = part(values, 0, 0, size - 1).pad(((1, 0),))
     is_first = values.binary("not_equal", before)
     is_first = is_first.binary("logical_or", is_first.iota(0, int64).binary("equal", 0))
-    group = scan(is_first.cast(int64), "sum", 0) - 1
-    last = last_of_runs(group.iota(0), group, size, target)
-    listed = [picked_rows(values, last)]
-    if has_counts:
-        listed.append(last - part(last, 0, 0, size - 1).pad(((1, 0),), -1))
-    inverse = [last_of_runs(group, found, size, target)] if has_inverse else []
-    most = part(group, 0, size - 1, 1)
-    pending.compute([most, *listed, *inverse])
-    groups = int(computed_values(most)[0]) + 1
-    listed = [first_rows(each, groups) for each in listed]
-    return [listed[0], *(each.reshape(node.shape) for each in inverse), *listed[1:]]
+
+    def made(first: Node, last: Node) -> Node:
+        return picked_rows(values, last)
+
+    kinds, *others = equal_runs.runs_of(is_first, found, made, has_inverse, has_counts)
+    if has_inverse:
+        others[0] = others[0].reshape(node.shape)
+    return [kinds, *others]
 
 
 def sorted_row(row: Node, target: Target) -> tuple[Node, Node]:

@@ -34,7 +34,7 @@ from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
 from picograd.tensor.core.together import together
-from picograd.tensor.indexing import selecting
+from picograd.tensor.indexing import indexing, selecting
 from picograd.tensor.reductions import equal_runs, sorting
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
@@ -230,7 +230,7 @@ def unique(
         listed = equal_runs.unique_slices(node, dim, *asked)
     found, *others = (wrap(each, False) for each in listed)
     if dim is not None:  # found are the positions of slices
-        found = input.index_select(dim, found)
+        found = apply(indexing.index_select, input, dim, found)  # nobody need look at them
     return (found, *others) if others else found
 
 
@@ -308,7 +308,7 @@ def unique_consecutive(
     places, *others = (wrap(node, False) for node in nodes)
     if return_inverse and dim is None:
         others[0] = others[0].reshape(*input.shape)
-    found = x.index_select(axis, places)
+    found = apply(indexing.index_select, x, axis, places)
     return (found, *others) if others else found
 
 

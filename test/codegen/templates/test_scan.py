@@ -4,7 +4,7 @@ import pytest
 from rowwise_cases import step_count
 from run_cpu import TARGET
 
-from picograd.codegen.templates.scan import build
+from picograd.codegen.templates.scan import build, is_for_threads
 from picograd.dtype import float32
 from picograd.schedule.index import Axis, position_over
 from picograd.schedule.loop import Expr, Kernel, Part, Scan, Slot
@@ -22,6 +22,19 @@ def scan_kernel(is_crossed: bool) -> Kernel:
     scan = Scan((), k, (column,), "sum", body, None, 1, position_over((k, column)))
     slots = (Slot(float32, 200_000, "in"), Slot(float32, 200_000, "out"))
     return Kernel("sums", "scan", slots, (), (Part((), (), along=scan),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "is_wanted"),
+    [(300, 4, True), (300, 25, False), (10_000, 25, True), (10_000, 50, False)],
+)
+def test_short_rows_of_which_there_are_many_have_a_thread_each(
+    rows: int, size: int, is_wanted: bool
+) -> None:
+    axes = Axis("r", rows), Axis("k", size)
+    body = Expr("load", (), (0, position_over(axes)), float32)
+    scan = Scan(axes[:1], axes[1], (), "sum", body, None, 1, position_over(axes))
+    assert is_for_threads(scan) is is_wanted
 
 
 @pytest.mark.parametrize("is_crossed", [True, False])

@@ -20,6 +20,9 @@ CALLS: list[tuple[Any, str, dict[str, Any]]] = [
     (IMAGE, "nearest", dict(scale_factor=(2, 0.5), recompute_scale_factor=True)),
     (IMAGE, "nearest-exact", dict(size=(7, 3))),
     (IMAGE, "nearest-exact", dict(scale_factor=1.7)),
+    (IMAGE, "nearest", dict(size=(40, 33))),
+    (IMAGE, "bilinear", dict(size=(40, 33))),
+    (IMAGE, "bicubic", dict(scale_factor=2)),
     (IMAGE, "area", dict(size=(3, 2))),
     (ROW, "linear", dict(size=8)),
     (ROW, "linear", dict(size=3, align_corners=True)),
@@ -32,6 +35,7 @@ CALLS: list[tuple[Any, str, dict[str, Any]]] = [
     (IMAGE, "bicubic", dict(size=(7, 3))),
     (IMAGE, "bicubic", dict(scale_factor=1.7, align_corners=True)),
     (IMAGE, "bicubic", dict(size=(2, 3), antialias=True)),
+    (numbers((1, 1, 40, 9)), "bilinear", dict(size=(3, 30), antialias=True)),
     (CUBE, "trilinear", dict(size=(2, 5, 3))),
     (CUBE, "trilinear", dict(scale_factor=2, align_corners=True)),
 ]
@@ -138,3 +142,44 @@ def test_positions_and_weights_are_brought_to_a_device_once() -> None:
         text, again = (str(picograd.explain(interpolate(x, (7, 3), mode=mode))) for _ in range(2))
         assert text == again and neighbours.cache_info().hits == 2  # one for each axis
         assert "where" not in text.split("== Plan")[0]
+
+
+def test_an_infinite_gradient_reaches_no_other_elements(device: str) -> None:
+    x, seed = Tensor(IMAGE, device=device), np.ones((1, 2, 9, 11), np.float32)
+    x.requires_grad_()
+    seed[0, 0, 0, 0] = np.inf
+    found = interpolate(x, (9, 11), mode="bilinear")
+    (gradient,) = picograd.autograd.grad(found, x, Tensor(seed, device=device))
+    assert np.argwhere(~np.isfinite(gradient.numpy())).tolist() == [[0, 0, 0, 0]]
+
+
+def test_an_infinite_element_reaches_what_it_is_beside(device: str) -> None:
+    x = IMAGE.copy()
+    x[0, 0, 0, 0] = np.inf
+    found = interpolate(Tensor(x, device=device), (3, 2), mode="bilinear", antialias=True)
+    assert np.argwhere(~np.isfinite(found.numpy())).tolist() == [[0, 0, 0, 0]]
+
+
+def test_second_derivatives(device: str) -> None:
+    x, seed = Tensor(IMAGE, device=device), Tensor(numbers((1, 2, 7, 3)), device=device)
+    seed.requires_grad_()
+    x.requires_grad_()
+    y = interpolate(x * x, (7, 3), mode="bicubic")
+    (first,) = picograd.autograd.grad(y, x, seed, create_graph=True)
+    (twice,) = picograd.autograd.grad(first.sum(), seed)
+    t = torch.tensor(2 * IMAGE)
+    want = torch.nn.functional.interpolate(t, (7, 3), mode="bicubic")
+    np.testing.assert_allclose(twice.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+def test_gradients_scatter_nothing(mode: str) -> None:
+    x = Tensor(IMAGE, requires_grad=True)
+    interpolate(x, (9, 11), mode=mode).sum().backward()
+    assert "scatter" not in picograd.explain(x.grad)
+
+
+def test_gradients_of_16_bits_add_up_in_32() -> None:
+    x = picograd.ones((1, 1, 1, 3), dtype="bfloat16", requires_grad=True)
+    interpolate(x, (300, 4)).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[[[600.0, 300.0, 300.0]]]]
