@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from picograd.code import Code
@@ -142,7 +143,14 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
     with progress(len(kernels)) as bar:
         new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
-        for number, binary in device.compile_many(new):
+        begun = device.compile_many(new)
+        if missing and device.backlog and device.backlog.is_open:
+            waiting = {key: Executable(codes[key], None) for key in missing}
+            loaded |= waiting
+            work = partial(load_later, list(waiting.values()), [begun], device)
+            device.backlog.add(work)
+            begun = iter(())
+        for number, binary in begun:
             key = missing[number]
             loaded[key] = device.load(codes[key], binary)
             cache.store(codes[key], device, binary)
@@ -153,6 +161,18 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
         hits = [key not in missing for key in codes]
         log_build(list(codes.values()), hits, device.target.arch, seconds)
     return {key: loaded[key] for key in kernels}
+
+
+def load_later(
+    waiting: Sequence[Executable], begun: list[Iterator[tuple[int, bytes]]], device: Device
+) -> None:
+    """Load kernels that are being compiled; again, where loading them was interrupted."""
+    left = [each for each in waiting if each.function is None]
+    found = begun.pop() if begun else device.compile_many([each.code for each in left])
+    for number, binary in found:
+        executable = left[number]
+        executable.take(device.load(executable.code, binary))
+        cache.store(executable.code, device, binary)
 
 
 class NoProgress(AbstractContextManager["NoProgress"]):

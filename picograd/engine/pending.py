@@ -23,10 +23,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Container, Sequence
+from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
+from picograd.engine.backends import get_device
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_place
@@ -496,13 +498,18 @@ def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
 
 @locked
 def compute_starts(nodes: Sequence[Node]) -> None:
-    """Compute what leaves start from; what else was written waits, unless they come of that."""
+    """Compute what leaves start from; what else was written waits, unless they come of that.
+
+    A GPU may do so while what reads them is planned.
+    """
     leave()
     found = graph_key(nodes)
     if any(node in WRITES for node in found.order):
         compute(nodes)
         return
-    realize_roots(nodes, found)
+    backlog = get_device(nodes[0].device).backlog
+    with backlog.opened() if backlog else nullcontext():
+        realize_roots(nodes, found)
     settle(nodes)
 
 

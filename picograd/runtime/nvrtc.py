@@ -8,14 +8,21 @@ text: every helper in a source guards itself against a second definition, and en
 import importlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from picograd.code import Code
+from picograd.config import config
+from picograd.cores import usable_cores
 from picograd.errors import CompileError, DeviceError
 from picograd.runtime import nvrtc_library
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.device import compile_error
+from picograd.runtime.pools import pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
@@ -123,3 +130,35 @@ def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
             batch, entries, size = [], set(), 0
     if batch:
         yield batch
+
+
+def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
+    """Compile kernels in batches on all cores, in several processes, while the next are written.
+
+    All are written, and being compiled, when this returns.
+    """
+    listed: list[Code] = []
+
+    def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
+        members = [listed[position] for position in positions]
+        together = compile_together(members, arch, compilers) if len(members) > 1 else None
+        # Where a batch fails, one by one, to find the kernel at fault.
+        return [
+            (position, together or compile_cuda(code, arch, compilers))
+            for position, code in zip(positions, members, strict=True)
+        ]
+
+    with ExitStack() as stack:
+        compilers = stack.enter_context(Compilers(*load_nvrtc(), config.compile_processes))
+        executor = stack.enter_context(pool(usable_cores()))
+        # after an error, or Ctrl-C, nothing else begins
+        stack.callback(executor.shutdown, wait=False, cancel_futures=True)
+        jobs = [executor.submit(compile_batch, batch) for batch in batches(codes, listed)]
+        return results_of(jobs, stack.pop_all())
+
+
+def results_of(jobs: "Sequence[Future[Any]]", used: ExitStack) -> Iterator[tuple[int, bytes]]:
+    """Give what jobs made, and let go of what they used."""
+    with used:
+        for job in jobs:
+            yield from job.result()
