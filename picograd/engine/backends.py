@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 
@@ -119,6 +120,12 @@ def get_device(name: str = "") -> Device:
             kind, _, number = known.partition(":")
             device = OPEN[known] = OPENERS[kind](int(number or 0))
         return device
+
+
+def compiling_beside(name: str) -> AbstractContextManager[None]:
+    """Let what runs on a device wait for its kernels, if it can, while others are planned."""
+    backlog = get_device(name).backlog
+    return backlog.opened() if backlog else nullcontext()
 
 
 def target_of(device: Device) -> Target:

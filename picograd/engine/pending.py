@@ -23,12 +23,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Container, Sequence
-from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
-from picograd.engine.backends import get_device
+from picograd.engine.backends import compiling_beside
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_place
@@ -506,11 +505,10 @@ def compute_starts(nodes: Sequence[Node]) -> None:
     found = graph_key(nodes)
     if any(node in WRITES for node in found.order):
         compute(nodes)
-        return
-    backlog = get_device(nodes[0].device).backlog
-    with backlog.opened() if backlog else nullcontext():
-        realize_roots(nodes, found)
-    settle(nodes)
+    else:
+        with compiling_beside(nodes[0].device):
+            realize_roots(nodes, found)
+        settle(nodes)
 
 
 def pending_writes() -> list[Node]:

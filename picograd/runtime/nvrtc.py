@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from picograd.code import Code
 from picograd.config import config
@@ -20,9 +20,6 @@ from picograd.runtime import nvrtc_library
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.device import compile_error
 from picograd.runtime.pools import pool
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
@@ -157,7 +154,7 @@ def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, byt
         return results_of(jobs, stack.pop_all())
 
 
-def results_of(jobs: "Sequence[Future[Any]]", used: ExitStack) -> Iterator[tuple[int, bytes]]:
+def results_of(jobs: Sequence[Any], used: ExitStack) -> Iterator[tuple[int, bytes]]:
     """Give what jobs made, and let go of what they used."""
     with used:
         for job in jobs:
