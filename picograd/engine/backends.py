@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
 
@@ -57,7 +57,11 @@ def open_cuda(ordinal: int) -> Device:
 
 
 def import_generator() -> None:
-    """Import what a first plan and its kernels are made by."""
+    """Load the compiler of CUDA C, and import what a first plan and its kernels are made by."""
+    from picograd.runtime import nvrtc
+
+    with suppress(DeviceError):  # who needs it is told that it is missing
+        nvrtc.load_nvrtc()
     for name in GENERATOR:
         importlib.import_module(name)
 

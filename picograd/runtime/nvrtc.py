@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from picograd.code import Code
 from picograd.config import config
-from picograd.cores import usable_cores
 from picograd.errors import CompileError, DeviceError
 from picograd.runtime import nvrtc_library
 from picograd.runtime.compilers import Compilers
@@ -23,8 +22,9 @@ from picograd.runtime.pools import pool
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
-# A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150.
-BATCH_TEXT = 40_000
+# A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150. As long as there
+# are processes for all programs, one of a kernel or two is compiled before one of four.
+BATCH_TEXT, SMALL_BATCH_TEXT = 40_000, 20_000
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 
 
@@ -105,10 +105,11 @@ def compile_together(
     return cubin
 
 
-def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
+def batches(codes: Iterable[Code], listed: list[Code], small: int = 0) -> Iterator[list[int]]:
     """Put kernels into batches as they come, adding them to `listed`; the positions of each.
 
     A batch is full with BATCH_TEXT characters, or where an entry would have the name of another.
+    The first ones, of that number, are `small`.
     One that is full does not wait for the next kernel to be written: the longest come first.
     """
     batch: list[int] = []
@@ -116,15 +117,16 @@ def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
     size = 0
     for position, code in enumerate(codes):
         listed.append(code)
-        if batch and (size + len(code.source) > BATCH_TEXT or code.entry in entries):
+        full = SMALL_BATCH_TEXT if small > 0 else BATCH_TEXT
+        if batch and (size + len(code.source) > full or code.entry in entries):
             yield batch
-            batch, entries, size = [], set(), 0
+            batch, entries, size, small = [], set(), 0, small - 1
         batch.append(position)
         entries.add(code.entry)
         size += len(code.source)
-        if size >= BATCH_TEXT:
+        if size >= full:
             yield batch
-            batch, entries, size = [], set(), 0
+            batch, entries, size, small = [], set(), 0, small - 1
     if batch:
         yield batch
 
@@ -146,11 +148,13 @@ def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, byt
         ]
 
     with ExitStack() as stack:
-        compilers = stack.enter_context(Compilers(*load_nvrtc(), config.compile_processes))
-        executor = stack.enter_context(pool(usable_cores()))
+        most = config.compile_processes
+        compilers = stack.enter_context(Compilers(*load_nvrtc(), most))
+        executor = stack.enter_context(pool(most))
         # after an error, or Ctrl-C, nothing else begins
         stack.callback(executor.shutdown, wait=False, cancel_futures=True)
-        jobs = [executor.submit(compile_batch, batch) for batch in batches(codes, listed)]
+        found = batches(codes, listed, most)
+        jobs = [executor.submit(compile_batch, batch) for batch in found]
         return results_of(jobs, stack.pop_all())
 
 

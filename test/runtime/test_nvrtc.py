@@ -50,6 +50,8 @@ def test_batches_hold_different_entries(monkeypatch):
     monkeypatch.setattr(nvrtc, "BATCH_TEXT", 2 * len(codes[0].source))
     assert list(nvrtc.batches(codes, [])) == [[0, 1], [2, 3], [4]]
     assert list(nvrtc.batches([], [])) == []
+    monkeypatch.setattr(nvrtc, "SMALL_BATCH_TEXT", len(codes[0].source))
+    assert list(nvrtc.batches(codes, [], 2)) == [[0], [1], [2, 3], [4]]
 
 
 def test_a_batch_is_full_before_the_next_kernel_is_asked_for():
@@ -96,8 +98,7 @@ def test_missing_packages_are_named(monkeypatch):
     nvrtc.load_nvrtc.cache_clear()
 
 
-def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):
-    monkeypatch.setattr(nvrtc, "usable_cores", lambda: 2)
+def test_batches_share_a_cubin_and_name_the_kernel_at_fault():
     codes = [
         Code(name, "cuda", name, f'extern "C" __global__ void {name}() {{}}', 1)
         for name in ("a", "b", "a")
@@ -110,7 +111,7 @@ def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):
 
 
 def test_nothing_is_compiled_after_an_error(monkeypatch):
-    monkeypatch.setattr(nvrtc, "usable_cores", lambda: 1)
+    monkeypatch.setattr(nvrtc.config, "compile_processes", 1)
     seen = []
 
     def compile_one(code, *_):
