@@ -19,7 +19,7 @@ from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.argument_kinds import check_arguments, checks_of, with_numbers
-from picograd.tensor.core.function import Function
+from picograd.tensor.core.function import Function, innermost
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
@@ -286,7 +286,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
 
 def by_place(definition: Any, spelling: Spelling) -> Any:
     """Give a definition whose parameters that go by name go by place, too."""
-    written: Any = inspect.unwrap(definition)
+    written: Any = innermost(definition)
     code = written.__code__
     if not code.co_kwonlyargcount:
         return definition
