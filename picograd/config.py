@@ -66,9 +66,8 @@ FLAGS = (
     Flag("PICOGRAD_PLANS_SIZE", int, 512, "MiB of memory for plans and loaded kernels", "debug"),
     Flag("PICOGRAD_NATIVE", int, 1, "1: small calls are machine code that Python calls, where the "
          "interpreter is a known one; 0: never", "debug", most=1),
-    Flag("PICOGRAD_COMPILE_PROCESSES", int, min(usable_cores() * 3 // 2, 24), "processes that "
-         "compile CUDA C at a time; 1: this one alone", "debug",
-         "3 for 2 usable cores, at most 24"),
+    Flag("PICOGRAD_COMPILE_PROCESSES", int, min(usable_cores(), 16), "processes that compile "
+         "CUDA C at a time; 1: this one alone", "debug", "usable cores, at most 16"),
     Flag("PICOGRAD_DATA", str, "", "folder of downloaded data sets", "debug",
          "~/.cache/picograd/datasets"),
     Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug", most=1),
