@@ -57,11 +57,11 @@ def open_cuda(ordinal: int) -> Device:
 
 
 def import_generator() -> None:
-    """Start compilers of CUDA C, and import what a first plan and its kernels are made by."""
-    from picograd.runtime import compilers, nvrtc
+    """Load the compiler of CUDA C, and import what a first plan and its kernels are made by."""
+    from picograd.runtime import nvrtc
 
-    with suppress(DeviceError):  # who needs the compiler is told that it is missing
-        compilers.prepare(nvrtc.load_nvrtc().path, config.compile_processes - 1)
+    with suppress(DeviceError):  # who needs it is told that it is missing
+        nvrtc.load_nvrtc()
     for name in GENERATOR:
         importlib.import_module(name)
 

@@ -1,8 +1,7 @@
 """Processes that compile CUDA C beside this one, as NVRTC reads one program at a time in each.
 
 They live as long as one build, and are started as its programs come: a build of one program needs
-none. Where it is known that many will be needed, they are started before. Where none can be
-started, or one dies, this process compiles.
+none. Where none can be started, or one dies, this process compiles.
 """
 
 import os
@@ -23,7 +22,6 @@ Process = subprocess.Popen[bytes]
 BROKEN = OSError, ValueError, OverflowError, MemoryError, struct.error  # what a bad answer raises
 PYTHON = re.compile(r"(python|pypy)[\d.]*[a-z]?(\.exe)?")  # python3.13t, pythonw.exe
 NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows
-READY: list[Process] = []  # started before a build
 
 
 class Compilers(AbstractContextManager["Compilers"]):
@@ -64,7 +62,7 @@ class Compilers(AbstractContextManager["Compilers"]):
                 return None
             self.room -= 1
         try:
-            process = ready() or start(self.path)
+            process = start(self.path)
         except OSError:
             self.room = 0
             return None
@@ -76,29 +74,12 @@ class Compilers(AbstractContextManager["Compilers"]):
 
         That takes 30 ms, for which nobody has to wait.
         """
-        if self.started:
-            self.started += READY  # a build as large as that was waited for
-            READY.clear()
         for process in self.started:
             process.kill()
         if not self.started or not may_start():
             return put_away(self.started)
         self.end = threading.Thread(target=put_away, args=(self.started,))
         return self.end.start()
-
-
-def prepare(path: str, count: int) -> None:
-    """Start processes that the first build of many programs finds ready, 60 ms later."""
-    with suppress(OSError):
-        for _ in range(count if can_start() else 0):
-            READY.append(start(path))
-
-
-def ready() -> Process | None:
-    """Take a process that was started before; None if there is none."""
-    with suppress(IndexError):
-        return READY.pop()
-    return None
 
 
 def put_away(processes: Sequence[Process]) -> None:

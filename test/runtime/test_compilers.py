@@ -33,19 +33,6 @@ def test_another_process_compiles_and_is_gone_afterwards() -> None:
     assert process.returncode is not None and process.stdin is not None and process.stdin.closed
 
 
-def test_processes_are_ready_before_and_gone_after_the_first_build_that_needs_some() -> None:
-    compilers.prepare(nvrtc.load_nvrtc().path, 2)
-    first, second = compilers.READY
-    with Compilers(*nvrtc.load_nvrtc(), 8) as found:
-        assert found.compile(GOOD, OPTIONS)[0] and not found.started  # of one program
-    assert compilers.READY == [first, second]
-    with made(8) as found:
-        assert found.compile(GOOD, OPTIONS)[0] and found.started == [second]
-    assert not compilers.READY and found.end is not None
-    found.end.join(10)
-    assert first.returncode is not None and second.returncode is not None
-
-
 def test_a_process_that_dies_is_replaced_by_this_one() -> None:
     with made(2) as found:
         found.compile(GOOD, OPTIONS)
