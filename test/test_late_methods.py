@@ -179,7 +179,8 @@ def test_methods_are_those_that_dataclasses_writes() -> None:
             names = {"first": int, **{f"f{n}": Any for n in range(len(chosen))}}
             space = {f"f{n}": make() for n, make in enumerate(chosen)}
             space |= {"__annotations__": names, "__doc__": "", "__module__": __name__}
-            made.append(decorate(**options)(type(f"Made{number}", (), space)))  # type: ignore[call-overload]
+            kind: Any = decorate(**options)  # type: ignore[call-overload]
+            made.append(kind(type(f"Made{number}", (), space)))
         ours, theirs = ([kind(1), kind(1), kind(2)] for kind in made)
         assert list(map(repr, ours)) == list(map(repr, theirs))
         for one, two in itertools.product(range(3), repeat=2):

@@ -27,7 +27,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage, memory_of
 from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
-from picograd.engine.backends import compiling_beside
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_place
@@ -506,8 +505,7 @@ def compute_starts(nodes: Sequence[Node]) -> None:
     if any(node in WRITES for node in found.order):
         compute(nodes)
     else:
-        with compiling_beside(nodes[0].device):
-            realize_roots(nodes, found)
+        realize.realize_beside(nodes, found)
         settle(nodes)
 
 

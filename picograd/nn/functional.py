@@ -19,7 +19,7 @@ from picograd.tensor.core.function import MODULES
 _rows = MODULES["functional"]
 _written_over = {f"{_row.name}_": _row for _row in _rows.values() if _row.in_place}
 __all__ = sorted([*_rows, *_written_over])
-_find = late_functions(globals(), _rows)
+_find, __dir__ = late_functions(globals(), _rows)
 
 
 def __getattr__(name: str) -> object:
@@ -30,8 +30,3 @@ def __getattr__(name: str) -> object:
     if plain != name and plain in _rows:
         return functools.partial(_find(plain), return_indices=True)
     return _find(name)
-
-
-def __dir__() -> list[str]:
-    """List all names, those too that are made at their first use."""
-    return sorted({*globals(), *__all__})

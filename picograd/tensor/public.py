@@ -4,7 +4,11 @@ from picograd.tensor.core.calling import late_functions
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.tensor import Tensor as Tensor
 
-_shown = [row for row in FUNCTIONS.values() if row.function]
-_rows = {row.name: row for row in _shown}
+_rows = {}
+
+for _row in FUNCTIONS.values():
+    if _row.function:
+        _rows[_row.name] = _row
+
 __all__ = sorted(_rows)
-__getattr__ = late_functions(globals(), _rows)
+__getattr__, __dir__ = late_functions(globals(), _rows)

@@ -193,4 +193,4 @@ ROWS |= {other: replace(_known[name], name=other) for other, name in SAME.items(
 for _name in ROWS:
     globals().pop(_name, None)  # the function is what its row makes of it
 __all__ = sorted(ROWS)
-__getattr__ = late_functions(globals(), ROWS)
+__getattr__, __dir__ = late_functions(globals(), ROWS)

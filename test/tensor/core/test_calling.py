@@ -81,7 +81,7 @@ def test_a_number_that_is_learned_is_no_option() -> None:
 
 def test_functions_of_a_module_are_made_when_they_are_asked_for() -> None:
     space: dict[str, Any] = {"__name__": "picograd.somewhere"}
-    find = late_functions(space, {"exp": FUNCTIONS["exp"]})
+    find, _ = late_functions(space, {"exp": FUNCTIONS["exp"]})
     made = find("exp")
     assert made(Tensor([0.0])).tolist() == [1.0] and space["exp"] is made is find("exp")
     assert made.__module__ == "picograd.somewhere"
