@@ -1,5 +1,6 @@
 """What waits for kernels that are being compiled: in order, once, and also after an interrupt."""
 
+import ctypes
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,10 +8,13 @@ import pytest
 
 import picograd
 from picograd import nn
+from picograd.code import Code
+from picograd.dtype import float32
 from picograd.engine import backends, compile
 from picograd.engine.plan_cache import PLANS
 from picograd.runtime.backlog import Backlog
 from picograd.runtime.cuda import CudaDevice
+from picograd.runtime.device import Executable
 from picograd.runtime.driver import Driver, has_driver
 
 
@@ -138,3 +142,47 @@ def test_reading_waits_for_first_values(on_double, module, monkeypatch):
     del module.log[:]
     layer.weight.numpy()
     assert module.log and not on_double.backlog.waiting
+
+
+def test_what_is_written_waits_behind_launches(on_double):
+    """Memory that is filled or copied may be what a launch that waits used before."""
+    buffers = [on_double.new_buffer(float32, 4) for _ in range(3)]
+    ones = np.ones(4, np.float32)
+    on_double.copy_in(buffers[2], 7 * ones)
+    done = []
+    on_double.backlog.add(lambda: done.append([array_of(each)[0] for each in buffers]))
+    on_double.copy_in(buffers[0], ones)
+    on_double.fill(buffers[1], np.array([3.0], np.float32))
+    on_double.copy(buffers[2], buffers[0])
+    ones[:] = 5.0  # what was given is what is copied
+    before = [array_of(each)[0] for each in buffers]
+    found = [on_double.copy_out(each).view(np.float32).tolist() for each in buffers]
+    assert done == [before] and before[2] == 7.0
+    assert found == [[1.0] * 4, [3.0] * 4, [1.0] * 4]
+
+
+def array_of(buffer):
+    memory = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+    return np.frombuffer(memory, np.float32)
+
+
+def test_kernels_that_were_loaded_before_an_interrupt_are_not_compiled_again(on_double):
+    codes = [Code(name, "cuda", name, "", 1) for name in "ab"]
+    missing = [Executable(code, None) for code in codes]
+    asked = []
+
+    def interrupted():
+        yield 0, b"a"
+        raise KeyboardInterrupt
+
+    def compile_many(left):
+        asked.append(list(left))
+        return iter([(0, b"b")])
+
+    on_double.compile_many = compile_many
+    begun = [interrupted()]
+    with pytest.raises(KeyboardInterrupt):
+        compile.load_compiled(missing, begun, on_double, list)
+    assert [each.function for each in missing] == ["a", None] and not asked
+    compile.load_compiled(missing, begun, on_double, list)
+    assert [each.function for each in missing] == ["a", "b"] and asked == [[codes[1]]]
