@@ -59,7 +59,6 @@ with first_import():
     from picograd.tensor.linalg import fourier as fft
     from picograd.tensor.making.random import Generator
     from picograd.tensor.math import special
-    from picograd.tensor.public import *  # noqa: F403
     from picograd.tensor.tensor import Tensor
     from picograd.tensor.transforms.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
     from picograd.tensor.transforms.jit import jit
@@ -103,13 +102,19 @@ if TYPE_CHECKING:
     from picograd.scripting import compile as compile
     from picograd.settings import *  # noqa: F403
     from picograd.tensor.making.from_data import tensor as tensor
+    from picograd.tensor.public import *  # noqa: F403
     from picograd.typed import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> object:
-        """Import a room, or what is in it, at its first use: `picograd.nn`."""
-        found = globals()[name] = find(name)
+        """Make a function, import a room, or what is in it, at its first use: `picograd.nn`."""
+        is_public = name in vars(public)["_rows"]
+        found = globals()[name] = getattr(public, name) if is_public else find(name)
         return found
+
+    def __dir__() -> list[str]:
+        """List all names, those too that are made at their first use."""
+        return sorted({*globals(), *__all__})
 
 
 del TYPE_CHECKING

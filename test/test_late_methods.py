@@ -2,12 +2,14 @@
 
 import copy
 import dataclasses
+import itertools
 import pickle
+import random
 from typing import Any, ClassVar
 
 import pytest
 
-from picograd.late_methods import dataclass
+from picograd.late_methods import Fields, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +142,59 @@ def test_a_method_put_around_one_that_was_never_called_calls_it() -> None:
     Made.__init__ = noted  # type: ignore[method-assign]
     assert (Made(3).value, Made(4).value) == (3, 4)
     assert seen == [(3,), (4,)]
+
+
+def test_fields_are_read_when_somebody_asks() -> None:
+    """Before that, a class has its slots, and what its fields begin with is not among them."""
+
+    @dataclass(slots=True)
+    class Made:
+        name: str
+        parts: list[int] = dataclasses.field(default_factory=list)
+        count: int = 2
+
+    assert Made.__slots__ == ("name", "parts", "count")  # type: ignore[attr-defined]
+    assert isinstance(vars(Made)["__dataclass_fields__"], Fields)
+    assert [each.type for each in dataclasses.fields(Made)] == [str, list[int], int]
+    first, second = Made("first"), Made("second")
+    assert (first.parts, first.count) == ([], 2) and first.parts is not second.parts
+    assert dataclasses.is_dataclass(Made) and dataclasses.asdict(first)["name"] == "first"
+
+
+def test_methods_are_those_that_dataclasses_writes() -> None:
+    """Random classes: every kind of field, frozen or not, with slots or without."""
+    draw = random.Random(0)
+    kinds: list[Any] = [
+        lambda: dataclasses.field(default=3, compare=False),
+        lambda: dataclasses.field(default_factory=list),
+        lambda: dataclasses.field(init=False, default=4),
+        lambda: dataclasses.field(init=False, default_factory=dict, hash=False),
+        lambda: 5,
+    ]
+    for number in range(40):
+        options = {"frozen": draw.random() < 0.5, "slots": draw.random() < 0.5}
+        chosen = [draw.choice(kinds) for _ in range(draw.randrange(5))]
+        made = []
+        for decorate in (dataclass, dataclasses.dataclass):
+            names = {"first": int, **{f"f{n}": Any for n in range(len(chosen))}}
+            space = {f"f{n}": make() for n, make in enumerate(chosen)}
+            space |= {"__annotations__": names, "__doc__": "", "__module__": __name__}
+            kind: Any = decorate(**options)  # type: ignore[call-overload]
+            made.append(kind(type(f"Made{number}", (), space)))
+        ours, theirs = ([kind(1), kind(1), kind(2)] for kind in made)
+        assert list(map(repr, ours)) == list(map(repr, theirs))
+        for one, two in itertools.product(range(3), repeat=2):
+            assert (ours[one] == ours[two]) == (theirs[one] == theirs[two])
+        assert [hashed(each) for each in ours] == [hashed(each) for each in theirs]
+        with pytest.raises(TypeError) as wrong:
+            made[0]()
+        with pytest.raises(TypeError) as wanted:
+            made[1]()
+        assert str(wrong.value).split("()")[1] == str(wanted.value).split("()")[1]
+
+
+def hashed(value: object) -> object:
+    try:
+        return hash(value)
+    except TypeError:
+        return None

@@ -11,12 +11,14 @@ buffers of the one before remain valid.
 """
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
 import sys
 import threading
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
 
@@ -29,6 +31,7 @@ from picograd.helpers import on_demand
 from picograd.runtime.compiler import Host
 from picograd.runtime.device import Device
 from picograd.runtime.driver import has_driver
+from picograd.runtime.pools import may_start
 from picograd.target import Target
 
 
@@ -42,10 +45,25 @@ def open_cpu(ordinal: int) -> Device:
 
 
 def open_cuda(ordinal: int) -> Device:
-    """Open a GPU."""
+    """Open a GPU; its driver takes 0.2 s, for which it needs no Python.
+
+    Where nothing was compiled before, what makes kernels is imported meanwhile.
+    """
     from picograd.runtime import cuda
 
+    if has_driver() and noted_nvrtc() is None and may_start():
+        threading.Thread(target=import_generator, daemon=True).start()
     return cuda.open_cuda(ordinal, known_nvrtc)
+
+
+def import_generator() -> None:
+    """Load the compiler of CUDA C, and import what a first plan and its kernels are made by."""
+    from picograd.runtime import nvrtc
+
+    with suppress(DeviceError):  # who needs it is told that it is missing
+        nvrtc.load_nvrtc()
+    for name in GENERATOR:
+        importlib.import_module(name)
 
 
 def open_opencl(ordinal: int) -> Device:
@@ -77,6 +95,7 @@ OPENERS |= {
     "meta": open_meta,
 }
 NUMBERED = ("cuda", "opencl")  # kinds of which a machine may have several
+GENERATOR = "picograd.schedule.schedule", "picograd.codegen.pipeline"
 OPEN: dict[str, Device] = {}
 LOCK = threading.RLock()
 
@@ -105,6 +124,12 @@ def get_device(name: str = "") -> Device:
             kind, _, number = known.partition(":")
             device = OPEN[known] = OPENERS[kind](int(number or 0))
         return device
+
+
+def compiling_beside(name: str) -> AbstractContextManager[None]:
+    """Let what runs on a device wait for its kernels, if it can, while others are planned."""
+    backlog = get_device(name).backlog
+    return backlog.opened() if backlog else nullcontext()
 
 
 def target_of(device: Device) -> Target:
@@ -203,28 +228,40 @@ def name_of_host() -> str | None:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def known_nvrtc() -> str:
-    """Name the compiler of CUDA C, as an earlier process found it, if its file is as it was then.
-
-    The entry is named by all that tells where it is looked for.
-    """
-    from picograd.runtime import nvrtc
-
+def entry_of_nvrtc() -> str:
+    """Name the entry of the compiler of CUDA C by all that tells where it is looked for."""
     variables = [os.environ.get(name) for name in SEARCHED]
     parts = ("nvrtc", sys.version, sys.path, variables, generator_version())
-    cache, name = disk_cache(), hashlib.sha256(repr(parts).encode()).hexdigest()
-    text = cache.get(name) if cache else None
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def noted_nvrtc() -> list[int] | None:
+    """Find the version of the compiler of CUDA C that an earlier process noted.
+
+    None if there is no note, or its file is not as it was then.
+    """
+    cache = disk_cache()
+    text = cache.get(entry_of_nvrtc()) if cache else None
     if text is not None:
         try:
             path, size, changed, *version = json.loads(text)
             status = os.stat(path)
             if (status.st_size, status.st_mtime_ns) == (size, changed):
-                return nvrtc.nvrtc_version(version)
+                return version
         except (OSError, ValueError, TypeError):
             pass
-    path, found = nvrtc.find_nvrtc()
-    status = os.stat(path)
-    if cache:
-        entry = path, status.st_size, status.st_mtime_ns, *found
-        cache.put(name, json.dumps(entry).encode())
-    return nvrtc.nvrtc_version(found)
+    return None
+
+
+def known_nvrtc() -> str:
+    """Name the compiler of CUDA C, as an earlier process found it, or as it is found now."""
+    from picograd.runtime import nvrtc
+
+    version = noted_nvrtc()
+    if version is None:
+        path, found = nvrtc.find_nvrtc()
+        status, cache, version = os.stat(path), disk_cache(), list(found)
+        if cache:
+            entry = path, status.st_size, status.st_mtime_ns, *found
+            cache.put(entry_of_nvrtc(), json.dumps(entry).encode())
+    return nvrtc.nvrtc_version(version)

@@ -7,9 +7,10 @@ hundred equal layers pays for one.
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from picograd.code import Code
@@ -118,7 +119,7 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
     """
     codes: dict[Name, Code] = {}
     loaded: dict[Name, Executable] = {}
-    missing: list[Name] = []
+    missing: list[Executable] = []
 
     # Who watches wants to know what each part took: one after the other, as a kernel by itself.
     is_beside = config.debug < 2 and len(kernels) > 1
@@ -131,28 +132,44 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
             code = codes[key] = replace(generate_code(kernel, device), beside=len(kernels))
             known = cache.lookup(code, device)
             executable = None if known is None else try_load(code, known, device)
+            loaded[key] = executable or Executable(code, None)
             if executable is None:
-                missing.append(key)
+                missing.append(loaded[key])
                 yield code
             else:
-                loaded[key] = executable
                 bar.update()
 
     began = time.perf_counter()
     with progress(len(kernels)) as bar:
         new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
-        for number, binary in device.compile_many(new):
-            key = missing[number]
-            loaded[key] = device.load(codes[key], binary)
-            cache.store(codes[key], device, binary)
-            bar.update()
+        load = partial(load_compiled, missing, [device.compile_many(new)], device, bar.update)
+        if device.backlog and device.backlog.is_open:
+            device.backlog.add(load)
+        else:
+            load()
     tell_span("compile", f"{len(missing)} of {len(kernels)} kernels", began)
     if config.debug >= 2:
         seconds = time.perf_counter() - start
-        hits = [key not in missing for key in codes]
+        hits = [loaded[key] not in missing for key in codes]
         log_build(list(codes.values()), hits, device.target.arch, seconds)
     return {key: loaded[key] for key in kernels}
+
+
+def load_compiled(
+    missing: Sequence[Executable],
+    begun: list[Iterator[tuple[int, bytes]]],
+    device: Device,
+    tell: Callable[[], object],
+) -> None:
+    """Load kernels that are being compiled; those that are left, where that was interrupted."""
+    left = missing if begun else [each for each in missing if each.function is None]
+    binaries = begun.pop() if begun else device.compile_many([each.code for each in left])
+    for number, binary in binaries:
+        executable = left[number]
+        executable.take(device.load(executable.code, binary))
+        cache.store(executable.code, device, binary)
+        tell()
 
 
 class NoProgress(AbstractContextManager["NoProgress"]):

@@ -497,14 +497,17 @@ def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
 
 @locked
 def compute_starts(nodes: Sequence[Node]) -> None:
-    """Compute what leaves start from; what else was written waits, unless they come of that."""
+    """Compute what leaves start from; what else was written waits, unless they come of that.
+
+    A GPU may do so while what reads them is planned.
+    """
     leave()
     found = graph_key(nodes)
     if any(node in WRITES for node in found.order):
         compute(nodes)
-        return
-    realize_roots(nodes, found)
-    settle(nodes)
+    else:
+        realize.realize_beside(nodes, found)
+        settle(nodes)
 
 
 def pending_writes() -> list[Node]:

@@ -22,7 +22,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.conversion import from_bits
 from picograd.dtype import DType
-from picograd.engine.backends import default_device, get_device, target_for
+from picograd.engine.backends import compiling_beside, default_device, get_device, target_for
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_place
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
 from picograd.engine.followed import EVENTS, Taken, note_taken
@@ -82,6 +82,12 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
         note_taken(Taken(compiled, buffers, scalars, roots), len(found.order))
     settle(roots, compiled.run(found.buffers, scalar_values(found.scalars), user_place()))
     return compiled
+
+
+def realize_beside(roots: Sequence[Node], found: GraphKey) -> None:
+    """Compute pending nodes; kernels that are missing may compile while others are planned."""
+    with compiling_beside(roots[0].device):
+        realize_roots(roots, found)
 
 
 def find_plan(

@@ -7,32 +7,26 @@ functional_basic, _attention, _embedding and _losses. Checkers read functional.p
 """
 
 import functools
-import importlib
 
 from picograd.nn import fractional_pooling as fractional_pooling
 from picograd.nn import functional_attention as functional_attention
 from picograd.nn import functional_basic as functional_basic
 from picograd.nn import functional_embedding as functional_embedding
 from picograd.nn import functional_losses as functional_losses
-from picograd.tensor.core.calling import function_of, overwriting
+from picograd.tensor.core.calling import late_functions, overwriting
 from picograd.tensor.core.function import MODULES
 
-_made = {}
-
-for _row in MODULES["functional"].values():
-    _made[_row.name] = function_of(_row, __name__)
-    if _row.in_place:
-        _made[f"{_row.name}_"] = overwriting(_row, __name__)
-
-globals().update(_made)
-__all__ = sorted(_made)
+_rows = MODULES["functional"]
+_written_over = {f"{_row.name}_": _row for _row in _rows.values() if _row.in_place}
+__all__ = sorted([*_rows, *_written_over])
+_find, __dir__ = late_functions(globals(), _rows)
 
 
 def __getattr__(name: str) -> object:
-    """Make what few programs ask for: pools with indices, and what MultiheadAttention calls."""
+    """Make a function, or what few programs ask for: pools with indices."""
+    if name in _written_over:
+        return globals().setdefault(name, overwriting(_written_over[name], __name__))
     plain = name.removesuffix("_with_indices")
-    if plain != name and plain in _made:
-        return functools.partial(_made[plain], return_indices=True)
-    if name == "multi_head_attention_forward":
-        return importlib.import_module("picograd.nn.attention").multi_head_attention_forward
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if plain != name and plain in _rows:
+        return functools.partial(_find(plain), return_indices=True)
+    return _find(name)

@@ -17,26 +17,17 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
-from picograd.config import config
-from picograd.cores import usable_cores
 from picograd.dtype import float32
 from picograd.errors import DeviceError
 from picograd.runtime import boxes
-from picograd.runtime.compilers import Compilers
+from picograd.runtime.backlog import Backlog
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import Bytes, Device, Entry, Executable, Rule, Shaped, Tape, check_size
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
-from picograd.runtime.nvrtc import (
-    batches,
-    compile_cuda,
-    compile_together,
-    load_nvrtc,
-    nvrtc_version,
-)
+from picograd.runtime.nvrtc import compile_batches, compile_cuda, nvrtc_version
 from picograd.runtime.parameters import Parameters
-from picograd.runtime.pools import pool
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Gate, Staging, Stagings
 from picograd.target import Target, cuda_target
@@ -71,11 +62,12 @@ class CudaDevice(Device):
             raise DeviceError("cuda", problem, f"use {known or 'the CPU'}")
         self.number: Any = driver.call("cuDeviceGet", ordinal)
         self.context: Any = driver.call("cuDevicePrimaryCtxRetain", self.number)
-        self.activate()
+        self.make_current()
         self.target = self.describe()
         self.compiler: str = name_compiler()
         self.stream: Any = driver.call("cuStreamCreate", NON_BLOCKING)
         self.launcher: Launcher = Launcher(driver, self.context, self.stream)
+        self.backlog: Backlog = Backlog(self.launcher)
         self.stagings = Stagings(lambda: Staging(driver, self.stream))
         self.gate: Gate = Gate(driver, self.stream)
         self.pool: Pool = Pool(self.name, self.reserve, self.give_back)
@@ -87,7 +79,17 @@ class CudaDevice(Device):
         self.box_copiers: dict[int, Executable] = {}  # by the unit
 
     def activate(self) -> None:
-        """Make this GPU's context current in the calling thread, whatever other libraries did."""
+        """Make this GPU's context current in the calling thread, whatever other libraries did.
+
+        What waits for kernels is done first.
+        """
+        if self.backlog.waiting:
+            with self.lock:
+                self.backlog.finish()
+        self.make_current()
+
+    def make_current(self) -> None:
+        """Make the context current where what waits may go on waiting."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def describe(self) -> Target:
@@ -105,7 +107,7 @@ class CudaDevice(Device):
 
     def reserve(self, size: int) -> int | None:
         """Take device memory; None if there is not enough."""
-        self.activate()
+        self.make_current()
         status, address = self.driver.module.cuMemAlloc(size)
         if int(status) == NO_MEMORY:
             return None
@@ -137,6 +139,8 @@ class CudaDevice(Device):
         check_size(buffer, array.nbytes)
         packed = np.ascontiguousarray(array)
         with self.lock:
+            if self.backlog.waiting and self.backlog.takes(self.copy_in, buffer, packed.copy()):
+                return
             self.activate()
             with self.stagings.one() as staging:
                 staging.write(buffer.address, packed.ctypes.data, buffer.nbytes)
@@ -151,8 +155,9 @@ class CudaDevice(Device):
             return
         value, count = int.from_bytes(word, "little"), buffer.nbytes // len(word)
         with self.lock:
-            self.activate()
-            self.driver.call(MEMSETS[len(word)], buffer.address, value, count, self.stream)
+            if not self.backlog.takes(self.fill, buffer, cell):
+                self.make_current()
+                self.driver.call(MEMSETS[len(word)], buffer.address, value, count, self.stream)
 
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array, after all work given before."""
@@ -176,8 +181,9 @@ class CudaDevice(Device):
         if source.nbytes:
             pair = (destination.address, source.address)
             with self.lock:
-                self.activate()
-                self.driver.call("cuMemcpyDtoDAsync", *pair, source.nbytes, self.stream)
+                if not self.backlog.takes(self.copy, destination, source):
+                    self.make_current()
+                    self.driver.call("cuMemcpyDtoDAsync", *pair, source.nbytes, self.stream)
 
     def copy_common(self, destination: Shaped, source: Shaped) -> None:
         """Copy what two layouts have both, in stream order: kernels that copy boxes."""
@@ -204,7 +210,7 @@ class CudaDevice(Device):
 
     def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Compile in batches; the kernels of a batch share one cubin."""
-        yield from compile_batches(codes, self.target.arch)
+        return compile_batches(codes, self.target.arch)
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Load a cubin, once however many kernels share it."""
@@ -256,28 +262,43 @@ class CudaDevice(Device):
             self.bandwidth = 2 * clock * self.attribute(BUS_WIDTH) / 8
         return self.bandwidth
 
-    def prepare(self, tape: Tape) -> Parameters:
-        """Build the parameter arrays of the launches."""
+    def prepare(self, tape: Tape) -> Parameters | None:
+        """Build the parameter arrays of the launches; None while a kernel is being compiled."""
+        if any(launch.executable.function is None for launch in tape.launches):
+            return None
         with self.lock:
             return Parameters(tape, self.driver, self.workspaces)
+
+    def state_of(self, tape: Tape) -> Parameters:
+        """Find the parameter arrays of a tape that is about to run."""
+        self.activate()
+        if tape.state is None:
+            tape.state = self.prepare(tape)
+        state: Parameters = tape.state
+        return state
 
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> None:
         """Launch everything; returns before it is done."""
         with self.lock:
+            is_first = tape.state is None and self.backlog.is_open
+            if is_first and self.backlog.takes(self.run_tape, tape, addresses, scalars):
+                return
+            state = self.state_of(tape)
             before = self.launcher.running  # of what the handler of a signal interrupted
             try:
                 self.launcher.running = tape
-                self.activate()
-                tape.state.fill(addresses, scalars)
-                self.run(tape.state)
+                state.fill(addresses, scalars)
+                self.run(state)
             finally:
                 self.launcher.running = before
 
     def is_settled(self, tape: Tape) -> bool:
         """Tell whether it is known by now whether a tape is a graph, and which."""
         state = tape.state
+        if state is None:  # a kernel is being compiled
+            return False
         has_run = state.runs >= PLAIN_RUNS or len(state.calls) < FEWEST_NODES
         return has_run and len(state.replays) < 2
 
@@ -379,11 +400,11 @@ class CudaDevice(Device):
         times = np.arange(length)[:, None]
         rows = (base + step * ((times + shift) & mask)).astype(np.uint64)
         with self.lock:
+            whole = self.state_of(tape)
             before = self.launcher.running
             try:
                 self.launcher.running = tape
-                self.activate()
-                state, steps = tape.state.unrolled(tape, length)
+                state, steps = whole.unrolled(tape, length)
                 words = np.frombuffer(state.table, np.uint64)[: steps * tape.slot_count]
                 table = words.reshape(steps, tape.slot_count)
                 table[:] = np.array(addresses, np.uint64)
@@ -398,13 +419,12 @@ class CudaDevice(Device):
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> list[float]:
         """Launch everything, a few kernels at a time; seconds each took on the GPU."""
-        state = tape.state
         found: list[float] = []
         with self.lock:
+            state = self.state_of(tape)
             before = self.launcher.running
             try:
                 self.launcher.running = tape
-                self.activate()
                 state.fill(addresses, scalars)
                 for first in range(0, len(state.calls), TIMED):
                     found += self.time_calls(state.calls[first : first + TIMED], state.events)
@@ -457,31 +477,6 @@ class Module:
 
     def __del__(self) -> None:
         self.dropped.append(("cuModuleUnload", self.handle))
-
-
-def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
-    """Compile kernels in batches on all cores, in several processes, while the next are written."""
-    listed: list[Code] = []
-
-    def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
-        members = [listed[position] for position in positions]
-        together = compile_together(members, arch, compilers) if len(members) > 1 else None
-        # Where a batch fails, one by one, to find the kernel at fault.
-        return [
-            (position, together or compile_cuda(code, arch, compilers))
-            for position, code in zip(positions, members, strict=True)
-        ]
-
-    with (
-        Compilers(*load_nvrtc(), config.compile_processes) as compilers,
-        pool(usable_cores()) as executor,
-    ):
-        try:
-            jobs = [executor.submit(compile_batch, batch) for batch in batches(codes, listed)]
-            for job in jobs:
-                yield from job.result()
-        finally:  # after an error, or Ctrl-C, nothing else begins
-            executor.shutdown(wait=False, cancel_futures=True)
 
 
 def open_cuda(ordinal: int = 0, name_compiler: Callable[[], str] = nvrtc_version) -> CudaDevice:

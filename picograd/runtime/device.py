@@ -21,6 +21,7 @@ from picograd.code import Code
 from picograd.dtype import DType
 from picograd.errors import CompileError, check, internal
 from picograd.late_methods import dataclass
+from picograd.runtime.backlog import Backlog
 from picograd.runtime.memory import Allocation, Pool
 
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
@@ -42,6 +43,11 @@ class Executable:
     canonical: str = ""  # of its kernel
     is_improved: bool = False  # compiled anew, as it runs often
     packs: set[str] = field(default_factory=set)  # entries on disk with it and others of a plan
+
+    def take(self, other: "Executable") -> None:
+        """Be what another one of the same code is: this one's was being compiled."""
+        self.library, self.workspaces, self.nbytes = other.library, other.workspaces, other.nbytes
+        self.function = other.function
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ class Device(ABC):
     target: Any  # picograd.target.Target: what kernels are generated for
     compiler: str  # compiler and options: part of the key of every cached binary
     pool: Pool
+    backlog: Backlog | None = None  # of a device that works while its kernels are compiled
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Allocation:

@@ -11,7 +11,6 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.errors import no_data
 from picograd.helpers import product
-from picograd.runtime.cuda import compile_batches
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -23,7 +22,7 @@ from picograd.runtime.device import (
     check_size,
 )
 from picograd.runtime.memory import Allocation, Pool, Workspaces
-from picograd.runtime.nvrtc import nvrtc_version
+from picograd.runtime.nvrtc import compile_batches, nvrtc_version
 from picograd.target import Target, cuda_target
 
 FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory

@@ -8,19 +8,23 @@ text: every helper in a source guards itself against a second definition, and en
 import importlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 
 from picograd.code import Code
+from picograd.config import config
 from picograd.errors import CompileError, DeviceError
 from picograd.runtime import nvrtc_library
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.device import compile_error
+from picograd.runtime.pools import pool
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
-# A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150.
-BATCH_TEXT = 40_000
+# A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150. As long as there
+# are processes for all programs, one of a kernel or two is compiled before one of four.
+BATCH_TEXT, SMALL_BATCH_TEXT = 40_000, 20_000
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 
 
@@ -101,10 +105,11 @@ def compile_together(
     return cubin
 
 
-def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
+def batches(codes: Iterable[Code], listed: list[Code], small: int = 0) -> Iterator[list[int]]:
     """Put kernels into batches as they come, adding them to `listed`; the positions of each.
 
     A batch is full with BATCH_TEXT characters, or where an entry would have the name of another.
+    The first ones, of that number, are `small`.
     One that is full does not wait for the next kernel to be written: the longest come first.
     """
     batch: list[int] = []
@@ -112,14 +117,49 @@ def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
     size = 0
     for position, code in enumerate(codes):
         listed.append(code)
-        if batch and (size + len(code.source) > BATCH_TEXT or code.entry in entries):
+        full = SMALL_BATCH_TEXT if small > 0 else BATCH_TEXT
+        if batch and (size + len(code.source) > full or code.entry in entries):
             yield batch
-            batch, entries, size = [], set(), 0
+            batch, entries, size, small = [], set(), 0, small - 1
         batch.append(position)
         entries.add(code.entry)
         size += len(code.source)
-        if size >= BATCH_TEXT:
+        if size >= full:
             yield batch
-            batch, entries, size = [], set(), 0
+            batch, entries, size, small = [], set(), 0, small - 1
     if batch:
         yield batch
+
+
+def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
+    """Compile kernels in batches on all cores, in several processes, while the next are written.
+
+    All are written, and being compiled, when this returns.
+    """
+    listed: list[Code] = []
+
+    def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
+        members = [listed[position] for position in positions]
+        together = compile_together(members, arch, compilers) if len(members) > 1 else None
+        # Where a batch fails, one by one, to find the kernel at fault.
+        return [
+            (position, together or compile_cuda(code, arch, compilers))
+            for position, code in zip(positions, members, strict=True)
+        ]
+
+    with ExitStack() as stack:
+        most = config.compile_processes
+        compilers = stack.enter_context(Compilers(*load_nvrtc(), most))
+        executor = stack.enter_context(pool(most))
+        # after an error, or Ctrl-C, nothing else begins
+        stack.callback(executor.shutdown, wait=False, cancel_futures=True)
+        found = batches(codes, listed, most)
+        jobs = [executor.submit(compile_batch, batch) for batch in found]
+        return results_of(jobs, stack.pop_all())
+
+
+def results_of(jobs: Sequence[Any], used: ExitStack) -> Iterator[tuple[int, bytes]]:
+    """Give what jobs made, and let go of what they used."""
+    with used:
+        for job in jobs:
+            yield from job.result()

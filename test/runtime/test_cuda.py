@@ -1,5 +1,4 @@
 import ctypes
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,9 +6,9 @@ import pytest
 
 from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import BY_NAME, float32, int32
-from picograd.errors import CompileError, DeviceError, OutOfMemoryError
+from picograd.errors import DeviceError, OutOfMemoryError
 from picograd.runtime import cuda, parameters
-from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
+from picograd.runtime.cuda import CudaDevice, open_cuda
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, has_driver
 
@@ -195,35 +194,6 @@ def test_memory_is_filled_on_the_device(device, monkeypatch, cell, is_copied):
 def test_wrong_ordinal(module):
     with pytest.raises(DeviceError, match=r"no cuda:2: this machine has 1 GPU\(s\)"):
         CudaDevice(Driver(module), 2)
-
-
-def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):
-    monkeypatch.setattr(cuda, "usable_cores", lambda: 2)
-    codes = [
-        Code(name, "cuda", name, f'extern "C" __global__ void {name}() {{}}', 1)
-        for name in ("a", "b", "a")
-    ]
-    found = dict(compile_batches(codes, "sm_90a"))
-    assert sorted(found) == [0, 1, 2] and found[0] is found[1] and found[2] is not found[0]
-    bad = Code("bad", "cuda", "bad", "nonsense", 1)
-    with pytest.raises(Exception, match="kernel bad does not compile"):
-        dict(compile_batches([codes[0], bad], "sm_90a"))
-
-
-def test_nothing_is_compiled_after_an_error(monkeypatch):
-    monkeypatch.setattr(cuda, "usable_cores", lambda: 1)
-    seen = []
-
-    def compile_one(code, *_):
-        seen.append(code.entry)
-        time.sleep(0.05)  # so that the main thread has time to ask for the next
-        raise CompileError("compile", f"{code.entry} is wrong", "write it anew")
-
-    monkeypatch.setattr(cuda, "compile_cuda", compile_one)
-    codes = [Code("a", "cuda", "a", "", 1)] * 50  # of one name: each is a batch
-    with pytest.raises(CompileError, match="a is wrong"):
-        list(compile_batches(codes, "sm_90a"))
-    assert len(seen) < 5
 
 
 @pytest.mark.skipif(has_driver(), reason="this machine has the driver")

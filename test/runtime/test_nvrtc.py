@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from picograd.code import Code
@@ -48,6 +50,8 @@ def test_batches_hold_different_entries(monkeypatch):
     monkeypatch.setattr(nvrtc, "BATCH_TEXT", 2 * len(codes[0].source))
     assert list(nvrtc.batches(codes, [])) == [[0, 1], [2, 3], [4]]
     assert list(nvrtc.batches([], [])) == []
+    monkeypatch.setattr(nvrtc, "SMALL_BATCH_TEXT", len(codes[0].source))
+    assert list(nvrtc.batches(codes, [], 2)) == [[0], [1], [2, 3], [4]]
 
 
 def test_a_batch_is_full_before_the_next_kernel_is_asked_for():
@@ -92,3 +96,31 @@ def test_missing_packages_are_named(monkeypatch):
     with pytest.raises(DeviceError, match="nvidia-cuda-nvrtc.*is missing.*pip install"):
         nvrtc.load_nvrtc()
     nvrtc.load_nvrtc.cache_clear()
+
+
+def test_batches_share_a_cubin_and_name_the_kernel_at_fault():
+    codes = [
+        Code(name, "cuda", name, f'extern "C" __global__ void {name}() {{}}', 1)
+        for name in ("a", "b", "a")
+    ]
+    found = dict(nvrtc.compile_batches(codes, "sm_90a"))
+    assert sorted(found) == [0, 1, 2] and found[0] is found[1] and found[2] is not found[0]
+    bad = Code("bad", "cuda", "bad", "nonsense", 1)
+    with pytest.raises(Exception, match="kernel bad does not compile"):
+        dict(nvrtc.compile_batches([codes[0], bad], "sm_90a"))
+
+
+def test_nothing_is_compiled_after_an_error(monkeypatch):
+    monkeypatch.setattr(nvrtc.config, "compile_processes", 1)
+    seen = []
+
+    def compile_one(code, *_):
+        seen.append(code.entry)
+        time.sleep(0.05)  # so that the main thread has time to ask for the next
+        raise CompileError("compile", f"{code.entry} is wrong", "write it anew")
+
+    monkeypatch.setattr(nvrtc, "compile_cuda", compile_one)
+    codes = [Code("a", "cuda", "a", "", 1)] * 50  # of one name: each is a batch
+    with pytest.raises(CompileError, match="a is wrong"):
+        list(nvrtc.compile_batches(codes, "sm_90a"))
+    assert len(seen) < 5

@@ -8,7 +8,7 @@ Errors of Python's own become picograd's (`picograd/tensor/core/guard.py`).
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -19,7 +19,7 @@ from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.argument_kinds import check_arguments, checks_of, with_numbers
-from picograd.tensor.core.function import Function
+from picograd.tensor.core.function import Function, innermost
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
@@ -79,6 +79,22 @@ def function_of(row: Function, module: str) -> Any:
     shown = Public(made)
     vars(inner)["shown"] = vars(made)["shown"] = shown  # what a class is asked about
     return shown
+
+
+def late_functions(
+    space: dict[str, Any], rows: Mapping[str, Function]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Write `__getattr__` and `__dir__` of a module that makes its functions when asked for them.
+
+    Making all takes a tenth of `import picograd`.
+    """
+
+    def find(name: str) -> Any:
+        if name not in rows:
+            raise AttributeError(f"module {space['__name__']!r} has no attribute {name!r}")
+        return space.setdefault(name, function_of(rows[name], space["__name__"]))
+
+    return find, lambda: sorted({*space, *space["__all__"]})
 
 
 def writing_over(function: Any, row: Function) -> Any:
@@ -272,7 +288,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
 
 def by_place(definition: Any, spelling: Spelling) -> Any:
     """Give a definition whose parameters that go by name go by place, too."""
-    written: Any = inspect.unwrap(definition)
+    written: Any = innermost(definition)
     code = written.__code__
     if not code.co_kwonlyargcount:
         return definition

@@ -35,7 +35,7 @@ from picograd.tensor.core.argument_kinds import (
     read_whole,
     with_numbers,
 )
-from picograd.tensor.core.function import FUNCTIONS
+from picograd.tensor.core.function import FUNCTIONS, innermost
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.spelling import taking_older
 from picograd.tensor.core.subclasses import ask, kinds_at
@@ -57,7 +57,7 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """Make a function whose raw errors name it and its arguments; users may know another name."""
     op = name or function.__name__
 
-    written = inspect.unwrap(getattr(function, "recorded", function))  # `pending.locked` wraps it
+    written = innermost(getattr(function, "recorded", function))  # `pending.locked` wraps it
     code: Any = getattr(written, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
     words = written.__annotations__ if code else {}
@@ -316,7 +316,7 @@ def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
             if name.startswith("_"):
                 continue
             if isinstance(value, FunctionType):
-                if inspect.unwrap(value).__code__.co_argcount >= least:
+                if innermost(value).__code__.co_argcount >= least:
                     setattr(kind, name, taking_older(guarded(value), name))
             elif isinstance(value, staticmethod):
                 setattr(kind, name, staticmethod(guarded(value.__func__)))

@@ -17,6 +17,7 @@ from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.function import innermost
 from picograd.tensor.core.recording import Recorded, write
 
 # Arguments that change nothing: tensors are row-major, and the runtime chooses host memory.
@@ -121,7 +122,7 @@ MAKING = (
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
     """List the names of a function's parameters, as `inspect.signature` would, which is slow."""
-    code = inspect.unwrap(function).__code__
+    code = innermost(function).__code__
     count = code.co_argcount + code.co_kwonlyargcount
     names = list(code.co_varnames[: code.co_argcount])
     rest = list(code.co_varnames[count:])

@@ -297,10 +297,11 @@ def fill() -> None:
             setattr(Watched, name, watched(value, name in OPERATORS and "item" not in name, shown))
     Watched.__hash__ = kind.__hash__  # type: ignore[method-assign]
     for path in MODULES:
-        space = vars(importlib.import_module(path))
-        for name in {*space["__all__"]}.difference(WHOLE, UNASKED):
-            if isinstance(space.get(name), Public):
-                space[name].ask()
+        module = importlib.import_module(path)
+        for name in {*module.__all__}.difference(WHOLE, UNASKED):
+            function = getattr(module, name, None)  # made now, if nobody asked for it
+            if isinstance(function, Public):
+                function.ask()
     for own in kind.__subclasses__():  # `weight * x`: Python asks the class of x last
         for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():
             shown = getattr(kind, NAMED.get(name, name))

@@ -12,7 +12,7 @@ import numpy as np
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.core.calling import function_of
+from picograd.tensor.core.calling import late_functions
 from picograd.tensor.core.function import FUNCTIONS, MODULES, within
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.math import airy as airy
@@ -190,6 +190,7 @@ for _name, _written in list(globals().items()):
 ROWS = MODULES["special"] | {name: FUNCTIONS[name] for name in SHARED}
 _known = FUNCTIONS | ROWS
 ROWS |= {other: replace(_known[name], name=other) for other, name in SAME.items()}
-_made = {name: function_of(row, __name__) for name, row in ROWS.items()}
-globals().update(_made)
-__all__ = sorted(_made)
+for _name in ROWS:
+    globals().pop(_name, None)  # the function is what its row makes of it
+__all__ = sorted(ROWS)
+__getattr__, __dir__ = late_functions(globals(), ROWS)

@@ -1,11 +1,14 @@
 """Arguments by any of their names, in any of their places."""
 
 import inspect
+from typing import Any
 
 import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.tensor.core.calling import late_functions
+from picograd.tensor.core.function import FUNCTIONS
 
 
 def test_inplace_by_place_and_by_name() -> None:
@@ -74,3 +77,16 @@ def test_a_number_that_is_learned_is_no_option() -> None:
         picograd.full((2,), slope)
     with pytest.raises(TypeError, match="is not an index|must be an int"):
         Tensor([1.0, 2.0]).topk(Tensor(1.0))
+
+
+def test_functions_of_a_module_are_made_when_they_are_asked_for() -> None:
+    space: dict[str, Any] = {"__name__": "picograd.somewhere"}
+    find, _ = late_functions(space, {"exp": FUNCTIONS["exp"]})
+    made = find("exp")
+    assert made(Tensor([0.0])).tolist() == [1.0] and space["exp"] is made is find("exp")
+    assert made.__module__ == "picograd.somewhere"
+    with pytest.raises(AttributeError, match=r"'picograd\.somewhere' has no attribute 'nothing'"):
+        find("nothing")
+    for module in (picograd, picograd.special, picograd.nn.functional):
+        assert set(module.__all__) <= set(dir(module))
+        assert all(hasattr(module, name) for name in module.__all__)

@@ -184,7 +184,8 @@ def test_parameters_are_named_as_signatures_name_them() -> None:
     def every(a, b=1, *rest, c, d=2, **options):  # type: ignore[no-untyped-def]
         pass
 
-    found = [every, *(value for value in vars(picograd).values() if isfunction(value))]
+    values = [getattr(picograd, name) for name in dir(picograd)]
+    found = [every, *filter(isfunction, values)]
     for function in found:
         if hasattr(function, "__signature__"):  # said of what takes anything, as `celu_`
             continue
