@@ -17,16 +17,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from picograd.codegen.boxes import WHOLE, BoxStore
 from picograd.codegen.layout import Blocked, Layout, RowsOf
 from picograd.codegen.operands import role, size_of
 from picograd.codegen.stream_masks import emptied, scaled
-from picograd.codegen.streams import Stream, is_tile, left, read, replaced
+from picograd.codegen.streams import Product, Stream, is_tile, left, read, replaced
 from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant
-from picograd.schedule.loop import Compute, Condition, Expr, binary, const
+from picograd.schedule.loop import Compute, Condition, Expr, binary, const, walk
 from picograd.target import Target
 
 Factors = Mapping[int, Callable[[Expr, Expr], Expr]]  # by peak: of it and the greatest one
@@ -292,7 +293,8 @@ def leave_one(frame: Frame, number: int, compute: Compute, steps: list[Step]) ->
         layout = RowsOf(frame.scored)
     else:
         axes = each.columns
-        column = Axis("column", frame.width(each))
+        new = Axis("column", frame.width(each))
+        column = frame.columns.setdefault(each.number, new)
         dims = (frame.row, column)
         layout = frame.fragment(column.size)
     index = tuple(map(axis_index, dims))
@@ -307,11 +309,53 @@ def leave_one(frame: Frame, number: int, compute: Compute, steps: list[Step]) ->
     beside = role(axes, axis_index(column))
     roles = frame.rows, beside
     slot, target, value = left(stream, number, roles, held)
-    value = undivided(frame, value, steps)
+    value = replaced(undivided(frame, value, steps), frame.finished.get)
     conditions = (*frame.rows.conditions, *beside.conditions)
     box = None if each is None else frame.box_of(compute, each.columns, constant(0))
+    if box is not None and each is not None and reads_memory(value):
+        value, box = rolled(frame, each, column, value, box, steps)
     store = Store(slot, target, dims, value, conditions, layout, box)
     steps.append(store)
+
+
+def reads_memory(value: Expr) -> bool:
+    """Tell whether more than a product is read for a result, as a gate."""
+    return any(part.op == "load" for part in walk(value))
+
+
+def rolled(
+    frame: Frame, each: Product, column: Axis, value: Expr, box: BoxStore, steps: list[Step]
+) -> tuple[Expr, BoxStore]:
+    """Let what is computed of a rounded product be so from shared memory, 16 bytes a lane.
+
+    What is read beside it is then read in whole lines.
+    """
+    slots = frame.tiles[box.tile].stages
+    rounded = rounded_in(value)
+    is_whole = size_of(each.columns) % WHOLE == 0 and column.size == slots * SPAN
+    if rounded is None or not is_whole:
+        return value, box
+    (product,) = rounded.args
+    name = f"value{each.number}"
+    dims = frame.row, column
+    own = read(name, tuple(map(axis_index, dims)), frame.dtype)
+    if product != own:
+        steps.append(Assign(name, dims, product))
+        frame.finished[product] = own
+    found = {rounded: Expr(rounded.op, (own,), rounded.arg, rounded.dtype)}
+    return replaced(value, found.get), replace(box, is_rolled=True)
+
+
+def rounded_in(value: Expr) -> Expr | None:
+    """Find the product that is rounded before anything is made of it."""
+    every = [part for part in walk(value) if is_tile(part)]
+    for part in walk(value):
+        is_rounded = part.op == "cast" and part.dtype.bits == 16 < part.args[0].dtype.bits
+        if is_rounded and not reads_memory(part):
+            inside = [each for each in walk(part) if is_tile(each)]
+            if len(inside) == len(every):
+                return part
+    return None
 
 
 def undivided(frame: Frame, value: Expr, steps: list[Step]) -> Expr:
