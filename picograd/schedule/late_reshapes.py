@@ -22,6 +22,7 @@ from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
 REDUCTIONS, ELEMENTWISE = map(ops_of, (Role.REDUCE, Role.ELEMENTWISE))
+CONTRACTIONS = ops_of(Role.CONTRACT)
 Shape = tuple[int, ...]
 # what is read in another shape for nothing: its places are told as well, or it is in memory
 PLAIN = (Role.NUMBER, Role.SCALAR, Role.ELEMENTWISE, Role.CONTRACT, Role.CONV)
@@ -35,6 +36,7 @@ class Rows:
         self.reduced: set[int] = set()  # a number a row
         self.repeated: set[int] = set()  # the same along a row
         self.made: set[int] = set()  # elements of rows, of which such a number is part
+        self.products: set[int] = set()  # of such elements: weights of attention, and values
         self.moved: dict[int, Node] = {}  # in another shape: the value in that of its rows
 
     def note(self, node: Node) -> Node | None:
@@ -45,6 +47,9 @@ class Rows:
             self.note_view(node)
         elif node.op in ELEMENTWISE:
             return self.note_elementwise(node)
+        elif node.op in CONTRACTIONS and not self.made.isdisjoint(map(id, node.inputs)):
+            if is_of_heads(node):
+                self.products.add(id(node))
         return None
 
     def note_view(self, node: Node) -> None:
@@ -53,6 +58,11 @@ class Rows:
         row = node.row
         if id(source) in self.moved and row.is_same_bytes:
             self.moved[id(node)] = self.moved[id(source)]
+        elif id(source) in self.products and node.size == source.size:
+            if is_mixing(node):
+                self.moved[id(node)] = source
+            elif not row.is_shifting:
+                self.products.add(id(node))
         elif id(source) in self.made and row.is_same_bytes:
             if is_mixing(node):
                 self.moved[id(node)] = source
@@ -118,6 +128,13 @@ def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -
         if found is not None:
             new[id(node)] = found
     return replaced(roots, order, new) if new else list(roots)
+
+
+def is_of_heads(product: Node) -> bool:
+    """Tell whether a product is one of many, as those of weights and values of each head are."""
+    labels, others, out = product.arg
+    sizes = zip(out, product.shape, strict=True)
+    return any(size > 1 and name in labels and name in others for name, size in sizes)
 
 
 def is_mixing(view: Node) -> bool:
