@@ -207,6 +207,7 @@ DEVICE void flag_wait(int* flag) {
 CLAIMS = """\
 #ifndef CUDA_SHIM
 DEVICE int claim(int* cells, int* shared, int before) {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
   __syncthreads();
   if (threadIdx.x == 0) {
     if (before >= 0) {
@@ -226,6 +227,7 @@ DEVICE void claims_wait(int* cells, int count, int blocks) {
     __threadfence();
   }
   __syncthreads();
+  asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 #endif
 """
