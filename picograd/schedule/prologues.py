@@ -11,6 +11,8 @@ keys, parts that are joined, pages that are gathered take no launch of their own
 from collections.abc import Sequence
 
 from picograd.helpers import ceil_div, product
+from picograd.schedule.assemble import has_reduction
+from picograd.schedule.index import Axes
 from picograd.schedule.loop import Kernel, Part
 from picograd.schedule.in_place import slots_of
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
@@ -20,6 +22,8 @@ from picograd.target import Target
 
 NEAR = 8  # launches before a stream that are looked at
 ROWS = 128  # that a block has at once
+PARTS = 4  # of a launch
+MOST_COLUMNS = 1024
 HEROES = "map", "reduce.row"
 
 
@@ -70,7 +74,10 @@ def is_plain(launch: KernelLaunch, stream: KernelLaunch) -> bool:
     kernel = launch.kernel
     is_same = launch.device == stream.device and not kernel.scalars
     has_roles = all(slot.role in ("in", "out") for slot in kernel.slots)
-    return kernel.hero in HEROES and is_same and has_roles and all(map(is_of_rows, kernel.parts))
+    is_short = kernel.hero in HEROES and len(kernel.parts) <= PARTS
+    has_windows = kernel.hero == "map" and any(map(has_reduction, kernel.parts))
+    is_fit = is_short and is_same and has_roles and not has_windows
+    return is_fit and all(map(is_of_rows, kernel.parts))
 
 
 def is_of_rows(part: Part) -> bool:
@@ -79,4 +86,9 @@ def is_of_rows(part: Part) -> bool:
         return False
     rows = set(part.rows)
     every = [compute.reduce for compute in part.computes if compute.reduce]
-    return all(len(over) == 1 and rows.isdisjoint(over) for over in every)
+    return all(is_short_row(over) and rows.isdisjoint(over) for over in every)
+
+
+def is_short_row(over: Axes) -> bool:
+    """Tell whether a warp has a row in registers."""
+    return len(over) == 1 and over[0].size <= MOST_COLUMNS

@@ -11,7 +11,7 @@ from picograd.codegen.templates.map import in_steps, map_steps, vector_lanes, wi
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.tile import TilePart
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.schedule.loop import Kernel, Part
 from picograd.target import Target
 
@@ -63,7 +63,8 @@ def build_rows(kernel: Kernel, part: Part, count: int) -> TilePart:
     lines = count // inner
     *outer, last = part.rows
     sums = sum(bool(each.reduce) for each in part.computes)
-    space = cut((last,), lines * max(ROUNDS // sums, 1)).with_grid(outer)
+    own = sums * ceil_div(over[-1].size, inner)  # elements of rows that a thread works on at once
+    space = cut((last,), lines * max(ROUNDS * lanes // own, 1)).with_grid(outer)
     sizes = tuple(axis.size for axis in space.dims)
     shared = Threads(sizes, (lines,), (1,), inner, lanes)
     rows = Rows(part, space.dims, space.axes, space.conditions, shared, False)
