@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from picograd.helpers import ceil_div, product
 from picograd.schedule.assemble import has_reduction
+from picograd.schedule.in_place import slots_of
 from picograd.schedule.index import Axes
 from picograd.schedule.loop import Kernel, Part
-from picograd.schedule.in_place import slots_of
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.recompute import written_by
 from picograd.schedule.score_ranges import finding
@@ -27,9 +27,7 @@ MOST_COLUMNS = 1024
 HEROES = "map", "reduce.row"
 
 
-def join_prologues(
-    slots: Sequence[PlanSlot], steps: Sequence[Step], target: Target
-) -> list[Step]:
+def join_prologues(slots: Sequence[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
     """Let streams compute what launches before them leave for them."""
     done: list[Step] = []
     for step in steps:

@@ -36,9 +36,9 @@ from picograd.schedule.plan import (
     Step,
     hold_complex,
 )
+from picograd.schedule.prologues import join_prologues
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
-from picograd.schedule.prologues import join_prologues
 from picograd.schedule.rearranged import rearrange
 from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks

@@ -155,8 +155,6 @@ class Frame:
         self.ring: list[CopyBox] = []
         self.held: list[CopyBox] = []
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
-        self.columns: dict[int, Axis] = {}  # of products that leave
-        self.finished: dict[Expr, Expr] = {}  # what tiles of products hold at the end
         self.workspaces: list[tuple[int, bool]] = []
         self.stages = 0  # of the rings
         self.is_crowded = False  # a bias has no room beside them

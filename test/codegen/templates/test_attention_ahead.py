@@ -98,11 +98,7 @@ def angles(rows, depth):
 
 def check_prologue(form, run, rows, depth):
     heads, fixed = (1, 3, rows, depth), angles(rows, depth)
-    rest = {
-        rotary: [],
-        rotary_normed: [(depth,)] * 2,
-        latent_joined: [heads, (1, rows, depth)],
-    }
+    rest = {rotary: [], rotary_normed: [(depth,)] * 2, latent_joined: [heads, (1, rows, depth)]}
 
     def with_angles(*leaves):
         return form(*leaves) if form is latent_joined else form(*leaves, *fixed)
