@@ -25,6 +25,7 @@ from picograd.codegen.stream_masks import (
     exponentials_of,
     is_multiple,
     needs_guard,
+    or_lowest,
     power_of,
     power_of_two,
     refs_of,
@@ -36,14 +37,8 @@ from picograd.codegen.stream_masks import (
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, is_tile, placed_in, read, replaced
-from picograd.codegen.templates.attention_frame import (
-    GRAIN,
-    SPAN,
-    Frame,
-    Schedule,
-    or_lowest,
-    side_by_side,
-)
+from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
+from picograd.codegen.templates.attention_leave import Leaving
 from picograd.codegen.templates.attention_splits import REGISTERS, finish
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TilePart, When
@@ -117,7 +112,7 @@ class Writer:
         begun = [*frame.begin(), *self.sum_rows(), *self.clear_hidden(), *self.vectors.hold_rows()]
         values = self.vectors.fill_places()
         pipeline = frame.pipeline(values, steps)
-        return frame.part(begun, pipeline, finish(frame))
+        return frame.part(begun, pipeline, finish(Leaving(frame)))
 
     def sum_rows(self) -> list[Step]:
         """Sum rows that are no scores, before the stream."""

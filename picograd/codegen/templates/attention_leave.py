@@ -3,22 +3,23 @@
     value[row, column] = product[row, column] * (1 / total[row])
     store value;  store gate(value, loads)              in boxes, where boxes can have them
 
-What reads arrays beside a product, as a gate does, is computed in shared memory from the rounded
-product, 16 bytes a lane: these are then read in whole lines.
+What is read beside a product, as a gate, arrives in boxes while the stream lasts: else all warps
+would wait for it at the end of every tile of rows.
 """
 
 from dataclasses import replace
 
-from picograd.codegen.boxes import WHOLE, BoxStore
-from picograd.codegen.layout import Layout, RowsOf
+from picograd.codegen.boxes import view_of
+from picograd.codegen.layout import Layout, RowsOf, Swizzled
 from picograd.codegen.operands import role, size_of
 from picograd.codegen.stream_masks import scaled
 from picograd.codegen.streams import Product, is_tile, left, read, replaced
-from picograd.codegen.templates.attention_frame import SPAN, Frame
+from picograd.codegen.templates.attention_frame import ROWS, SPAN, Frame
 from picograd.codegen.tile import Assign, Step, Store
 from picograd.graph.ops import OPS
+from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index, constant
-from picograd.schedule.loop import Compute, Expr, binary, const, walk
+from picograd.schedule.loop import Compute, Expr, binary, const
 
 
 class Leaving:
@@ -28,8 +29,54 @@ class Leaving:
         self.frame = frame
         self.stream = frame.stream
         self.steps: list[Step] = []
+        is_large = frame.split.size == 1 and size_of(self.stream.rows) > ROWS
+        self.is_boxed = is_large and frame.unit == "wgmma" and not frame.schedule.is_plain
         self.columns: dict[int, Axis] = {}  # of products
-        self.finished: dict[Expr, Expr] = {}  # what tiles of products hold from now on
+        self.brought: dict[Expr, str] = {}
+
+    def bring(self) -> None:
+        """Let boxes bring what is read beside a product, as a gate, while the stream lasts."""
+        computes = [self.with_boxes(compute) for compute in self.stream.computes]
+        self.stream = replace(self.stream, computes=tuple(computes))
+
+    def with_boxes(self, compute: Compute) -> Compute:
+        """Let a compute that is made of a product read boxes."""
+        each = self.stream.product_like(compute)
+        if compute.reduce or each is None or not self.is_boxed:
+            return compute
+
+        def find(load: Expr) -> Expr | None:
+            return self.boxed(load, each) if load.op == "load" else None
+
+        return replace(compute, body=replaced(compute.body, find))
+
+    def boxed(self, load: Expr, each: Product) -> Expr | None:
+        """Read an element beside one of a product from boxes, if these can bring it."""
+        frame = self.frame
+        stream = frame.stream
+        _, index = load.arg
+        itemsize = frame.half.itemsize
+        columns = each.columns
+        view = view_of(index, columns, stream.rows, stream.batch, itemsize)
+        if view is None or load.dtype is not frame.half:
+            return None
+        column = self.column_of(each)
+        layout = Swizzled((frame.height, round_up(column.size, SPAN)), itemsize)
+        name = self.brought.setdefault(load, f"beside{len(self.brought)}")
+        if name not in frame.tiles:
+            if not self.has_room(layout):
+                return None
+            corner = constant(0), frame.start
+            frame.add_boxes(name, load, view, layout, corner, frame.behind)
+        at = axis_index(frame.row), axis_index(column)
+        return read(name, at, load.dtype)
+
+    def has_room(self, layout: Swizzled) -> bool:
+        """Tell whether two stages of the rings have room beside more boxes."""
+        frame = self.frame
+        held, ring = ([each.tile for each in boxes] for boxes in (frame.held, frame.ring))
+        size = layout.size * layout.itemsize + frame.bytes_of(held)
+        return size + 2 * frame.bytes_of(ring) <= frame.memory
 
     def leave(self) -> list[Step]:
         """Store rows, then products, with whatever is computed of them."""
@@ -66,13 +113,8 @@ class Leaving:
         roles = frame.rows, beside
         slot, target, value = left(self.stream, number, roles, held)
         value = self.undivided(value)
-        value = replaced(value, self.finished.get)
         conditions = (*frame.rows.conditions, *beside.conditions)
-        box = None
-        if each is not None:
-            box = frame.box_of(compute, each.columns, constant(0))
-            if box is not None and reads_memory(value):
-                value, box = self.rolled(each, value, box)
+        box = None if each is None else frame.box_of(compute, each.columns, constant(0))
         store = Store(slot, target, dims, value, conditions, layout, box)
         self.steps.append(store)
 
@@ -80,28 +122,6 @@ class Leaving:
         """Find or add the axis of the columns of a product."""
         new = Axis("column", self.frame.width(each))
         return self.columns.setdefault(each.number, new)
-
-    def rolled(self, each: Product, value: Expr, box: BoxStore) -> tuple[Expr, BoxStore]:
-        """Let what is computed of a rounded product be so in shared memory, if that holds it."""
-        frame = self.frame
-        column = self.column_of(each)
-        slots = frame.tiles[box.tile].stages
-        is_whole = size_of(each.columns) % WHOLE == 0 and column.size == slots * SPAN
-        rounded = rounded_in(value)
-        if rounded is None or not is_whole:
-            return value, box
-        (product,) = rounded.args
-        name = f"value{each.number}"
-        dims = frame.row, column
-        index = tuple(map(axis_index, dims))
-        own = read(name, index, frame.dtype)
-        if product != own:
-            self.steps.append(Assign(name, dims, product))
-            self.finished[product] = own
-        again = Expr(rounded.op, (own,), rounded.arg, rounded.dtype)
-        found = {rounded: again}
-        box = replace(box, is_rolled=True)
-        return replaced(value, found.get), box
 
     def undivided(self, value: Expr) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""
@@ -131,29 +151,3 @@ def is_quotient(expr: Expr) -> bool:
     if expr.op not in OPS or len(expr.args) != 2:
         return False
     return OPS[expr.op].linear == (0,)
-
-
-def reads_memory(value: Expr) -> bool:
-    """Tell whether more than a product is read for a result, as a gate."""
-    return any(part.op == "load" for part in walk(value))
-
-
-def rounded_in(value: Expr) -> Expr | None:
-    """Find the product that is rounded before anything is made of it."""
-    every = [part for part in walk(value) if is_tile(part)]
-    for part in walk(value):
-        if not is_rounding(part) or reads_memory(part):
-            continue
-        inside = [each for each in walk(part) if is_tile(each)]
-        if len(inside) == len(every):
-            return part
-    return None
-
-
-def is_rounding(expr: Expr) -> bool:
-    """Tell whether an expression has the value of its argument in 16 bits."""
-    row = OPS.get(expr.op)
-    if row is None or not row.keeps_value or len(expr.args) != 1:
-        return False
-    (value,) = expr.args
-    return expr.dtype.bits == 16 < value.dtype.bits

@@ -262,8 +262,9 @@ class Whole:
         return read(name, index, dtype)
 
 
-def finish(frame: Frame, factors: Factors | None = None) -> list[Step]:
+def finish(leaving: Leaving, factors: Factors | None = None) -> list[Step]:
     """Write what a block does behind its stream."""
+    frame = leaving.frame
     if frame.split.size > 1:
         return Splits(frame, factors or {}).steps()
-    return Leaving(frame).leave()
+    return [*frame.behind, *leaving.leave()]
