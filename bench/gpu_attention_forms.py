@@ -2,11 +2,11 @@
 
 Every form is a few lines of tensor code that both frameworks run: weights without a maximum
 (sigmoid, ReLU and its square), sinks, one more in the sum, queries and keys that are normalised,
-rotated or joined of parts, gates behind, a temperature a row, differences of two softmaxes, heads that talk, weights that are read, heads of
-other sizes for values, a cache in pages, biases looked up in a learned table. `--plan` only lists
-the kernels of our plans, for which no GPU is needed; else PyTorch runs the form as it is and
-compiled. Rivals take turns, each a CUDA graph of launches; a ratio is the median over rounds.
-`--check` compares values with float64.
+rotated or joined of parts, gates behind, a temperature a row, differences of two softmaxes, heads
+that talk, weights that are read, heads of other sizes for values, a cache in pages, biases looked
+up in a learned table. `--plan` only lists the kernels of our plans, for which no GPU is needed;
+else PyTorch runs the form as it is and compiled. Rivals take turns, each a CUDA graph of launches;
+a ratio is the median over rounds. `--check` compares values with float64.
 
     python bench/gpu_attention_forms.py [--plan] [--check] [--modes forward both]
         [--forms sigmoid relu ...] [--sizes 4x16x2048x64] [--rounds 5]

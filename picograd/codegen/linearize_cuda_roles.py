@@ -75,9 +75,7 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     work = [each for each in pipeline.consume if not isinstance(each, Dot)]
     worked_on = tiles_worked_on(work)
     ring, late, kept = (make_ring(block, each, at_once, worked_on) for each in every)
-    held_ones, behind_ones = boxes_around(step, pipeline)
-    held = make_ring(block, held_ones)
-    behind = make_ring(block, behind_ones, (), [each.tile for each in behind_ones])
+    held, behind = rings_around(block, step)
     rings = ring, late, held, kept, behind
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
@@ -112,12 +110,15 @@ def pipeline_of(step: Persistent) -> Pipeline:
     return pipeline
 
 
-def boxes_around(step: Persistent, pipeline: Pipeline) -> tuple[list[CopyBox], list[CopyBox]]:
-    """Part the boxes of a point: those before its pipeline, and those that work behind it reads."""
-    place = step.body.index(pipeline)
-    before, behind = step.body[:place], step.body[place:]
-    first = [each for each in before if isinstance(each, CopyBox)]
-    return first, [each for each in behind if isinstance(each, CopyBox)]
+def rings_around(block: Block, step: Persistent) -> tuple[Ring, Ring]:
+    """Make the rings of a point: of what its pipeline holds, and of what work behind it reads."""
+    body = step.body
+    place = body.index(pipeline_of(step))
+    held = [each for each in body[:place] if isinstance(each, CopyBox)]
+    behind = [each for each in body[place:] if isinstance(each, CopyBox)]
+    worked_on = [each.tile for each in behind]
+    first = make_ring(block, held)
+    return first, make_ring(block, behind, (), worked_on)
 
 
 @contextmanager

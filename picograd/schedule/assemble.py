@@ -50,7 +50,8 @@ from picograd.schedule.rowwise import (
     lower_scan,
     lower_sort,
 )
-from picograd.schedule.score_lowering import following, stream_computes
+from picograd.schedule.score_epilogues import following
+from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import lower_update, place_of
 
 Placed = tuple[int, End]  # a dimension of the domain, and an end along it
@@ -175,7 +176,8 @@ def space_of(group: Group, axes: dict[int, Axis]) -> Space:
 def lower_stream(members: list[Facts], part: PartBuilder) -> Part:
     """Lower what streams over scores."""
     every: list[set[Condition]] = []
-    for member, compute, own in chain(stream_computes(members, part), following(members, part)):
+    finished = chain(stream_computes(members, part), following(members, part))
+    for member, compute, own in finished:
         finish_member(member, part, compute, own)
         every.append({part.test_of(end, own[end.axis]) for end in ends_of(member.node)})
     ends = sorted(set.intersection(*every), key=repr)

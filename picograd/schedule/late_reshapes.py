@@ -47,10 +47,16 @@ class Rows:
             self.note_view(node)
         elif node.op in ELEMENTWISE:
             return self.note_elementwise(node)
-        elif node.op in CONTRACTIONS and not self.made.isdisjoint(map(id, node.inputs)):
-            if is_of_heads(node):
-                self.products.add(id(node))
+        elif node.op in CONTRACTIONS:
+            self.note_product(node)
         return None
+
+    def note_product(self, node: Node) -> None:
+        """Look at a product."""
+        operands = map(id, node.inputs)
+        is_made = not self.made.isdisjoint(operands)
+        if is_made and is_of_heads(node):
+            self.products.add(id(node))
 
     def note_view(self, node: Node) -> None:
         """Look at a view."""
@@ -133,8 +139,10 @@ def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -
 def is_of_heads(product: Node) -> bool:
     """Tell whether a product is one of many, as those of weights and values of each head are."""
     labels, others, out = product.arg
+    shared = set(labels) & set(others)
     sizes = zip(out, product.shape, strict=True)
-    return any(size > 1 and name in labels and name in others for name, size in sizes)
+    wide = {name for name, size in sizes if size > 1}
+    return not shared.isdisjoint(wide)
 
 
 def is_mixing(view: Node) -> bool:

@@ -5,7 +5,8 @@ from typing import Protocol
 from picograd.graph.row import Role
 from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.group import Facts, Group, Labels, identity_labels
-from picograd.schedule.score_sinks import Stream, base_of, deepest, is_product, outer_reads
+from picograd.schedule.score_epilogues import is_lone_product
+from picograd.schedule.score_sinks import base_of, deepest, outer_reads
 from picograd.schedule.views import settle, strip_views
 
 OPERAND_LIMIT = 4  # operations on an operand of scores, which is read again and again
@@ -62,12 +63,6 @@ def visit_sink(fuser: Fusing, facts: Facts) -> None:
         stream.group.shape = facts.node.shape  # what is made of each element may join
     else:
         facts.labels = None
-
-
-def is_lone_product(facts: Facts, stream: Stream) -> bool:
-    """Tell whether a node is the one product of weights of a forward stream."""
-    products = [sink.facts for sink in stream.sinks if is_product(sink)]
-    return stream.total is not None and products == [facts]
 
 
 def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from picograd.dtype import accumulate_dtype, bool_
 from picograd.errors import internal
 from picograd.graph.row import OPS, Role
-from picograd.schedule.group import FREE, Facts
+from picograd.schedule.group import Facts
 from picograd.schedule.heroes import contract_operands
-from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
-from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite, walk
+from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index
+from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
 from picograd.schedule.lower import LOWERINGS, PartBuilder, apply
 from picograd.schedule.monoid import identity
 from picograd.schedule.score_sinks import Stream
@@ -31,29 +31,14 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     """Yield each sink with its compute and its own indices; it is finished before the next."""
     stream: Stream = members[0].stream
     sinks = {sink.facts.number: sink for sink in stream.sinks}
-    own = [member for member in members if member.number in sinks]
-    for member in sorted(own, key=lambda each: place_of(each, stream)):
+    members = [member for member in members if member.number in sinks]
+    members.sort(key=lambda each: place_of(each, stream))
+    for member in members:
         sink = sinks[member.number]
         role = member.node.row.role
         is_early = role is Role.REDUCE and sink.places
         write = summed if is_early else WRITERS[role]
         yield write(sink, stream, part)
-
-
-def following(members: Sequence[Facts], part: PartBuilder) -> Iterator[Finished]:
-    """Yield what is made of each element of the one product of a stream, as `stream_computes`."""
-    product = next((x for x in members if x.stream is not None and x.labels is not None), None)
-    others = [member for member in members if member.stream is None]
-    if product is None or not others:
-        return
-    at, value = part.available[product.number]
-    number = next(each.arg for each in walk(value) if each.op == "ref")
-    axes = part.computes[number].axes
-    for member in others:
-        places = tuple([constant(0) if x == FREE else at[x] for x in member.labels or ()])
-        part.bound = axes
-        body = part.build(member, places)
-        yield member, Compute(axes, (), None, body, body.dtype), places
 
 
 def place_of(member: Facts, stream: Stream) -> int:

@@ -360,8 +360,7 @@ class Frame:
     def bytes_of(self, names: Sequence[str]) -> int:
         """Count the bytes of one stage of some tiles."""
         tiles = [self.tiles[name] for name in names]
-        sizes = [product(tile.shape) * tile.dtype.itemsize for tile in tiles]
-        return sum(sizes)
+        return sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
 
     def set_stages(self, names: Sequence[str], count: int) -> None:
         """Say how many stages some tiles have."""

@@ -109,10 +109,15 @@ class Writer:
         numbers = range(len(stream.scores))
         steps: list[Step] = [self.multiply(number) for number in numbers]
         steps += self.weigh()
-        begun = [*frame.begin(), *self.sum_rows(), *self.clear_hidden(), *self.vectors.hold_rows()]
+        begun = frame.begin()
+        begun += self.sum_rows()
+        begun += self.clear_hidden()
+        begun += self.vectors.hold_rows()
         values = self.vectors.fill_places()
         pipeline = frame.pipeline(values, steps)
-        return frame.part(begun, pipeline, finish(Leaving(frame)))
+        leaving = Leaving(frame)
+        after = finish(leaving)
+        return frame.part(begun, pipeline, after)
 
     def sum_rows(self) -> list[Step]:
         """Sum rows that are no scores, before the stream."""
@@ -127,7 +132,8 @@ class Writer:
             name = frame.add_rows(f"value{number}", compute.dtype)
             layout = frame.fragment(column.size)
             monoid = str(compute.monoid)
-            rows, columns = (frame.row,), (column,)
+            rows = (frame.row,)
+            columns = (column,)
             steps.append(Accumulate(name, rows, columns, monoid, element, layout=layout))
         return steps
 

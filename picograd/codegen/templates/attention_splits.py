@@ -265,6 +265,8 @@ class Whole:
 def finish(leaving: Leaving, factors: Factors | None = None) -> list[Step]:
     """Write what a block does behind its stream."""
     frame = leaving.frame
-    if frame.split.size > 1:
-        return Splits(frame, factors or {}).steps()
-    return [*frame.behind, *leaving.leave()]
+    if frame.split.size == 1:
+        steps = leaving.leave()
+        return [*frame.behind, *steps]
+    splits = Splits(frame, factors or {})
+    return splits.steps()

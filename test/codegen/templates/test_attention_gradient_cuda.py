@@ -21,8 +21,6 @@ from attention_forms import (
     documents,
     dropped,
     few_rows_see,
-    gated,
-    gated_flat,
     grouped,
     grouped_beside,
     is_seen,
@@ -52,7 +50,7 @@ from picograd.codegen.streams import analyse
 from picograd.codegen.templates import attention_cuda, attention_frame, attention_gradient_cuda
 from picograd.codegen.templates.attention_frame import SPAN, Schedule
 from picograd.codegen.templates.attention_splits import REGISTERS
-from picograd.codegen.tile import Store, format_tiles, verify
+from picograd.codegen.tile import format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
 from picograd.graph import build
@@ -430,20 +428,3 @@ def test_the_gradient_of_a_sum_is_no_operand_in_memory() -> None:
         each.requires_grad = True
     functional.scaled_dot_product_attention(q, k, v).sum().backward()
     assert "contract" in str(explain([q.grad, k.grad, v.grad], "cuda"))
-
-
-@pytest.mark.parametrize("rows, depth, width", [(150, 64, 64), (130, 128, 128), (70, 64, 96)])
-@pytest.mark.parametrize("run", [run_tiles, run_program])
-def test_gates_behind(rows, depth, width, run):
-    """Values of 64 columns leave by what is computed in shared memory, of 96 from registers."""
-    shapes = shapes_of(rows, rows, depth, width)
-    check(gated, [*shapes, (1, 2, rows, width)], run)
-    check(gated_flat, [*shapes, (1, rows, 2 * width)], run)
-
-
-def test_a_gate_is_read_in_whole_lines():
-    shapes = [*shapes_of(150, 150, 64, 64), (1, 2, 150, 64)]
-    kernel = streams_of(schedule(gradients_of(gated, shapes), FEW))[0]
-    (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
-    boxes = [step.box for step in loop.body if isinstance(step, Store) and step.box]
-    assert any(box.is_rolled for box in boxes)
