@@ -206,8 +206,13 @@ DEVICE void flag_wait(int* flag) {
 """
 CLAIMS = """\
 #ifndef CUDA_SHIM
+DEVICE void claimed_fence() {  // boxes bring what was stored
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+#endif
+}
 DEVICE int claim(int* cells, int* shared, int before) {
-  asm volatile("fence.proxy.async.global;" ::: "memory");  // boxes bring what was stored
+  claimed_fence();
   __syncthreads();
   if (threadIdx.x == 0) {
     if (before >= 0) {
@@ -220,7 +225,7 @@ DEVICE int claim(int* cells, int* shared, int before) {
   return *shared;
 }
 DEVICE int claim_early(int* cells, int* shared, int count, int& next, int& done) {
-  asm volatile("fence.proxy.async.global;" ::: "memory");
+  claimed_fence();
   __syncthreads();
   if (threadIdx.x == 0) *shared = next < 0 ? atomicAdd(cells, 1) : next;
   __syncthreads();
@@ -242,7 +247,7 @@ DEVICE void claims_wait(int* cells, int count, int blocks) {
     __threadfence();
   }
   __syncthreads();
-  asm volatile("fence.proxy.async.global;" ::: "memory");
+  claimed_fence();
 }
 #endif
 """
