@@ -195,7 +195,7 @@ class Run:
             check(self.mask is self.everyone, "numbers are claimed in a branch", self.program)
             self.writers[:] = -1
             claimed, cells[0] = int(cells[0]), cells[0] + 1
-            if claimed >= instr.arg[0]:
+            if claimed >= instr.arg:
                 return
             self.values[number] = self.spread(claimed, instr.dtype)  # type: ignore[arg-type]
             yield from self.sequence(number + 1, self.ends[number])

@@ -418,7 +418,6 @@ def first_lane(block: Block) -> int | None:
     return block.emitter.conditions([(axis_index(block.thread) % 32, 0, 0)])
 
 
-MANY = 4  # numbers for each block: one may have the next before others have theirs
 CELLS = 12, True  # a workspace: bytes, and that they are zero before and after
 
 
@@ -428,9 +427,7 @@ def ahead(block: Block, part: TilePart, number: int, blocks: int, write: Write) 
     check(not part.workspaces, "a part ahead has no workspaces", part)
     cells = emitter.add("workspace", int32, arg=number)
     shared = emitter.add("shared", int32, arg=block.reserve(4))
-    is_early = part.blocks >= MANY * blocks
-    which = part.blocks, is_early
-    claimed = emitter.add("claims", emitter.index_dtype, (cells, shared), which)
+    claimed = emitter.add("claims", emitter.index_dtype, (cells, shared), part.blocks)
     with emitter.scope():
         place = Axis("claimed", part.blocks)
         emitter.bind(place, claimed)

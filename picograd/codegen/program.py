@@ -11,10 +11,9 @@ structure   loop args=(start, stop) arg=(step, is_unrolled) ... end     value: t
             (is_unrolled: True, False: up to the compiler, None: never; on the CPU the compiler
             decides about innermost loops alone)
             if args=(condition,) ... end
-            claims args=(cells, shared) arg=(count, is_early) ... end     value: a number below
-            `count` that no block has had, as long as there are any; all threads of a block get it.
-            The cells are three int32 of a zeroed workspace, `shared` is one; `is_early` claims the
-            next while one is run
+            claims args=(cells, shared) arg=count ... end     value: a number below `count` that no
+            block has had, as long as there are any; all threads of a block get it. The cells are
+            three int32 of a zeroed workspace, `shared` is one
             claims_wait args=(cells,) arg=(count, blocks): until what was done of every number is
             there; the cells are zero when all blocks were here
 memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte offset -> pointer

@@ -36,7 +36,6 @@ from picograd.schedule.plan import (
     Step,
     hold_complex,
 )
-from picograd.schedule.prologues import join_prologues
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
@@ -466,9 +465,8 @@ def share_memory(draft: Draft) -> None:
     folded = chain_maps(draft.slots, folded, draft.copies, draft.target)
     every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
-    steps = join_prologues(draft.slots, steps[: len(steps) - len(draft.copies)], draft.target)
     verify_new(draft, draft.steps, steps)
-    draft.steps = steps
+    draft.steps = steps[: len(steps) - len(draft.copies)]
 
 
 def verify_new(draft: Draft, old: Sequence[Step], new: Sequence[Step]) -> None:

@@ -14,13 +14,22 @@ from picograd.schedule.index import Index, Indices, constant
 from picograd.schedule.loop import Compute, Expr, walk
 from picograd.schedule.lower import PartBuilder
 from picograd.schedule.score_lowering import Finished
-from picograd.schedule.score_sinks import Stream, is_product
+from picograd.schedule.score_sinks import Stream, columns_of, is_product
+
+MOST_COLUMNS = 64  # of a product that is stored beside what is made of it
 
 
-def is_lone_product(facts: Facts, stream: Stream) -> bool:
-    """Tell whether a node is the one product of weights of a forward stream."""
-    products = [sink.facts for sink in stream.sinks if is_product(sink)]
-    return stream.total is not None and products == [facts]
+def may_follow(facts: Facts, stream: Stream) -> bool:
+    """Tell whether others may join a stream behind a node: the one product of a forward stream.
+
+    A wide one that others read as well is rather stored alone: two that leave at the end of each
+    tile of rows take longer than another kernel (docs/records/0012-attention).
+    """
+    products = [sink for sink in stream.sinks if is_product(sink)]
+    if stream.total is None or [sink.facts for sink in products] != [facts]:
+        return False
+    (product,) = products
+    return facts.kernels <= 1 or columns_of(product) <= MOST_COLUMNS
 
 
 def following(members: Sequence[Facts], part: PartBuilder) -> Iterator[Finished]:

@@ -80,10 +80,8 @@ def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) ->
     return done
 
 
-def finding(
-    stream: KernelLaunch, before: Sequence[KernelLaunch], what: str = "ranges"
-) -> KernelLaunch:
-    """Let the kernel of a stream find its ranges, or what it reads: by parts of launches before."""
+def finding(stream: KernelLaunch, before: Sequence[KernelLaunch]) -> KernelLaunch:
+    """Let the kernel of a stream find its ranges: by the parts of launches before it."""
     numbers, slots = list(stream.slots), list(stream.kernel.slots)
     parts: list[Part] = []
     for launch in before:
@@ -99,7 +97,7 @@ def finding(
         moved = dict(enumerate(places))
         parts += [renumbered(part, moved) for part in launch.kernel.parts]
     parts += stream.kernel.parts
-    name = f"{stream.kernel.name}_{what}"
+    name = f"{stream.kernel.name}_ranges"
     kernel = replace(stream.kernel, name=name, slots=tuple(slots), parts=tuple(parts))
     return replace(stream, kernel=kernel, slots=tuple(numbers))
 

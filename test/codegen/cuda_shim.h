@@ -71,11 +71,6 @@ static inline int claim(int* cells, int* shared, int before) {
   __syncthreads();
   return *shared;
 }
-static inline int claim_early(int* cells, int* shared, int count, int& next, int& done) {
-  int number = claim(cells, shared, -1);
-  if (threadIdx.x == 0 && number < count) cells[1]++;
-  return number;
-}
 static inline void claims_wait(int* cells, int count, int blocks) {  // the first block claims all
   if (threadIdx.x == 0) {
     if (cells[1] != count) abort();

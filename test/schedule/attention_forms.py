@@ -74,22 +74,6 @@ def normed(x, w):
     return (wide / root).cast(x.dtype) * spread(w, x.shape)
 
 
-def rotary(q, k, v, c, s):
-    """Queries and keys are rotated (Llama)."""
-    return causal(rotated(q, c, s), rotated(k, c, s), v)
-
-
-def rotary_normed(q, k, v, w, u, c, s):
-    """Queries and keys are normed, then rotated (Qwen3)."""
-    return rotary(normed(q, w), normed(k, u), v, c, s)
-
-
-def latent_joined(q, k, v, r, t):
-    """Parts of content and of positions are joined; all heads share the latter of keys."""
-    shared = t.reshape((t.shape[0], 1, *t.shape[1:])).expand(r.shape)
-    return causal(joined(q, r), joined(k, shared), v)
-
-
 def differential(q, k, v, r, t, c, is_masked=True):
     """Two softmaxes are subtracted, the second times a number of its own."""
     weights = []

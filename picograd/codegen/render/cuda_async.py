@@ -206,13 +206,7 @@ DEVICE void flag_wait(int* flag) {
 """
 CLAIMS = """\
 #ifndef CUDA_SHIM
-DEVICE void claimed_fence() {  // boxes bring what was stored
-#if __CUDA_ARCH__ >= 900
-  asm volatile("fence.proxy.async.global;" ::: "memory");
-#endif
-}
 DEVICE int claim(int* cells, int* shared, int before) {
-  claimed_fence();
   __syncthreads();
   if (threadIdx.x == 0) {
     if (before >= 0) {
@@ -224,21 +218,6 @@ DEVICE int claim(int* cells, int* shared, int before) {
   __syncthreads();
   return *shared;
 }
-DEVICE int claim_early(int* cells, int* shared, int count, int& next, int& done) {
-  claimed_fence();
-  __syncthreads();
-  if (threadIdx.x == 0) *shared = next < 0 ? atomicAdd(cells, 1) : next;
-  __syncthreads();
-  const int number = *shared;
-  if (threadIdx.x == 0 && number < count) {
-    next = atomicAdd(cells, 1);  // under way while this number is run
-    done++;
-  } else if (done > 0) {
-    __threadfence();
-    atomicAdd(cells + 1, done);
-  }
-  return number;
-}
 DEVICE void claims_wait(int* cells, int count, int blocks) {
   if (threadIdx.x == 0) {
     for (int done = -1; done < count;)
@@ -247,7 +226,6 @@ DEVICE void claims_wait(int* cells, int count, int blocks) {
     __threadfence();
   }
   __syncthreads();
-  claimed_fence();
 }
 #endif
 """
@@ -422,20 +400,6 @@ def copy_all_call(name: str, args: list[str], instr: Instr) -> list[str]:
     return [f"copy_box_all_{count}({tensor}, {to}, {barriers} + {number}, {at});"]
 
 
-def claims_text(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Write a loop over numbers that no block has had; of many, the next is claimed early."""
-    count, is_early = instr.arg
-    given = ", ".join(args)
-    if not is_early:
-        return [f"for (int {name} = -1; ({name} = claim({given}, {name})) < {count};) {{"]
-    own = f"{name}_next, {name}_done"
-    call = f"claim_early({given}, {count}, {own})"
-    return [
-        f"int {name}_next = -1, {name}_done = 0;",
-        f"for (int {name}; ({name} = {call}) < {count};) {{",
-    ]
-
-
 Statement = Callable[[str, list[str], Instr], list[str]]
 CALLS = (
     "barrier_publish", "cluster_barrier", "async_fence", "prefetch_map",
@@ -443,7 +407,9 @@ CALLS = (
 )  # fmt: skip
 STATEMENTS: dict[str, Statement] = {
     "role": role_text,
-    "claims": claims_text,
+    "claims": lambda name, args, instr: [
+        f"for (int {name} = -1; ({name} = claim({', '.join(args)}, {name})) < {instr.arg};) {{"
+    ],
     "claims_wait": lambda name, args, instr: [
         f"claims_wait({args[0]}, {', '.join(map(str, instr.arg))});"
     ],

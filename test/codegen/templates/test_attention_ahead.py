@@ -1,23 +1,11 @@
 """Ranges that an attention kernel finds by itself: how rows are shared, values, one launch."""
 
-import numpy as np
 import pytest
-from attention_forms import (
-    causal,
-    documents,
-    latent_joined,
-    masked,
-    normed,
-    recurring,
-    rotary,
-    rotary_normed,
-    with_holes,
-)
+from attention_forms import documents, masked, recurring, with_holes
 from plan_support import VALUES, leaf
 from test_attention_gradient_cuda import check, gradients_of, run_program, run_tiles
 
 from picograd.codegen.templates import attention_ahead, attention_cuda
-from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, bool_
 from picograd.schedule import score_ranges
 from picograd.schedule.loop import dynamics_of
@@ -85,43 +73,3 @@ def test_rows_are_shared_by_their_number():
         assert built.blocks == points
     (own,) = attention_cuda.build(kernel, FEW).parts
     assert len(own.ahead) == 2
-
-
-def angles(rows, depth):
-    """Cosines and sines, the same for both halves."""
-    turns = np.arange(rows)[:, None] / 50 ** (np.arange(depth) % (depth // 2) / depth)
-    leaves = [leaf(rows, depth, dtype=bfloat16) for _ in range(2)]
-    for each, values in zip(leaves, (np.cos(turns), np.sin(turns)), strict=True):
-        VALUES[each] = from_bits(to_bits(np.float32(values), bfloat16), bfloat16)
-    return leaves
-
-
-def check_prologue(form, run, rows, depth):
-    heads, fixed = (1, 3, rows, depth), angles(rows, depth)
-    rest = {rotary: [], rotary_normed: [(depth,)] * 2, latent_joined: [heads, (1, rows, depth)]}
-
-    def with_angles(*leaves):
-        return form(*leaves) if form is latent_joined else form(*leaves, *fixed)
-
-    check(with_angles, [heads] * 3 + rest[form], run)
-
-
-@pytest.mark.parametrize("form", [rotary, rotary_normed, latent_joined])
-@pytest.mark.parametrize("rows, depth", [(150, 64), (128, 128)])
-def test_rows_that_are_normed_rotated_and_joined(form, rows, depth):
-    check_prologue(form, run_tiles, rows, depth)
-
-
-@pytest.mark.parametrize("form", [rotary, rotary_normed, latent_joined])
-def test_programs_of_rows_that_are_normed_rotated_and_joined(form):
-    check_prologue(form, run_program, 150, 64)
-
-
-def test_rows_of_a_thread_are_few_where_they_are_long():
-    for width, rows in ((64, 128), (1024, 8)):
-        wide = leaf(1, 640, width, dtype=bfloat16)
-        q = normed(wide, leaf(width, dtype=bfloat16)).reshape((1, 640, width // 64, 64))
-        q = q.permute((0, 2, 1, 3))
-        (kernel,) = schedule([causal(q, q, q)], FEW).kernels
-        (part,) = attention_cuda.build(kernel, FEW).parts[0].ahead
-        assert part.blocks == 640 // rows
