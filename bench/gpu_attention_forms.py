@@ -365,11 +365,20 @@ def plan_of(name, sizes, mode, target):
     return plan, [roles[id(node)] for node in plan.inputs]
 
 
+def angles(size):
+    """Divide places by a power for each pair of columns, the same in both halves."""
+    column = torch.arange(size, device="cuda") % (size // 2)
+    return 10000 ** (2 * column / size)
+
+
 def tensors_of(name, sizes):
     """Make random operands."""
     given = {}
     for each, shape in sizes_of(name, sizes).items():
-        if each in HALVES:
+        if each in CONSTANT:
+            turns = torch.arange(shape[0], device="cuda")[:, None] / angles(shape[1])
+            given[each] = (turns.cos() if each == "c" else turns.sin()).bfloat16()
+        elif each in HALVES:
             given[each] = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
         elif each == "places":
             given[each] = places_of(shape[0], given["biases"].shape[0])
