@@ -11,7 +11,7 @@ kernel in less time: group norm and SiLU of 8 x 320 x 64 x 64 take 60 us in one 
 H200).
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
@@ -31,7 +31,8 @@ PLAIN = (Role.NUMBER, Role.SCALAR, Role.ELEMENTWISE, Role.CONTRACT, Role.CONV)
 class Rows:
     """This class knows what is made of reduced rows, in a walk over nodes, inputs first."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, summed: Container[int]) -> None:
+        self.summed = summed  # what is reduced: its rows are those of the reshape
         self.room = machine(target).cache  # bytes of a row
         self.reduced: set[int] = set()  # a number a row
         self.repeated: set[int] = set()  # the same along a row
@@ -66,7 +67,8 @@ class Rows:
             self.moved[id(node)] = self.moved[id(source)]
         elif id(source) in self.products and node.size == source.size:
             if is_mixing(node):
-                self.moved[id(node)] = source
+                if id(node) not in self.summed:
+                    self.moved[id(node)] = source
             elif not row.is_shifting:
                 self.products.add(id(node))
         elif id(source) in self.made and row.is_same_bytes:
@@ -125,7 +127,7 @@ class Rows:
 
 def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Move reshapes of rows behind elementwise work; `order` lists inputs first."""
-    rows = Rows(target)
+    rows = Rows(target, summed_later(order))
     new: dict[int, Node] = {}
     for node in order:
         if is_leaf(node) or type(node) is not Node:
@@ -134,6 +136,16 @@ def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -
         if found is not None:
             new[id(node)] = found
     return replaced(roots, order, new) if new else list(roots)
+
+
+def summed_later(order: Sequence[Node]) -> set[int]:
+    """Find what is reduced, as it is or behind elementwise work; `order` lists inputs first."""
+    found: set[int] = set()
+    for node in reversed(order):
+        is_passing = node.op in ELEMENTWISE or node.op in VIEWS
+        if node.op in REDUCTIONS or (is_passing and id(node) in found):
+            found.update(map(id, node.inputs))
+    return found
 
 
 def is_of_heads(product: Node) -> bool:

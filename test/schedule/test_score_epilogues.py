@@ -32,3 +32,21 @@ def test_a_result_that_others_read_is_stored_beside():
 def test_sums_of_what_is_made_of_a_result_are_apart():
     q, k, v = (leaf(*shape) for shape in SHAPES)
     check_plan([(plain(q, k, v) * leaf(1, 2, 20, 12)).reduce("sum", (3,))], 2)
+
+
+def test_rows_of_all_heads_are_worked_on_by_the_kernel_that_reduces_them():
+    """A norm behind heads side by side computes the gate, which would be read from memory."""
+    q, k, v, z = (leaf(1, 2, 20, 16, dtype=bfloat16) for _ in range(4))
+    flat = gated_flat(q, k, v, z.reshape((1, 20, 32)))
+    total = flat.reduce("sum", (2,), True).expand(flat.shape)
+    heroes = [x.hero for x in schedule([flat * total], cuda_target("sm_90a")).kernels]
+    assert heroes == ["attention", "reduce.row"]
+
+
+@pytest.mark.parametrize("width, kernels", [(64, 1), (128, 2)])
+def test_a_wide_result_that_others_read_is_stored_alone(width, kernels):
+    q, k, v, z = (leaf(1, 2, 20, width, dtype=bfloat16) for _ in range(4))
+    o = plain(q, k, v)
+    read = o.contract(leaf(width, 16, dtype=bfloat16), ((0, 1, 2, 3), (3, 4), (0, 1, 2, 4)))
+    plan = schedule([o * z, read], cuda_target("sm_90a"))
+    assert len(plan.kernels) == 1 + kernels
