@@ -1,12 +1,12 @@
 """Attention as other people write it, on an NVIDIA GPU beside the same code compiled by PyTorch.
 
 Every form is a few lines of tensor code that both frameworks run: weights without a maximum
-(sigmoid, ReLU and its square), sinks, one more in the sum, normalised queries and keys, a
-temperature a row, differences of two softmaxes, heads that talk, weights that are read, heads of
-other sizes for values, a cache in pages, biases looked up in a learned table. `--plan` only lists
-the kernels of our plans, for which no GPU is needed; else PyTorch runs the form as it is and
-compiled. Rivals take turns, each a CUDA graph of launches; a ratio is the median over rounds.
-`--check` compares values with float64.
+(sigmoid, ReLU and its square), sinks, one more in the sum, queries and keys that are normalised,
+rotated or joined of parts, gates behind, a temperature a row, differences of two softmaxes, heads
+that talk, weights that are read, heads of other sizes for values, a cache in pages, biases looked
+up in a learned table. `--plan` only lists the kernels of our plans, for which no GPU is needed;
+else PyTorch runs the form as it is and compiled. Rivals take turns, each a CUDA graph of launches;
+a ratio is the median over rounds. `--check` compares values with float64.
 
     python bench/gpu_attention_forms.py [--plan] [--check] [--modes forward both]
         [--forms sigmoid relu ...] [--sizes 4x16x2048x64] [--rounds 5]
@@ -34,7 +34,8 @@ from picograd.target import cuda_target
 
 PAGE = 64  # places of a block of a paged cache
 BUCKETS, WINDOW, WINDOW_PLACES = 32, 49, 169
-HALVES, INTEGERS = "qkvrt", {"table", "places"}
+HALVES, INTEGERS = "qkvrtwuzcs", {"table", "places"}
+CONSTANT = "cs"  # not learned
 
 
 def scores(q, k):
@@ -130,6 +131,75 @@ def cosine(lib, q, k, v, t):
     q, k = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1)
     s = (q @ k.transpose(-2, -1)).float() * t.reshape(1, -1, 1, 1)
     return weighted(s.softmax(-1), v)
+
+
+def normed(lib, x, weight):
+    """Divide each row by the root of the mean of its squares; multiply by weights."""
+    wide = x.float()
+    wide = wide * (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+    return wide.to(x.dtype) * weight
+
+
+def rotated(lib, x, c, s):
+    """Rotate pairs of columns, one of each half (Llama)."""
+    first, second = x.chunk(2, -1)
+    return x * c + lib.cat([-second, first], -1) * s
+
+
+def rotated_beside(lib, x, c, s):
+    """Rotate pairs of neighbours."""
+    c, s, first, second = c[..., ::2], s[..., ::2], x[..., ::2], x[..., 1::2]
+    return lib.stack([first * c - second * s, first * s + second * c], -1).flatten(-2)
+
+
+def attend(lib, q, k, v):
+    return lib.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def rope(lib, q, k, v, c, s):
+    """Queries and keys are rotated by their places (Llama)."""
+    return attend(lib, rotated(lib, q, c, s), rotated(lib, k, c, s), v)
+
+
+def rope_beside(lib, q, k, v, c, s):
+    """The same by pairs of neighbours."""
+    return attend(lib, rotated_beside(lib, q, c, s), rotated_beside(lib, k, c, s), v)
+
+
+def qk_norm(lib, q, k, v, w, u):
+    """Rows of queries and keys are normed, with weights."""
+    return attend(lib, normed(lib, q, w), normed(lib, k, u), v)
+
+
+def qk_norm_rope(lib, q, k, v, w, u, c, s):
+    """Rows of queries and keys are normed, then rotated (Qwen3, OLMo2)."""
+    q, k = normed(lib, q, w), normed(lib, k, u)
+    return rope(lib, q, k, v, c, s)
+
+
+def layer(lib, q, k, v, w, u, c, s):
+    """The same, as projections give them and want it: heads lie side by side (Qwen3)."""
+    q, k, v = (x.reshape(x.shape[0], x.shape[2], -1, x.shape[3]) for x in (q, k, v))
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return qk_norm_rope(lib, q, k, v, w, u, c, s).transpose(1, 2).flatten(2)
+
+
+def gated(lib, q, k, v, z):
+    """A gate an element behind (gated attention)."""
+    return attend(lib, q, k, v) * z.sigmoid()
+
+
+def gated_flat(lib, q, k, v, z):
+    """The same, with heads side by side (Qwen3-Next)."""
+    z = z.reshape(z.shape[0], z.shape[2], -1)
+    return attend(lib, q, k, v).transpose(1, 2).flatten(2) * z.sigmoid()
+
+
+def latent_joined(lib, q, k, v, r, t):
+    """Parts of content and of positions joined side by side (latent attention)."""
+    q = lib.cat([q, r], -1)
+    k = lib.cat([k, t.unsqueeze(1).expand(*r.shape)], -1)
+    return attend(lib, q, k, v)
 
 
 def tempered(lib, q, k, v, t):
@@ -234,7 +304,8 @@ FORMS = {
         sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
         differential,
         differential_learned, talking, latent, latent_summed, averaged, pages, tabled,
-        tabled_mask, tabled_one_hot, tabled_twice,
+        tabled_mask, tabled_one_hot, tabled_twice, rope, rope_beside, qk_norm, qk_norm_rope, layer,
+        gated, gated_flat, latent_joined,
     ]
 }  # fmt: skip
 EXTRA = {
@@ -242,7 +313,9 @@ EXTRA = {
     "tempered": ["row"], "talking": ["heads"], "pages": ["table"], "tabled": ["biases", "places"],
     "sloped": ["slopes"], "differential_learned": ["number"], "latent_summed": ["r", "t"],
     "tabled_mask": ["biases", "places"], "tabled_one_hot": ["biases", "places"],
-    "tabled_twice": ["biases", "places"],
+    "tabled_twice": ["biases", "places"], "rope": ["c", "s"], "rope_beside": ["c", "s"],
+    "qk_norm": ["w", "u"], "qk_norm_rope": ["w", "u", "c", "s"], "layer": ["w", "u", "c", "s"],
+    "gated": ["z"], "gated_flat": ["z"], "latent_joined": ["r", "t"],
 }  # fmt: skip
 
 
@@ -252,6 +325,7 @@ def sizes_of(name, sizes):
     extra = {"head": (h,), "row": (b, h, n), "heads": (h, h), "table": (b, n // PAGE)}
     extra |= {"number": (1,), "slopes": (h,), "r": (b, h, n, d // 2), "t": (b, n, d // 2)}
     extra |= {"biases": (WINDOW_PLACES if n == WINDOW else BUCKETS, h), "places": (n, n)}
+    extra |= dict.fromkeys("cs", (n, d)) | dict.fromkeys("wu", (d,)) | {"z": (b, h, n, d)}
     shapes = dict.fromkeys("qkv", (b, h, n, d))
     return shapes | {each: extra[each] for each in EXTRA.get(name, ())}
 
@@ -279,7 +353,7 @@ def plan_of(name, sizes, mode, target):
     outputs = [each.node for each in (found if isinstance(found, tuple) else (found,))]
     roots = list(outputs)
     if mode == "both":
-        learned = [leaf for leaf in leaves.values() if leaf.dtype.is_float]
+        learned = [x for n, x in leaves.items() if x.dtype.is_float and n not in CONSTANT]
         for number, output in enumerate(outputs):
             leaves[f"g{number}"] = Node(
                 "buffer", (), Storage(None), output.shape, output.dtype, "cpu"
@@ -291,11 +365,20 @@ def plan_of(name, sizes, mode, target):
     return plan, [roles[id(node)] for node in plan.inputs]
 
 
+def angles(size):
+    """Divide places by a power for each pair of columns, the same in both halves."""
+    column = torch.arange(size, device="cuda") % (size // 2)
+    return 10000 ** (2 * column / size)
+
+
 def tensors_of(name, sizes):
     """Make random operands."""
     given = {}
     for each, shape in sizes_of(name, sizes).items():
-        if each in HALVES:
+        if each in CONSTANT:
+            turns = torch.arange(shape[0], device="cuda")[:, None] / angles(shape[1])
+            given[each] = (turns.cos() if each == "c" else turns.sin()).bfloat16()
+        elif each in HALVES:
             given[each] = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
         elif each == "places":
             given[each] = places_of(shape[0], given["biases"].shape[0])
@@ -312,7 +395,7 @@ def torch_call(name, mode, given, form, kind=None):
     is_both = mode == "both"
     leaves = {
         n: (x.to(kind) if kind and x.is_floating_point() else x.clone()).requires_grad_(
-            is_both and x.is_floating_point()
+            is_both and x.is_floating_point() and n not in CONSTANT
         )
         for n, x in given.items()
         if n[0] != "g"

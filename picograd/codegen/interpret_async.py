@@ -306,7 +306,8 @@ def bring(
     check(start % SWIZZLE_PERIOD == 0, "a box begins at a multiple of 1024 bytes", run.program)
     value = read_box(run.slots[tensor.slot], tensor, at, offsets)
     target = swizzled(start, tensor.box[1])
-    is_free = np.isin(run.traffic.state[target], (FREE, READ)) | run.traffic.is_outside[target]
+    is_late = run.traffic.state[target] == ARRIVED  # what was seen, who reads it now is told
+    is_free = ~is_late | run.traffic.is_outside[target]
     check(is_free.all(), "a stage is overwritten before it was read", run.program)
     held, _ = find_box(tensor, at, offsets)
     run.traffic.is_outside[target] = ~np.repeat(held, tensor.dtype.itemsize)

@@ -75,13 +75,14 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     work = [each for each in pipeline.consume if not isinstance(each, Dot)]
     worked_on = tiles_worked_on(work)
     ring, late, kept = (make_ring(block, each, at_once, worked_on) for each in every)
-    held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
+    held, behind = rings_around(block, step)
+    rings = ring, late, held, kept, behind
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
-        for box in (box for each in (held, kept, ring, late) for box in each.boxes):
+        for box in (box for each in (held, kept, ring, late, behind) for box in each.boxes):
             add(block, "prefetch_map", (tensor_of(block, box),))
-        for each in (ring, late, held, kept):
+        for each in rings:
             readers = (groups * WARPS if each.apart else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
@@ -90,13 +91,13 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
         for number in range(step.teams.count):
             add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
-    for each in (ring, late, held, kept):
+    for each in rings:
         leave_unfilled(block, each)
     add(block, "barrier")
     if ring.together > 1:  # others copy to this block as soon as its barriers are there
         add(block, "cluster_barrier", (), ring.together)
         ring = replace(ring, rank=emitter.index(axis_index(step.block) % ring.together))
-    consumer = Consumer(ring, late, held, kept, turn, write)
+    consumer = Consumer(ring, late, held, kept, behind, turn, write)
     produce(block, step, consumer)
     consume(block, step, consumer)
     if ring.together > 1:  # nobody's memory goes before all have copied and arrived there
@@ -107,6 +108,17 @@ def pipeline_of(step: Persistent) -> Pipeline:
     """Find the pipeline of a persistent loop."""
     (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
     return pipeline
+
+
+def rings_around(block: Block, step: Persistent) -> tuple[Ring, Ring]:
+    """Make the rings of a point: of what its pipeline holds, and of what work behind it reads."""
+    body = step.body
+    place = body.index(pipeline_of(step))
+    held = [each for each in body[:place] if isinstance(each, CopyBox)]
+    behind = [each for each in body[place:] if isinstance(each, CopyBox)]
+    worked_on = [each.tile for each in behind]
+    first = make_ring(block, held)
+    return first, make_ring(block, behind, (), worked_on)
 
 
 @contextmanager
@@ -150,7 +162,8 @@ def fill_boxes(block: Block, step: Persistent, consumer: Consumer) -> None:
         with stages_of(block, pipeline_of(step)):
             stage = block.emitter.index(axis_index(pipeline_of(step).axis))
             fill(block, consumer.kept, stage)
-    other = empty_place(block) if held.stages else None
+    behind = consumer.behind
+    other, last = (empty_place(block) if each.stages else None for each in (held, behind))
     filled = [(ring, empty_place(block)) for ring in rings if ring.stages]
     with points(block, every_point(step), zero):
         if other is not None:
@@ -158,6 +171,8 @@ def fill_boxes(block: Block, step: Persistent, consumer: Consumer) -> None:
         with stages_of(block, pipeline_of(step)):
             for ring, place in filled:
                 fill_stage(block, ring, place)
+        if last is not None:  # work on the point before is done by now
+            fill_stage(block, behind, last)
 
 
 def fill_stage(block: Block, ring: Ring, place: Place) -> None:

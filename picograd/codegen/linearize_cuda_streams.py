@@ -227,13 +227,14 @@ class Consumer:
     """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is.
 
     `late` are the stages that only the last products of a rotated pipeline read, `kept` those that
-    are filled once, for every point.
+    are filled once, for every point. Work `behind` the pipeline reads boxes of its own.
     """
 
     ring: Ring
     late: Ring
     held: Ring
     kept: Ring
+    behind: Ring
     turn: int
     write: Write
 
@@ -288,6 +289,9 @@ def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -
     zero = block.emitter.integer(0)
     kept = (ring, held, consumer.late) if consumer.late.stages else (ring, held)
     place, other, *late = (Place(variable(block, zero), variable(block, zero)) for _ in kept)
+    behind, last = consumer.behind, other
+    if behind.stages:
+        last = Place(variable(block, zero), variable(block, zero))
     with points(block, step, team):
         for each in step.body:
             if isinstance(each, Pipeline):
@@ -305,8 +309,12 @@ def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -
                     advance(block, held, other, stage)
                 if rotated is not None:
                     rotated.end()
+                stage = arrived(block, behind, last) if behind.stages else -1
             elif not isinstance(each, CopyBox):
                 write(block, (each,))
+        if behind.stages:
+            release(block, behind, stage)
+            advance(block, behind, last, stage)
 
 
 def last_products(pipeline: Pipeline) -> list[Dot]:

@@ -42,6 +42,7 @@ from picograd.schedule.index import (
     substitute,
 )
 from picograd.schedule.loop import Condition, Expr, Part, binary, cast, const, rewrite, walk
+from picograd.schedule.monoid import identity
 from picograd.schedule.score_masks import (
     FARTHEST,
     LOWEST,
@@ -555,3 +556,9 @@ def parted(expr: Expr) -> tuple[Expr, float]:
         return expr, 1.0
     inner, factor = expr.args
     return (expr, 1.0) if not is_constant(factor) else (inner, float(factor.arg))
+
+
+def or_lowest(score: Expr, conditions: tuple[Condition, ...]) -> Expr:
+    """Write -inf for a score where conditions do not hold."""
+    fill = const(identity("max", score.dtype), score.dtype)
+    return Expr("guard", (score, fill), conditions, score.dtype) if conditions else score

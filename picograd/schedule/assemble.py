@@ -4,6 +4,7 @@ ends: where all that a kernel stores ends, as conditions on its axes.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
@@ -50,6 +51,7 @@ from picograd.schedule.rowwise import (
     lower_scan,
     lower_sort,
 )
+from picograd.schedule.score_epilogues import following
 from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import lower_update, place_of
 
@@ -175,7 +177,8 @@ def space_of(group: Group, axes: dict[int, Axis]) -> Space:
 def lower_stream(members: list[Facts], part: PartBuilder) -> Part:
     """Lower what streams over scores."""
     every: list[set[Condition]] = []
-    for member, compute, own in stream_computes(members, part):
+    finished = chain(stream_computes(members, part), following(members, part))
+    for member, compute, own in finished:
         finish_member(member, part, compute, own)
         every.append({part.test_of(end, own[end.axis]) for end in ends_of(member.node)})
     ends = sorted(set.intersection(*every), key=repr)

@@ -131,7 +131,7 @@ class Group:
     @property
     def is_open(self) -> bool:
         """Tell whether anything may join its kernel."""
-        return self.kind in ("map", "reduce") or self.is_product
+        return self.kind in ("map", "reduce", "attention") or self.is_product
 
     @property
     def is_half_full(self) -> bool:

@@ -11,7 +11,7 @@ kernel in less time: group norm and SiLU of 8 x 320 x 64 x 64 take 60 us in one 
 H200).
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
@@ -22,6 +22,7 @@ from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
 REDUCTIONS, ELEMENTWISE = map(ops_of, (Role.REDUCE, Role.ELEMENTWISE))
+CONTRACTIONS = ops_of(Role.CONTRACT)
 Shape = tuple[int, ...]
 # what is read in another shape for nothing: its places are told as well, or it is in memory
 PLAIN = (Role.NUMBER, Role.SCALAR, Role.ELEMENTWISE, Role.CONTRACT, Role.CONV)
@@ -30,11 +31,13 @@ PLAIN = (Role.NUMBER, Role.SCALAR, Role.ELEMENTWISE, Role.CONTRACT, Role.CONV)
 class Rows:
     """This class knows what is made of reduced rows, in a walk over nodes, inputs first."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, summed: Container[int]) -> None:
+        self.summed = summed  # what is reduced: its rows are those of the reshape
         self.room = machine(target).cache  # bytes of a row
         self.reduced: set[int] = set()  # a number a row
         self.repeated: set[int] = set()  # the same along a row
         self.made: set[int] = set()  # elements of rows, of which such a number is part
+        self.products: set[int] = set()  # of such elements: weights of attention, and values
         self.moved: dict[int, Node] = {}  # in another shape: the value in that of its rows
 
     def note(self, node: Node) -> Node | None:
@@ -45,7 +48,16 @@ class Rows:
             self.note_view(node)
         elif node.op in ELEMENTWISE:
             return self.note_elementwise(node)
+        elif node.op in CONTRACTIONS:
+            self.note_product(node)
         return None
+
+    def note_product(self, node: Node) -> None:
+        """Look at a product."""
+        operands = map(id, node.inputs)
+        is_made = not self.made.isdisjoint(operands)
+        if is_made and is_of_heads(node):
+            self.products.add(id(node))
 
     def note_view(self, node: Node) -> None:
         """Look at a view."""
@@ -53,6 +65,12 @@ class Rows:
         row = node.row
         if id(source) in self.moved and row.is_same_bytes:
             self.moved[id(node)] = self.moved[id(source)]
+        elif id(source) in self.products and node.size == source.size:
+            if is_mixing(node):
+                if id(node) not in self.summed:
+                    self.moved[id(node)] = source
+            elif not row.is_shifting:
+                self.products.add(id(node))
         elif id(source) in self.made and row.is_same_bytes:
             if is_mixing(node):
                 self.moved[id(node)] = source
@@ -109,7 +127,7 @@ class Rows:
 
 def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Move reshapes of rows behind elementwise work; `order` lists inputs first."""
-    rows = Rows(target)
+    rows = Rows(target, summed_later(order))
     new: dict[int, Node] = {}
     for node in order:
         if is_leaf(node) or type(node) is not Node:
@@ -118,6 +136,25 @@ def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -
         if found is not None:
             new[id(node)] = found
     return replaced(roots, order, new) if new else list(roots)
+
+
+def summed_later(order: Sequence[Node]) -> set[int]:
+    """Find what is reduced, as it is or behind elementwise work; `order` lists inputs first."""
+    found: set[int] = set()
+    for node in reversed(order):
+        is_passing = node.op in ELEMENTWISE or node.op in VIEWS
+        if node.op in REDUCTIONS or (is_passing and id(node) in found):
+            found.update(map(id, node.inputs))
+    return found
+
+
+def is_of_heads(product: Node) -> bool:
+    """Tell whether a product is one of many, as those of weights and values of each head are."""
+    labels, others, out = product.arg
+    shared = set(labels) & set(others)
+    sizes = zip(out, product.shape, strict=True)
+    wide = {name for name, size in sizes if size > 1}
+    return not shared.isdisjoint(wide)
 
 
 def is_mixing(view: Node) -> bool:

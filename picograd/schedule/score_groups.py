@@ -5,6 +5,7 @@ from typing import Protocol
 from picograd.graph.row import Role
 from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.group import Facts, Group, Labels, identity_labels
+from picograd.schedule.score_epilogues import may_follow
 from picograd.schedule.score_sinks import base_of, deepest, outer_reads
 from picograd.schedule.views import settle, strip_views
 
@@ -58,7 +59,10 @@ def visit_sink(fuser: Fusing, facts: Facts) -> None:
         shape = tuple(axis.size for axis in stream.rows)
         stream.group = fuser.new_group("attention", depth, shape, (), facts.node.device)
     fuser.join(facts, stream.group, "hero", identity_labels(facts.node.shape))
-    facts.labels = None
+    if may_follow(facts, stream):
+        stream.group.shape = facts.node.shape  # what is made of each element may join
+    else:
+        facts.labels = None
 
 
 def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:

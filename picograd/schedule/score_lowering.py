@@ -30,8 +30,9 @@ Finished = tuple[Facts, Compute, Indices]
 def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Finished]:
     """Yield each sink with its compute and its own indices; it is finished before the next."""
     stream: Stream = members[0].stream
-    members = sorted(members, key=lambda each: place_of(each, stream))
     sinks = {sink.facts.number: sink for sink in stream.sinks}
+    members = [member for member in members if member.number in sinks]
+    members.sort(key=lambda each: place_of(each, stream))
     for member in members:
         sink = sinks[member.number]
         role = member.node.row.role

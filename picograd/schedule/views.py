@@ -33,6 +33,8 @@ def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) ->
     labels = source.labels
     if labels is None or mapping is None:
         return None
+    if (own := labels_in_row(source, labels, mapping)) is not None:
+        return own
     if -1 in mapping and not facts.node.row.is_showing and not is_padded(facts, mapping):
         return None
     is_wider = facts.node.row.is_repeating and facts.node.shape != source.node.shape
@@ -40,6 +42,20 @@ def view_labels(facts: Facts, source: Facts, mapping: tuple[int, ...] | None) ->
         return None
     lost = {label for d, label in enumerate(labels) if label != FREE and d not in mapping}
     return None if lost else tuple(FREE if d < 0 else labels[d] for d in mapping)
+
+
+def labels_in_row(source: Facts, labels: Labels, mapping: tuple[int, ...]) -> Labels | None:
+    """Labels of a view that moves elements inside rows that are worked on again, else None.
+
+    A rotation reads halves of a row, in another order: each element is one of the same row, so
+    that places along it are free.
+    """
+    home = source.home
+    if home is None or home.kind != "reduce" or not home.is_row or -1 not in mapping:
+        return None
+    kept = set(home.kept)
+    found = tuple([FREE if d < 0 or labels[d] not in kept else labels[d] for d in mapping])
+    return found if kept and kept <= set(found) else None
 
 
 def is_padded(facts: Facts, mapping: tuple[int, ...]) -> bool:

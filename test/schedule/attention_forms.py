@@ -40,6 +40,40 @@ def latent(q, k, v, r, t):
     return weigh(build.softmax(is_seen(s).where(s * 0.2, -math.inf), 3), v)
 
 
+def gated(q, k, v, z):
+    """A gate an element behind."""
+    return causal(q, k, v) * build.sigmoid(z)
+
+
+def gated_flat(q, k, v, z):
+    """The same with heads side by side (Qwen3-Next)."""
+    o = causal(q, k, v).permute((0, 2, 1, 3))
+    return o.reshape(z.shape) * build.sigmoid(z)
+
+
+def joined(first, second):
+    """Join two arrays side by side along the last axis."""
+    wide = ((0, 0),) * (first.rank - 1)
+    left = build.pad(first, (*wide, (0, second.shape[-1])))
+    return left + build.pad(second, (*wide, (first.shape[-1], 0)))
+
+
+def rotated(x, c, s):
+    """Rotate pairs of columns, one of each half, by angles of their row."""
+    half = x.shape[-1] // 2
+    rows = tuple((0, size, 1) for size in x.shape[:-1])
+    first, second = (x.slice((*rows, (n * half, n * half + half, 1))) for n in range(2))
+    return x * spread(c, x.shape) + joined(second.unary("neg"), first) * spread(s, x.shape)
+
+
+def normed(x, w):
+    """Divide each row by the root of the mean of its squares; multiply by weights."""
+    wide = x.cast(float32)
+    mean = (wide * wide).reduce("sum", (x.rank - 1,), True) * (1 / x.shape[-1])
+    root = (mean + 1e-6).unary("sqrt").expand(x.shape)
+    return (wide / root).cast(x.dtype) * spread(w, x.shape)
+
+
 def differential(q, k, v, r, t, c, is_masked=True):
     """Two softmaxes are subtracted, the second times a number of its own."""
     weights = []

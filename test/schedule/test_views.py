@@ -1,7 +1,8 @@
 """What views do to labels, storage order and windows."""
 
 import pytest
-from plan_support import leaf, spread
+from attention_forms import normed, rotated
+from plan_support import TARGET, check_plan, leaf, spread
 
 from picograd.dtype import float16, float32, float64, int64
 from picograd.graph import build
@@ -158,3 +159,21 @@ def test_arrays_one_behind_another_are_known() -> None:
         halves[0] + halves[0].const_like(1.0), inputs[0], facts(halves[0].const_like(1.0))
     )
     assert shared_inputs(other, cuda_target("sm_90a")) == ()
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")], ids=["cpu", "gpu"])
+def test_elements_that_move_inside_a_row_are_worked_on_with_it(target: Target) -> None:
+    x, w, c, s = leaf(3, 20, 16), leaf(16), leaf(20, 16), leaf(20, 16)
+    check_plan([rotated(normed(x, w), c, s)], 1, target=target)
+    turned = normed(x, w).permute((1, 0, 2))
+    check_plan([rotated(turned, leaf(3, 16), leaf(3, 16))], 1, target=target)
+    flipped = normed(x, w).flip((2,)) * 2.0
+    check_plan([flipped, normed(x, w)], target=target)
+
+
+def test_elements_of_other_rows_are_read_from_memory() -> None:
+    x, w = leaf(3, 20, 16), leaf(16)
+    below = normed(x, w).slice(((0, 3, 1), (1, 20, 1), (0, 16, 1)))
+    check_plan([below * 2.0, below.pad(((0, 0), (1, 0), (0, 0))) + x])
+    merged = normed(x, w).reshape((3, 320)).slice(((0, 3, 1), (8, 168, 1)))
+    check_plan([merged * 2.0])

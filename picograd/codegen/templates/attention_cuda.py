@@ -46,6 +46,7 @@ from picograd.codegen.templates.attention_frame import (
     Schedule,
     side_by_side,
 )
+from picograd.codegen.templates.attention_leave import Leaving
 from picograd.codegen.templates.attention_online import Softmax, apart
 from picograd.codegen.templates.attention_splits import REGISTERS, finish, shared_out, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
@@ -240,8 +241,10 @@ class Writer:
         for each in self.softmaxes:
             frame.factors[each.peak_number] = each.scale
             factors[each.peak_number] = each.factor
+        leaving = Leaving(frame)
+        leaving.bring()
         pipeline = frame.pipeline(values, steps, self.is_rotated())
-        return frame.part(begun, pipeline, finish(frame, factors))
+        return frame.part(begun, pipeline, finish(leaving, factors))
 
     def is_rotated(self) -> bool:
         """Tell whether values are multiplied under the work on the next block.

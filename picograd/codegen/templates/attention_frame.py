@@ -46,7 +46,7 @@ from picograd.schedule.index import (
     substitute,
 )
 from picograd.schedule.loop import Compute, Condition, Expr, binary, const
-from picograd.schedule.monoid import COMBINE, identity
+from picograd.schedule.monoid import COMBINE
 from picograd.target import Target
 
 ROWS = 64  # of a warpgroup
@@ -154,6 +154,7 @@ class Frame:
         self.copied: dict[tuple[int, Index, Index], str] = {}
         self.ring: list[CopyBox] = []
         self.held: list[CopyBox] = []
+        self.behind: list[CopyBox] = []  # read when the stream has ended
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
         self.workspaces: list[tuple[int, bool]] = []
         self.stages = 0  # of the rings
@@ -342,7 +343,7 @@ class Frame:
         rings = [each.tile for each in self.ring]
         rings += values
         size, stage = self.bytes_of(held), self.bytes_of(rings)
-        memory = MEMORY // self.schedule.blocks
+        memory = self.memory
         is_small = 0 < size <= memory // 6 and memory >= 2 * (size + stage)
         stages = 2 if is_small else 1
         self.set_stages(held, stages)
@@ -350,11 +351,16 @@ class Frame:
         self.stages = min(left_over // stage, MOST_STAGES)
         self.set_stages(rings, self.stages)
 
+    @property
+    def memory(self) -> int:
+        """Count the bytes for what is held, and for rings."""
+        behind = [each.tile for each in self.behind]
+        return MEMORY // self.schedule.blocks - self.bytes_of(behind)
+
     def bytes_of(self, names: Sequence[str]) -> int:
         """Count the bytes of one stage of some tiles."""
         tiles = [self.tiles[name] for name in names]
-        sizes = [product(tile.shape) * tile.dtype.itemsize for tile in tiles]
-        return sum(sizes)
+        return sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
 
     def set_stages(self, names: Sequence[str], count: int) -> None:
         """Say how many stages some tiles have."""
@@ -515,12 +521,6 @@ class Frame:
         if stages * slot > room or any(count % stages for count in slabs):
             stages = 1
         self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared", stages=stages)
-
-
-def or_lowest(score: Expr, conditions: tuple[Condition, ...]) -> Expr:
-    """Write -inf for a score where conditions do not hold."""
-    fill = const(identity("max", score.dtype), score.dtype)
-    return Expr("guard", (score, fill), conditions, score.dtype) if conditions else score
 
 
 def relaxed(step: Step) -> Step:

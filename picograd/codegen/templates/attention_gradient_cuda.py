@@ -25,6 +25,7 @@ from picograd.codegen.stream_masks import (
     exponentials_of,
     is_multiple,
     needs_guard,
+    or_lowest,
     power_of,
     power_of_two,
     refs_of,
@@ -36,14 +37,8 @@ from picograd.codegen.stream_masks import (
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, is_tile, placed_in, read, replaced
-from picograd.codegen.templates.attention_frame import (
-    GRAIN,
-    SPAN,
-    Frame,
-    Schedule,
-    or_lowest,
-    side_by_side,
-)
+from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
+from picograd.codegen.templates.attention_leave import Leaving
 from picograd.codegen.templates.attention_splits import REGISTERS, finish
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TilePart, When
@@ -114,10 +109,15 @@ class Writer:
         numbers = range(len(stream.scores))
         steps: list[Step] = [self.multiply(number) for number in numbers]
         steps += self.weigh()
-        begun = [*frame.begin(), *self.sum_rows(), *self.clear_hidden(), *self.vectors.hold_rows()]
+        begun = frame.begin()
+        begun += self.sum_rows()
+        begun += self.clear_hidden()
+        begun += self.vectors.hold_rows()
         values = self.vectors.fill_places()
         pipeline = frame.pipeline(values, steps)
-        return frame.part(begun, pipeline, finish(frame))
+        leaving = Leaving(frame)
+        after = finish(leaving)
+        return frame.part(begun, pipeline, after)
 
     def sum_rows(self) -> list[Step]:
         """Sum rows that are no scores, before the stream."""
@@ -132,7 +132,8 @@ class Writer:
             name = frame.add_rows(f"value{number}", compute.dtype)
             layout = frame.fragment(column.size)
             monoid = str(compute.monoid)
-            rows, columns = (frame.row,), (column,)
+            rows = (frame.row,)
+            columns = (column,)
             steps.append(Accumulate(name, rows, columns, monoid, element, layout=layout))
         return steps
 

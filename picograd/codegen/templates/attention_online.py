@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from picograd.codegen.operands import bind_roles, expr_axes, guarded
 from picograd.codegen.stream_masks import (
+    or_lowest,
     refs_of,
     scaled,
     settled,
@@ -31,7 +32,7 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates.attention_frame import Frame, or_lowest
+from picograd.codegen.templates.attention_frame import Frame
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Step
 from picograd.errors import internal

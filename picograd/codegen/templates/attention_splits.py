@@ -9,8 +9,6 @@ So it is where rows are few, as in decoding, and where heads are, with gradients
 
 Splits are dealt the blocks of a stream in turns, so that they are alike where a mask shows only a
 part of it. They are added up in their order, whoever comes last.
-
-A stream that is not split leaves its results: values of rows, then products.
 """
 
 import math
@@ -20,13 +18,13 @@ from dataclasses import replace
 from picograd.codegen.layout import Blocked, Layout, RowsOf
 from picograd.codegen.operands import role, size_of
 from picograd.codegen.stream_masks import emptied, scaled
-from picograd.codegen.streams import Stream, is_tile, left, read, replaced
+from picograd.codegen.streams import Stream, left, read
 from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates.attention_leave import Leaving
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
-from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.index import Axis, Index, axis_index, constant
-from picograd.schedule.loop import Compute, Condition, Expr, binary, const
+from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.loop import Condition, Expr, binary
 from picograd.target import Target
 
 Factors = Mapping[int, Callable[[Expr, Expr], Expr]]  # by peak: of it and the greatest one
@@ -264,80 +262,11 @@ class Whole:
         return read(name, index, dtype)
 
 
-def finish(frame: Frame, factors: Factors | None = None) -> list[Step]:
+def finish(leaving: Leaving, factors: Factors | None = None) -> list[Step]:
     """Write what a block does behind its stream."""
-    if frame.split.size > 1:
-        return Splits(frame, factors or {}).steps()
-    return leave(frame)
-
-
-def leave(frame: Frame) -> list[Step]:
-    """Store rows, then products, with whatever is computed of them."""
-    steps: list[Step] = []
-    for number, compute in enumerate(frame.stream.computes):
-        if compute.store is not None and number not in frame.stream.kept:
-            leave_one(frame, number, compute, steps)
-    return steps
-
-
-def leave_one(frame: Frame, number: int, compute: Compute, steps: list[Step]) -> None:
-    """Store one result: values of rows, or a product."""
-    stream = frame.stream
-    each = stream.product_like(compute)
-    layout: Layout
-    if each is None:
-        axes: tuple[Axis, ...] = ()
-        column = Axis("column", 1)
-        dims: tuple[Axis, ...] = (frame.row,)
-        layout = RowsOf(frame.scored)
-    else:
-        axes = each.columns
-        column = Axis("column", frame.width(each))
-        dims = (frame.row, column)
-        layout = frame.fragment(column.size)
-    index = tuple(map(axis_index, dims))
-
-    def held(number: int, ref: Expr) -> Expr:
-        of_rows = (*stream.reductions, *stream.early)
-        place = index[:1] if number in of_rows else index
-        value = read(f"value{number}", place, ref.dtype)
-        factor = frame.factors.get(number, 1.0)
-        return value if factor == 1 else scaled(value, factor)
-
-    beside = role(axes, axis_index(column))
-    roles = frame.rows, beside
-    slot, target, value = left(stream, number, roles, held)
-    value = undivided(frame, value, steps)
-    conditions = (*frame.rows.conditions, *beside.conditions)
-    box = None if each is None else frame.box_of(compute, each.columns, constant(0))
-    store = Store(slot, target, dims, value, conditions, layout, box)
-    steps.append(store)
-
-
-def undivided(frame: Frame, value: Expr, steps: list[Step]) -> Expr:
-    """Multiply by the inverse of what has one value a row, which is divided by once a row."""
-    here = (axis_index(frame.row),)
-
-    def find(expr: Expr) -> Expr | None:
-        if not is_quotient(expr):
-            return None
-        above, over = expr.args
-        if not is_tile(over) or over.arg[1] != here:
-            return None
-        name = f"inverse_{over.arg[0]}"
-        if name not in frame.tiles:
-            frame.add_rows(name, over.dtype)
-            one = const(1.0, over.dtype)
-            inverse = Expr(expr.op, (one, over), None, over.dtype)
-            steps.append(Assign(name, (frame.row,), inverse))
-        factor = read(name, here, over.dtype)
-        return binary("mul", above, factor)
-
-    return replaced(value, find)
-
-
-def is_quotient(expr: Expr) -> bool:
-    """Tell whether an expression divides: of two arguments it is linear in the first alone."""
-    if expr.op not in OPS or len(expr.args) != 2:
-        return False
-    return OPS[expr.op].linear == (0,)
+    frame = leaving.frame
+    if frame.split.size == 1:
+        steps = leaving.leave()
+        return [*frame.behind, *steps]
+    splits = Splits(frame, factors or {})
+    return splits.steps()

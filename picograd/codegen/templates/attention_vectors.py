@@ -13,7 +13,7 @@ from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
 from picograd.codegen.stream_masks import bared, outermost
 from picograd.codegen.streams import Stream, read
-from picograd.codegen.templates.attention_frame import MEMORY, ROWS, Frame
+from picograd.codegen.templates.attention_frame import ROWS, Frame
 from picograd.codegen.tile import Assign, Step, Tile
 from picograd.dtype import DType, bool_
 from picograd.helpers import round_up
@@ -114,8 +114,7 @@ class Vectors:
         held = [each.tile for each in frame.held]
         ring = [each.tile for each in frame.ring]
         stage = frame.bytes_of(ring) + layout.size * layout.itemsize
-        memory = MEMORY // frame.schedule.blocks
-        room = memory - frame.bytes_of(held)
+        room = frame.memory - frame.bytes_of(held)
         is_crowded = 2 * stage > room
         frame.is_crowded |= is_crowded
         return not is_crowded

@@ -60,6 +60,7 @@ MOST_BLOCKS, BYTES_OF_THREAD = 8, 128  # of a cluster; of a row that one shares
 CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
+FULL_BLOCKS = 1  # whose threads all have elements, for each multiprocessor: else rows get warps
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 
 
@@ -318,7 +319,7 @@ def rows_in_block(kernel: Kernel, part: Part, target: Target) -> int:
     most = threads_along(part.rows[-1].size, 1)
     count = min(CUDA_THREADS // min(width, WARP), most)
     total = product(axis.size for axis in part.rows)
-    is_many = total >= count * BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors
+    is_many = total >= count * FULL_BLOCKS * target.multiprocessors
     return max(count, least) if is_many else least
 
 

@@ -208,6 +208,11 @@ def test_a_mask_of_rows_alone_hides_all_of_a_row_or_nothing(run, length):
     check(few_rows_see, shapes_of(length, length, 64, 64), run)
 
 
+def test_keys_that_no_row_sees():
+    """Tiles of them have no stream: what is held for them is not read."""
+    check(causal, shapes_of(64, 300, 64, 64), run_program)
+
+
 def test_heads_that_share_keys():
     """Gradients of the keys are those of every head, and are added up behind."""
     check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
