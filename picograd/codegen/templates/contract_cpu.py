@@ -85,16 +85,20 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 
 def build_parts(kernel: Kernel, part: Part, target: Target) -> Iterator[TilePart]:
-    """Write a product: depthwise ones, whose channels share nothing, or each phase by itself."""
-    if len(products_of(part.computes)) == 1:
-        first = analyse(kernel, part)
-        if contract_taps.is_tapped(first):
-            yield contract_taps.build_part(part, first)
-            return
-        for phase in contract_phases.parts_of(part):
-            yield build_part(kernel, phase, target)
+    """Write a product: each phase by itself, or several products with the same blocks."""
+    if len(products_of(part.computes)) > 1:
+        yield build_part(kernel, part, target)
         return
-    yield build_part(kernel, part, target)
+    for phase in contract_phases.parts_of(part):
+        yield build_phase(kernel, phase, target)
+
+
+def build_phase(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Write one product: one of few columns tap by tap, unless a tile holds what they read."""
+    first = analyse(kernel, part)
+    if contract_taps.is_tapped(first) and contract_shift.choose(first, target) is None:
+        return contract_taps.build_part(part, first)
+    return build_part(kernel, part, target)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
