@@ -32,6 +32,7 @@ from picograd.codegen.templates import (
     contract_phases,
     contract_shift,
     contract_taps,
+    contract_taps_planes,
     contract_taps_sums,
     contract_thin,
     patches_plan,
@@ -105,7 +106,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
     every = [analyse(kernel, part, number) for number in products_of(part.computes)]
     first, *others = sorted(every, key=has_constant)  # one without tells rows from columns
-    beside = None if others else contract_taps_sums.build_part(first, target)
+    beside = None if others else few_results(first, target)
     if beside is not None:
         return beside
     product = orient(first, target)
@@ -118,6 +119,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
+
+
+def few_results(product: Contraction, target: Target) -> TilePart | None:
+    """Write a product of few results a channel, along channels or along places."""
+    along = contract_taps_sums.build_part(product, target)
+    return along or contract_taps_planes.build_part(product, target)
 
 
 def apart(product: Contraction, target: Target) -> Plan | None:
