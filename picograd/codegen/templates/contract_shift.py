@@ -55,6 +55,7 @@ LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
 MOST_SUMMED = 192  # of the depth at once: longer sums round more
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
+PLANE_ROWS = 96  # of a block without taps: its columns are several small images then
 LEAST_PLANE = 48  # columns of a row without taps: a panel
 LEAST_SUMMED = 16  # depth where results are added up too, image by image
 MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more for few rows
@@ -185,7 +186,7 @@ def space_of(shift: Shift, piece: cuts.Piece) -> Space | None:
     inside = columns[len(columns) - len(piece.dims) :]
     if not inside or not set(shift.taps) <= set(inside):
         return None
-    first = min(map(inside.index, shift.taps), default=len(inside) - 1)
+    first = min(map(inside.index, shift.taps), default=0)  # without a border planes are one
     axes, dims = inside[first:], piece.dims[first:]
     sizes = [dim.size + shift.reach(axis) for axis, dim in zip(axes, dims, strict=True)]
     return Space(piece.dims[:first], axes, dims, row_major(sizes), product(sizes))
@@ -354,7 +355,7 @@ def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
     batch, m, n, k = c.sizes
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = max(min(batch * m * n * k // WORK_PER_TASK, tasks), 1)
-    parts = ceil_div(m, MOST_ROWS)
+    parts = ceil_div(m, MOST_ROWS if shift.taps else PLANE_ROWS)
     outer = min(map(c.columns.index, shift.taps), default=len(c.columns) - 1)
     least = 2 * size_of(c.columns[outer + 1 :])
     most = BLOCK_BYTES // (ceil_div(m, parts) * c.dtype.itemsize)
