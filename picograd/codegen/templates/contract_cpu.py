@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.cuts import Piece, exist, inside, starts
-from picograd.codegen.dot import Dot
+from picograd.codegen.dot import Dot, Runs
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -210,7 +210,7 @@ def finish(plan: Plan, sums: Sums | None, more: Sequence[Plan]) -> Sequence[Step
 
 def partial_tile(plan: Plan) -> Tile:
     """Where every part of K leaves its block of sums."""
-    rows, width = plan.rows_padded, plan.panels * plan.columns.lanes
+    rows, width = plan.rows_padded, plan.width
     shape = size_of(plan.cells), plan.part.size, rows, width
     return Tile("partial", shape, plan.product.dtype, "workspace", workspace=0)
 
@@ -232,7 +232,7 @@ def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """List the packed blocks and the block of results, all in the worker's scratch."""
     dtype, depth, lanes = (plan.product.dtype, plan.depth.size, plan.columns.lanes)
-    rows, width = plan.rows_padded, plan.panels * lanes
+    rows, width = plan.rows_padded, plan.width
     # Rows one cache line apart from a power of two do not all fall in one cache set.
     pad = 64 // dtype.itemsize
     a_shape = (depth, rows) if plan.is_km else (rows, depth)
@@ -360,7 +360,7 @@ def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> t
 
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
-    dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
+    dims = (Axis("row", plan.rows_padded), Axis("column", plan.width))
     row, column = map(axis_index, dims)
     return pack(plan.c, dims, const(0, plan.product.dtype), (row + plan.kept, column))
 
@@ -379,11 +379,12 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(zero, image.place) if image else b_origin,
-        acc_origin=(row + plan.kept, column),
+        acc_origin=(row + plan.kept, image.column if image else column),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
         taps=image.taps if image else (),
+        runs=image.runs if image else Runs(),
         a_place=plan.a_place and plan.a_place.at(row * plan.a_place.step),
         b_place=plan.b_place and plan.b_place.at(column),
     )  # fmt: skip

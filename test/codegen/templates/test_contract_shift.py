@@ -9,8 +9,9 @@ import pytest
 from contractions import conv, matmul, widen
 from run_cpu import TARGET, Loaded
 
-from picograd.codegen import interpret_tile
+from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.dot import Digit, Dot
+from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract, contract_shift
 from picograd.codegen.templates.contract_shift import find
@@ -113,6 +114,53 @@ def test_values(
     loaded.run_backwards()
     got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
+
+
+ALONE = [  # N H W C, taps, stride, padding, taps apart: a channel by itself, rows of it at once
+    ((2, 29, 30, 1), 3, 1, 1, 1),  # rows that no run divides
+    ((1, 14, 14, 1), 5, 1, 2, 1),
+    ((3, 7, 7, 1), 7, 1, 3, 1),
+    ((1, 40, 75, 1), 3, 2, 1, 1),
+    ((2, 31, 33, 1), 5, 3, 2, 1),
+    ((1, 50, 41, 1), 3, 1, 2, 2),
+    ((1, 60, 130, 1), 3, 1, 0, 1),
+    ((1, 70, 40, 1), 33, 1, 16, 1),  # of which a panel has few rows
+]
+
+
+@pytest.mark.parametrize("target", [TARGET, ONE, EIGHT, AVX2], ids=["own", "1", "8", "avx2"])
+@pytest.mark.parametrize("shape, kernel, stride, padding, dilation", ALONE)
+def test_rows_of_a_channel_by_itself_share_what_they_read(
+    shape: tuple[int, int, int, int],
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    target: Target,
+) -> None:
+    case = conv(shape, 1, kernel, stride, padding, dilation, groups=3, **PLANAR)
+    tiles = built(case.kernel, target)
+    runs = {dot.runs.times for part in tiles.parts for dot in dots(part.steps)}
+    assert max(runs) > 1
+    loaded = Loaded(case.kernel, case.inputs, target)
+    loaded.run_backwards()
+    got = loaded.result().reshape(case.expected.shape)
+    assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("case", [ALONE[0], ALONE[3], ALONE[5]])
+def test_runs_mean_the_same_at_every_stage(case: Any) -> None:
+    shape, *options = case
+    case = conv(shape, 1, *options, groups=3, **PLANAR)
+    tiles = built(case.kernel)
+    for interpret, stage in (
+        (interpret_tile.interpret, tiles),
+        (interpret_program.interpret, linearize(tiles, ONE)),
+    ):
+        out = np.zeros(case.kernel.slots[-1].size, np.float32)
+        slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
+        interpret(stage, slots)
+        assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 
 RAGGED = ((1, 5, 47, 11), 3, 5, 1, 0, 1)  # channels, in a last block fewer: its memory is not read
