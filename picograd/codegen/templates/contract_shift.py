@@ -55,6 +55,7 @@ LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
 MOST_SUMMED = 192  # of the depth at once: longer sums round more
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
+ALONE_PLACES = 4096  # of a block of one row: both tiles stay in the first-level cache
 PLANE_ROWS = 96  # of a block without taps: its columns are several small images then
 LEAST_PLANE = 48  # columns of a row without taps: a panel
 LEAST_SUMMED = 16  # depth where results are added up too, image by image
@@ -441,6 +442,7 @@ def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
     outer = min(map(c.columns.index, shift.taps), default=len(c.columns) - 1)
     least = 2 * size_of(c.columns[outer + 1 :])
     most = BLOCK_BYTES // (ceil_div(m, parts) * c.dtype.itemsize)
+    most = min(most, ALONE_PLACES) if m == 1 else most
     most = max(min(most, ceil_div(n * batch * parts, wanted)), least)
     cells = batch * ceil_div(n, most)
     parts = max(parts, min(ceil_div(wanted, cells), ceil_div(m, LEAST_ROWS)))
