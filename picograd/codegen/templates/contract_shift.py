@@ -9,6 +9,8 @@ Columns are counted over the image with its border: neighbours there are neighbo
 Columns of the border are computed too, and nobody looks at them. Under a stride the image lies in
 phases, of each one the elements that are so many apart: taps of one phase are neighbours. Packing,
 which writes an image once a tap, takes as long as multiplying where there are few output channels.
+A channel by itself has one row of weights: a panel is then some rows of the image, below one
+another, since what a tap of one row reads other taps of its neighbours read, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
