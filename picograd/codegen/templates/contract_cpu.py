@@ -86,20 +86,21 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 
 def build_parts(kernel: Kernel, part: Part, target: Target) -> Iterator[TilePart]:
-    """Write a product: each phase by itself, or several products with the same blocks."""
+    """Write a product: one of few columns tap by tap, unless a tile holds what they read.
+
+    Of others each phase is a product; several have the same blocks.
+    """
     if len(products_of(part.computes)) > 1:
         yield build_part(kernel, part, target)
         return
-    for phase in contract_phases.parts_of(part):
-        yield build_phase(kernel, phase, target)
-
-
-def build_phase(kernel: Kernel, part: Part, target: Target) -> TilePart:
-    """Write one product: one of few columns tap by tap, unless a tile holds what they read."""
-    first = analyse(kernel, part)
-    if contract_taps.is_tapped(first) and contract_shift.choose(first, target) is None:
-        return contract_taps.build_part(part, first)
-    return build_part(kernel, part, target)
+    first, phases = analyse(kernel, part), contract_phases.parts_of(part)
+    is_tapped = contract_taps.is_tapped(first)
+    is_tapped = is_tapped and (len(phases) == 1 or contract_taps.is_plain(first))
+    if is_tapped and contract_shift.choose(first, target) is None:
+        yield contract_taps.build_part(part, first)
+        return
+    for phase in phases:
+        yield build_part(kernel, phase, target)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:

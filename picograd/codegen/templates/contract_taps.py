@@ -73,6 +73,12 @@ def tests_of(product: Contraction) -> tuple[Condition, ...]:
     return own.arg if own.op == "guard" else ()
 
 
+def is_plain(product: Contraction) -> bool:
+    """Tell whether each tap reads its operand as it is in memory: nothing is widened each time."""
+    own, _ = sides(product)
+    return bare(own).op == "load"
+
+
 def bare(expr: Expr) -> Expr:
     """Take the guard off an operand."""
     return expr.args[0] if expr.op == "guard" else expr
