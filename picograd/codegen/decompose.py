@@ -8,7 +8,7 @@ call one scalar library function per element; pow of float64 does.
 
 from collections.abc import Callable
 
-from picograd.codegen import elementary, error_function, polynomial, portable, quick
+from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
 from picograd.codegen.value import Value, encode_bfloat16
@@ -286,4 +286,5 @@ LLVM: dict[str, Function] = {
     "cast to bfloat16": to_bfloat16,
     "remainder": remainder,
     **{op: polynomials(op) for op in polynomial.FLOAT32},
+    **{name: by_formula(formula) for name, formula in quick_cpu.RELAXED.items()},
 }

@@ -3,8 +3,8 @@
 A window's taps are digits of the depth, each with a place in an image; a matrix may lie in memory.
 """
 
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,17 @@ def places_of(digits: Sequence[Digit], start: int) -> Places:
     return places
 
 
+class Runs(NamedTuple):
+    """How often a product is repeated, and how many columns further in b and acc each time.
+
+    For some taps of a digit, its number among all, one run reads what another does for others.
+    """
+
+    times: int = 1
+    apart: int = 0
+    digit: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class InPlace:
     """An operand of a `Dot` that lies in memory: element [i, j] is slot[index + i * step + j]."""
@@ -77,7 +88,8 @@ class Dot:
     last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
     ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest: b
     then has no row a depth, but a place of each digit. `a_place`, `b_place`: where an operand lies
-    that is no tile; its name and origin then mean nothing.
+    that is no tile; its name and origin then mean nothing. `runs`: the same one row is multiplied
+    with other columns, so that what taps of neighbouring runs read is read once.
     """
 
     acc: str
@@ -96,6 +108,24 @@ class Dot:
     taps: tuple[Digit, ...] = field(default=(), repr=False)
     a_place: InPlace | None = field(default=None, repr=False)
     b_place: InPlace | None = field(default=None, repr=False)
+    runs: Runs = field(default=Runs(), repr=False)
+
+    def each_run(self) -> Iterator["Dot"]:
+        """Yield the products of which this one is several."""
+        if self.runs.times == 1:
+            yield self
+            return
+        for number in range(self.runs.times):
+            further = number * self.runs.apart
+            acc = moved(self.acc_origin, further)
+            b = moved(self.b_origin, further)
+            yield replace(self, runs=Runs(), acc_origin=acc, b_origin=b)
+
+
+def moved(origin: tuple[Index, ...] | None, further: int) -> tuple[Index, ...]:
+    """Begin so many columns further on."""
+    *before, last = origin or ()
+    return (*before, last + further)
 
 
 def format_dot(dot: Dot) -> str:
@@ -103,6 +133,7 @@ def format_dot(dot: Dot) -> str:
     text = repr(dot)
     text += f" stops at {dot.stop}" if dot.stop else ""
     text += f" goes on to taps {dot.taps}" if dot.taps else ""
+    text += f" in {dot.runs.times} runs {dot.runs.apart} apart" if dot.runs.times > 1 else ""
     for name, place in (("a", dot.a_place), ("b", dot.b_place)):
         if place is not None:
             text += f" {name} lies in s{place.slot}[{place.index}] by {place.step}"

@@ -188,7 +188,8 @@ class BlockInterpreter:
         elif isinstance(step, BinStep):
             self.bins(step)
         elif isinstance(step, Dot):
-            self.dot(step)
+            for each in step.each_run():
+                self.dot(each)
         elif isinstance(step, MainLoop):
             self.main_loop(step)
         elif isinstance(step, Persistent | Pipeline | CopyBox):

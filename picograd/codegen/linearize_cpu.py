@@ -21,6 +21,8 @@ from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_draws import Ahead, draw_around, drawn_ahead, in_pieces
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
 from picograd.codegen.program import Program, zeroed_last
+from picograd.codegen.quick import relaxed
+from picograd.codegen.quick_cpu import RELAXED
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -89,6 +91,7 @@ class CpuBuilder:
 
     def __init__(self, tiles: TileKernel, vector_bytes: int) -> None:
         self.vector_bytes = vector_bytes
+        self.slots = tiles.kernel.slots
         self.emitter: Emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.is_column = tiles.kernel.hero == "reduce.col"
@@ -301,7 +304,7 @@ class CpuBuilder:
                     self.values_at(step, self.window(step), inside)
                 if isinstance(step, Store):
                     slot = self.emitter.slots[step.slot]
-                    value = self.emitter.value(step.expr)
+                    value = self.emitter.value(self.as_seen(step))
                     self.emitter.store(slot, self.emitter.index(step.index), value)
                     continue
                 if isinstance(step, Assign):
@@ -314,6 +317,11 @@ class CpuBuilder:
         exprs = [step.expr for step in steps]
         self.nest(dims, conditions, body, is_few, drawn_ahead(self.emitter, exprs, dims))
         self.values.clear()
+
+    def as_seen(self, step: Store) -> Expr:
+        """Write what is stored by functions that are as exact as its dtype shows."""
+        is_rounded = self.slots[step.slot].dtype.bits == 16
+        return relaxed(step.expr, RELAXED) if is_rounded else step.expr
 
     def values_at(self, step: Assign | Accumulate, value: int, inside: set[int]) -> None:
         """Keep an assigned value for this point, and write it to the tile if others read it."""

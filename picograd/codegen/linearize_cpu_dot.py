@@ -9,7 +9,7 @@ element in a register of its own; `a` is loaded one scalar at a time and repeate
 
 from collections.abc import Iterator, Sequence
 
-from picograd.codegen.dot import Digit, Dot, InPlace
+from picograd.codegen.dot import Digit, Dot, InPlace, Runs
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
 from picograd.dtype import DType
@@ -42,6 +42,8 @@ class Block:
         self.lanes = block_lanes(columns, acc.dtype)
         self.vectors = columns // self.lanes
         self.acc_row = tile_strides(acc)[-2]
+        if dot.runs.times > 1:
+            self.rows, self.acc_row = dot.runs.times, dot.runs.apart  # of accumulators
         self.acc_at = self.emitter.index(flat_position(acc, dot.acc_origin or ()))
         self.a, self.a_at, a_steps = self.operand(builder, dot.a, dot.a_origin, dot.a_place)
         self.b, self.b_at, (self.b_depth, _) = self.operand(
@@ -103,17 +105,47 @@ class Block:
                 total = multiply_add(emitter, factor, panel[vector], total)
                 self.set(number, total)
 
-    def each_tap(self, taps: Sequence[Digit], position: int, b_at: int) -> None:
-        """Walk the depth as its digits count it, the last fastest."""
+    def each_run(self, digit: Digit, inner: int, position: int, b_at: int) -> None:
+        """Multiply one place of all taps of a digit: runs read the same places for some of them."""
+        emitter, lanes = self.emitter, self.lanes
+        factors: list[int] = []
+        for number in range(digit.size):
+            further = emitter.arithmetic("add", position, emitter.integer(number * inner))
+            at = at_depth(emitter, self.a_at, further, self.a_depth)
+            factors.append(emitter.splat(emitter.load(self.a, at), lanes))
+        for place, readers in readers_of(digit, self.dot.runs):
+            for vector in range(self.vectors):
+                at = plus(emitter, b_at, place + vector * lanes)
+                seen = emitter.load(self.b, at, lanes=lanes)
+                for run, number in readers:
+                    total = run * self.vectors + vector
+                    added = multiply_add(emitter, factors[number], seen, self.get(total))
+                    self.set(total, added)
+
+    def each_tap(
+        self,
+        taps: Sequence[Digit],
+        position: int,
+        b_at: int,
+        shared: tuple[Digit, int] | None = None,
+    ) -> None:
+        """Walk the depth as its digits count it, the last fastest, that of runs within them."""
+        if not taps and shared is not None:
+            self.each_run(*shared, position, b_at)
+            return
         if not taps:
             self.one_depth(position, b_at)
             return
         emitter = self.emitter
         digit, *others = taps
         inner = product(each.size for each in others)
+        runs = self.dot.runs
+        if runs.times > 1 and len(self.dot.taps) - len(taps) == runs.digit:
+            self.each_tap(others, position, b_at, (digit, inner))
+            return
         with emitter.loop(emitter.integer(0), emitter.integer(digit.size), 1, None) as number:
             deeper = at_depth(emitter, position, number, inner)
-            self.each_tap(others, deeper, at_digit(emitter, b_at, number, digit))
+            self.each_tap(others, deeper, at_digit(emitter, b_at, number, digit), shared)
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.
@@ -127,6 +159,16 @@ class Block:
                 before = self.emitter.load(self.acc, place, lanes=self.lanes)
                 value = self.emitter.raw("add", self.dtype, before, value)
             self.emitter.store(self.acc, place, value)
+
+
+def readers_of(digit: Digit, runs: Runs) -> list[tuple[int, list[tuple[int, int]]]]:
+    """List the places that runs read for the taps of a digit, and which run reads for which tap."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for run in range(runs.times):
+        for number in range(digit.size):
+            place = digit.place(number) + run * runs.apart
+            found.setdefault(place, []).append((run, number))
+    return sorted(found.items())
 
 
 def linearize_dot(builder: Builder, dot: Dot) -> None:

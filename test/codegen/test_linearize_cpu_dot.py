@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from picograd.codegen import interpret_program
-from picograd.codegen.dot import Dot
+from picograd.codegen.dot import Digit, Dot, Runs
 from picograd.codegen.linearize_cpu import linearize
+from picograd.codegen.linearize_cpu_dot import readers_of
 from picograd.codegen.tile import Assign, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType, float32, float64, int32
 from picograd.schedule.index import Axis, axis_index, constant
@@ -63,3 +64,14 @@ def test_block_product(dtype: DType, is_km: bool, is_first: bool, depth: int) ->
     assert np.array_equal(slots[2].reshape(6, 48), expected)
     fused = sum(instr.op == "fma" for instr in program.instructions)
     assert bool(fused) == dtype.is_float
+
+
+def test_what_runs_read_for_taps_is_read_once() -> None:
+    """Three rows of an image and three taps read five rows, under a stride of two phases."""
+    read = dict(readers_of(Digit(3, 10), Runs(3, 10, 1)))
+    assert list(read) == [0, 10, 20, 30, 40]
+    assert read[20] == [(0, 2), (1, 1), (2, 0)]
+    strided = dict(readers_of(Digit(3, 10, 2, 500), Runs(2, 10, 1)))
+    assert list(strided) == [0, 10, 20, 500, 510]
+    assert strided[10] == [(0, 2), (1, 0)]
+    assert len(readers_of(Digit(3, 20), Runs(3, 10, 1))) == 7  # gaps: rows between are other taps'

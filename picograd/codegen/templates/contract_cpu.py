@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.cuts import Piece, exist, inside, starts
-from picograd.codegen.dot import Dot
+from picograd.codegen.dot import Dot, Runs
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -32,6 +32,7 @@ from picograd.codegen.templates import (
     contract_phases,
     contract_shift,
     contract_taps,
+    contract_taps_planes,
     contract_taps_sums,
     contract_thin,
     patches_plan,
@@ -85,23 +86,28 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 
 def build_parts(kernel: Kernel, part: Part, target: Target) -> Iterator[TilePart]:
-    """Write a product: depthwise ones, whose channels share nothing, or each phase by itself."""
-    if len(products_of(part.computes)) == 1:
-        first = analyse(kernel, part)
-        if contract_taps.is_tapped(first):
-            yield contract_taps.build_part(part, first)
-            return
-        for phase in contract_phases.parts_of(part):
-            yield build_part(kernel, phase, target)
+    """Write a product: one of few columns tap by tap, unless a tile holds what they read.
+
+    Of others each phase is a product; several have the same blocks.
+    """
+    if len(products_of(part.computes)) > 1:
+        yield build_part(kernel, part, target)
         return
-    yield build_part(kernel, part, target)
+    first, phases = analyse(kernel, part), contract_phases.parts_of(part)
+    is_tapped = contract_taps.is_tapped(first)
+    is_tapped = is_tapped and (len(phases) == 1 or contract_taps.is_plain(first))
+    if is_tapped and contract_shift.choose(first, target) is None:
+        yield contract_taps.build_part(part, first)
+        return
+    for phase in phases:
+        yield build_part(kernel, phase, target)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
     every = [analyse(kernel, part, number) for number in products_of(part.computes)]
     first, *others = sorted(every, key=has_constant)  # one without tells rows from columns
-    beside = None if others else contract_taps_sums.build_part(first, target)
+    beside = None if others else few_results(first, target)
     if beside is not None:
         return beside
     product = orient(first, target)
@@ -114,6 +120,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
+
+
+def few_results(product: Contraction, target: Target) -> TilePart | None:
+    """Write a product of few results a channel, along channels or along places."""
+    along = contract_taps_sums.build_part(product, target)
+    return along or contract_taps_planes.build_part(product, target)
 
 
 def apart(product: Contraction, target: Target) -> Plan | None:
@@ -199,7 +211,7 @@ def finish(plan: Plan, sums: Sums | None, more: Sequence[Plan]) -> Sequence[Step
 
 def partial_tile(plan: Plan) -> Tile:
     """Where every part of K leaves its block of sums."""
-    rows, width = plan.rows_padded, plan.panels * plan.columns.lanes
+    rows, width = plan.rows_padded, plan.width
     shape = size_of(plan.cells), plan.part.size, rows, width
     return Tile("partial", shape, plan.product.dtype, "workspace", workspace=0)
 
@@ -221,7 +233,7 @@ def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """List the packed blocks and the block of results, all in the worker's scratch."""
     dtype, depth, lanes = (plan.product.dtype, plan.depth.size, plan.columns.lanes)
-    rows, width = plan.rows_padded, plan.panels * lanes
+    rows, width = plan.rows_padded, plan.width
     # Rows one cache line apart from a power of two do not all fall in one cache set.
     pad = 64 // dtype.itemsize
     a_shape = (depth, rows) if plan.is_km else (rows, depth)
@@ -349,7 +361,7 @@ def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> t
 
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
-    dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
+    dims = (Axis("row", plan.rows_padded), Axis("column", plan.width))
     row, column = map(axis_index, dims)
     return pack(plan.c, dims, const(0, plan.product.dtype), (row + plan.kept, column))
 
@@ -368,11 +380,12 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(zero, image.place) if image else b_origin,
-        acc_origin=(row + plan.kept, column),
+        acc_origin=(row + plan.kept, image.column if image else column),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
         taps=image.taps if image else (),
+        runs=image.runs if image else Runs(),
         a_place=plan.a_place and plan.a_place.at(row * plan.a_place.step),
         b_place=plan.b_place and plan.b_place.at(column),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import gcd
 
 from picograd.codegen import cuts
-from picograd.codegen.dot import Digit, InPlace
+from picograd.codegen.dot import Digit, InPlace, Runs
 from picograd.codegen.operands import (
     Contraction,
     Windows,
@@ -67,6 +67,9 @@ class Image:
     shape: tuple[int, int]  # of its tile: channels, places
     taps: tuple[Digit, ...]  # see `Dot`
     place: Index  # where a panel begins
+    column: Index  # where its results do
+    width: int  # columns of all results
+    runs: Runs  # of a panel
     steps: tuple[Step, ...]  # that fill it
 
 
@@ -157,6 +160,11 @@ class Plan:
     def rows_padded(self) -> int:
         """Rows of the packed block: whole register blocks."""
         return round_up(self.rows.size, self.height)
+
+    @property
+    def width(self) -> int:
+        """Columns of the block of results."""
+        return self.image.width if self.image else self.panels * self.columns.lanes
 
     @property
     def panels(self) -> int:

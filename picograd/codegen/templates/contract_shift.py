@@ -9,13 +9,15 @@ Columns are counted over the image with its border: neighbours there are neighbo
 Columns of the border are computed too, and nobody looks at them. Under a stride the image lies in
 phases, of each one the elements that are so many apart: taps of one phase are neighbours. Packing,
 which writes an image once a tap, takes as long as multiplying where there are few output channels.
+A channel by itself has one row of weights: a panel is then some rows of the image, below one
+another, since what a tap of one row reads other taps of its neighbours read, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from picograd.codegen import cuts
-from picograd.codegen.dot import Digit
+from picograd.codegen.dot import Digit, Runs
 from picograd.codegen.operands import (
     Contraction,
     bind,
@@ -55,9 +57,14 @@ LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
 MOST_SUMMED = 192  # of the depth at once: longer sums round more
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
+ALONE_PLACES = 4096  # of a block of one row: both tiles stay in the first-level cache
+PLANE_ROWS = 96  # of a block without taps: its columns are several small images then
 LEAST_PLANE = 48  # columns of a row without taps: a panel
 LEAST_SUMMED = 16  # depth where results are added up too, image by image
 MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more for few rows
+MOST_RUNS, FEW_TAPS = 8, 7  # rows of an image at once; taps that stay in registers
+MOST_WRITTEN = 256  # multiply-adds of a round of a loop, whose cost is
+ROUND = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +192,7 @@ def space_of(shift: Shift, piece: cuts.Piece) -> Space | None:
     inside = columns[len(columns) - len(piece.dims) :]
     if not inside or not set(shift.taps) <= set(inside):
         return None
-    first = min(map(inside.index, shift.taps), default=len(inside) - 1)
+    first = min(map(inside.index, shift.taps), default=0)  # without a border planes are one
     axes, dims = inside[first:], piece.dims[first:]
     sizes = [dim.size + shift.reach(axis) for axis, dim in zip(axes, dims, strict=True)]
     return Space(piece.dims[:first], axes, dims, row_major(sizes), product(sizes))
@@ -206,7 +213,27 @@ class Block:
     shift: Shift
     columns: cuts.Cut
     space: Space  # of the longest piece of the columns
-    panel: int  # columns
+    panel: int  # columns of a run
+    runs: int = 1  # rows of a plane in a panel
+
+    @property
+    def apart(self) -> int:
+        """Places from a row of a plane to the next: the least that an axis with taps moves."""
+        return least_row(self.shift, self.space)
+
+    @property
+    def across(self) -> int:
+        """Count the panels side by side."""
+        if self.runs == 1:
+            return ceil_div(self.space.reached, self.panel)
+        inner = [n for n in zip(self.space.dims, self.space.steps) if n[1] < self.apart]
+        wide = 1 + sum(step * (dim.size - 1) for dim, step in inner)
+        return ceil_div(wide, self.panel)
+
+    @property
+    def down(self) -> int:
+        """Count the panels below one another."""
+        return ceil_div(self.space.reached, self.apart * self.runs) if self.runs > 1 else 1
 
     @property
     def planes(self) -> int:
@@ -216,7 +243,8 @@ class Block:
     @property
     def width(self) -> int:
         """Columns of a plane that are computed: whole panels."""
-        return round_up(self.space.reached, self.panel)
+        last = (self.down * self.runs - 1) * self.apart
+        return last + self.across * self.panel
 
     @property
     def taps(self) -> tuple[tuple[Tap, int], ...]:
@@ -259,13 +287,27 @@ class Block:
     def image(self, channels: cuts.Cut, panel: Axis) -> Image:
         """Say how the tile is filled, and where a panel begins in it."""
         first = sum(tap.reach * step for tap, step in self.taps if tap.step < 0)
-        each = self.width // self.panel
+        each = self.across * self.down
         number = axis_index(panel)
-        plane = number // each * self.space.extent
-        place = plane + number % each * self.panel + first
+        plane, within = number // each, number % each
+        row = within // self.across * (self.runs * self.apart)
+        column = row + within % self.across * self.panel
+        place = plane * self.space.extent + column + first
         shape = channels.size, self.places * size_of(self.phases)
-        steps = tuple(self.fill(channels))
-        return Image(shape, (Digit(*shape), *self.digits), place, steps)
+        return Image(
+            shape,
+            (Digit(*shape), *self.digits),
+            place,
+            plane * self.width + column,
+            self.planes * self.width,
+            self.runs_of_taps(),
+            tuple(self.fill(channels)),
+        )
+
+    def runs_of_taps(self) -> Runs:
+        """Say how runs of a panel follow one another, and which taps share what they read."""
+        steps = [step for _, step in self.taps]
+        return Runs(self.runs, self.apart, 1 + steps.index(self.apart)) if self.runs > 1 else Runs()
 
     def fill(self, channels: cuts.Cut) -> Iterator[Step]:
         """Evaluate the image with its border; channels that a last block lacks are 0."""
@@ -325,14 +367,16 @@ def planned(shift: Shift, target: Target) -> Plan | None:
         return None
     height, vectors = register_block(share, space.reached, lanes, target.registers)
     block = Block(shift, cut, space, lanes * vectors)
-    computed = block.width * block.planes * cut.count
+    if c.sizes[1] == 1:
+        block = with_runs(block, lanes, target.registers)
+    computed = block.across * block.down * block.runs * block.panel * block.planes * cut.count
     if computed > (MOST_WASTE + ROW_WASTE / c.sizes[1]) * c.sizes[2]:
         return None
     share = round_up(share, height)
     rows, task, loop = cut_rows(c, share, share, height, False)
     others = tuple(axis for axis in c.depth if axis not in block.tap_axes)
     channels = cuts.nested_cut(others, most_channels(block, rows.size))
-    panel = Axis("panel", block.planes * (block.width // block.panel))
+    panel = Axis("panel", block.planes * block.across * block.down)
     return Plan(
         c,
         rows,
@@ -348,16 +392,59 @@ def planned(shift: Shift, target: Target) -> Plan | None:
     )
 
 
+def least_row(shift: Shift, space: Space) -> int:
+    """Say how far the nearest axis with taps moves whose neighbours are not next to one another."""
+    both = zip(space.axes, space.steps, strict=True)
+    return min((step for axis, step in both if axis in shift.taps and step > 1), default=0)
+
+
+def with_runs(block: Block, lanes: int, registers: int) -> Block:
+    """Let a panel of a single row of weights have rows of an image, if they share what is read.
+
+    Loads of two lines of the cache take as long as two multiply-adds.
+    """
+    apart = block.apart
+    rows = [tap for tap, step in block.taps if step == apart]
+    is_one = size_of(block.shift.product.depth) == size_of(block.tap_axes)
+    if not rows or not is_one:
+        return block
+    (tap,) = rows
+    best, found = 0.0, block
+    for vectors in range(1, 5):
+        for runs in range(1, MOST_RUNS + 1):
+            sums = runs * vectors
+            kept = sums + vectors + min(tap.axis.size, FEW_TAPS)
+            if kept > registers or sums * tap.axis.size > MOST_WRITTEN:
+                break
+            made = replace(block, panel=lanes * vectors, runs=runs)
+            loads = places_read(tap, runs) * vectors + tap.axis.size / 2
+            cost = max(sums * tap.axis.size / 2, loads) + ROUND
+            cost *= made.across * made.down
+            if not best or cost < best:
+                best, found = cost, made
+    return found
+
+
+def places_read(tap: Tap, runs: int) -> int:
+    """Count the rows of places that several runs read for all taps of an axis."""
+    found: set[tuple[int, int]] = set()
+    for number in range(tap.axis.size):
+        further = number // tap.phases * tap.step
+        found.update((number % tap.phases, run + further) for run in range(runs))
+    return len(found)
+
+
 def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
     """Choose the rows of a block, and how many columns it has at most."""
     c = shift.product
     batch, m, n, k = c.sizes
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = max(min(batch * m * n * k // WORK_PER_TASK, tasks), 1)
-    parts = ceil_div(m, MOST_ROWS)
+    parts = ceil_div(m, MOST_ROWS if shift.taps else PLANE_ROWS)
     outer = min(map(c.columns.index, shift.taps), default=len(c.columns) - 1)
     least = 2 * size_of(c.columns[outer + 1 :])
     most = BLOCK_BYTES // (ceil_div(m, parts) * c.dtype.itemsize)
+    most = min(most, ALONE_PLACES) if m == 1 else most
     most = max(min(most, ceil_div(n * batch * parts, wanted)), least)
     cells = batch * ceil_div(n, most)
     parts = max(parts, min(ceil_div(wanted, cells), ceil_div(m, LEAST_ROWS)))

@@ -6,7 +6,8 @@
 
 There is nothing to pack: a matrix product would read a vector of columns for the few there are. The
 sums of a task stay in the first-level cache, and each tap is one pass over them, whose guards are
-the bounds of its loops.
+the bounds of its loops. So are images whose channels lie last, or whose sizes vary, and strides
+beside gaps; what has places in common with its taps reads a tile: templates/contract_shift.py.
 """
 
 from collections.abc import Iterator
@@ -70,6 +71,12 @@ def tests_of(product: Contraction) -> tuple[Condition, ...]:
     """
     own, _ = sides(product)
     return own.arg if own.op == "guard" else ()
+
+
+def is_plain(product: Contraction) -> bool:
+    """Tell whether each tap reads its operand as it is in memory: nothing is widened each time."""
+    own, _ = sides(product)
+    return bare(own).op == "load"
 
 
 def bare(expr: Expr) -> Expr:

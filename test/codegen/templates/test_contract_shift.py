@@ -9,8 +9,9 @@ import pytest
 from contractions import conv, matmul, widen
 from run_cpu import TARGET, Loaded
 
-from picograd.codegen import interpret_tile
+from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.dot import Digit, Dot
+from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract, contract_shift
 from picograd.codegen.templates.contract_shift import find
@@ -70,6 +71,14 @@ def test_rows_of_pixels_without_windows_are_read_too() -> None:
     assert len(taps) == 1 and taps[0][0] == 24
 
 
+def test_planes_without_a_border_follow_one_another() -> None:
+    """Small images share panels: of 196 columns each a third of the last one would be wasted."""
+    tiles = built(conv((8, 1, 196, 64), 512, 1, channels_last=False).kernel)
+    (part,) = tiles.parts
+    (width,) = {tile.shape[1] for tile in part.tiles if tile.name == "c"}
+    assert 4 * 196 <= width < 4 * 196 + 48
+
+
 SHAPES = [  # N H W C, channels made, taps, stride, padding, taps apart
     ((2, 20, 30, 8), 16, 3, 1, 1, 1),
     ((1, 7, 70, 5), 3, 3, 1, 2, 2),
@@ -79,6 +88,8 @@ SHAPES = [  # N H W C, channels made, taps, stride, padding, taps apart
     ((1, 3, 300, 2), 20, 3, 1, 1, 1),
     ((2, 3, 61, 100), 24, 1, 1, 0, 1),
     ((1, 13, 90, 12), 30, 3, 1, 1, 1),  # but for ONE, the last block is a row alone
+    ((5, 1, 196, 40), 300, 1, 1, 0, 1),
+    ((7, 1, 63, 24), 130, 1, 1, 0, 1),
     ((2, 46, 51, 3), 16, 7, 2, 3, 1),
     ((1, 60, 62, 20), 24, 3, 2, 1, 1),
     ((1, 90, 95, 3), 20, 7, 3, 2, 1),
@@ -105,10 +116,57 @@ def test_values(
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 
 
+ALONE = [  # N H W C, taps, stride, padding, taps apart: a channel by itself, rows of it at once
+    ((2, 29, 30, 1), 3, 1, 1, 1),  # rows that no run divides
+    ((1, 14, 14, 1), 5, 1, 2, 1),
+    ((3, 7, 7, 1), 7, 1, 3, 1),
+    ((1, 40, 75, 1), 3, 2, 1, 1),
+    ((2, 31, 33, 1), 5, 3, 2, 1),
+    ((1, 50, 41, 1), 3, 1, 2, 2),
+    ((1, 60, 130, 1), 3, 1, 0, 1),
+    ((1, 70, 40, 1), 33, 1, 16, 1),  # of which a panel has few rows
+]
+
+
+@pytest.mark.parametrize("target", [TARGET, ONE, EIGHT, AVX2], ids=["own", "1", "8", "avx2"])
+@pytest.mark.parametrize("shape, kernel, stride, padding, dilation", ALONE)
+def test_rows_of_a_channel_by_itself_share_what_they_read(
+    shape: tuple[int, int, int, int],
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    target: Target,
+) -> None:
+    case = conv(shape, 1, kernel, stride, padding, dilation, groups=3, **PLANAR)
+    tiles = built(case.kernel, target)
+    for dot in (each for part in tiles.parts for each in dots(part.steps)):
+        assert dot.runs.times > 1 and dot.taps[dot.runs.digit].step >= dot.runs.apart
+    loaded = Loaded(case.kernel, case.inputs, target)
+    loaded.run_backwards()
+    got = loaded.result().reshape(case.expected.shape)
+    assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("case", [ALONE[0], ALONE[3], ALONE[5]])
+def test_runs_mean_the_same_at_every_stage(case: Any) -> None:
+    shape, *options = case
+    case = conv(shape, 1, *options, groups=3, **PLANAR)
+    tiles = built(case.kernel)
+    for interpret, stage in (
+        (interpret_tile.interpret, tiles),
+        (interpret_program.interpret, linearize(tiles, ONE)),
+    ):
+        out = np.zeros(case.kernel.slots[-1].size, np.float32)
+        slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
+        interpret(stage, slots)
+        assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
+
+
 RAGGED = ((1, 5, 47, 11), 3, 5, 1, 0, 1)  # channels, in a last block fewer: its memory is not read
 
 
-@pytest.mark.parametrize("case", [SHAPES[1], SHAPES[6], SHAPES[10], RAGGED])
+@pytest.mark.parametrize("case", [SHAPES[1], SHAPES[6], SHAPES[9], SHAPES[12], RAGGED])
 def test_the_interpreter_goes_the_same_way(case: Any) -> None:
     case = conv(*case, **PLANAR)
     out = np.zeros(case.kernel.slots[-1].size, np.float32)

@@ -89,11 +89,10 @@ def test_sizes_that_vary() -> None:
         np.testing.assert_allclose(jitted(Tensor(x)).numpy(), exact.numpy(), rtol=1e-4, atol=1e-5)
 
 
-ALONE = [
-    conv((2, 9, 24, 1), 1, 3, padding=1, groups=4, channels_last=False),
-    conv((1, 8, 33, 1), 1, 5, stride=2, padding=2, groups=3, channels_last=False),
-    conv((1, 12, 40, 1), 1, 3, padding=2, dilation=2, groups=2, channels_last=False),
-    conv((2, 9, 24, 1), 4, 3, padding=1, groups=3, channels_last=False),
+ALONE = [  # a stride and gaps that have no places in common: no tile holds the image
+    conv((2, 30, 70, 1), 1, 3, stride=2, padding=1, dilation=3, groups=3, channels_last=False),
+    conv((1, 19, 64, 1), 1, 5, stride=3, padding=2, dilation=2, groups=2, channels_last=False),
+    conv((1, 24, 50, 1), 4, 3, stride=2, padding=0, dilation=3, groups=3, channels_last=False),
 ]
 
 
@@ -101,6 +100,8 @@ ALONE = [
 def test_kernels_are_tapped_and_mean_the_same_at_every_stage(case: Case) -> None:
     assert is_tapped(analyse(case.kernel))
     tiles = contract.build(case.kernel, TARGET)
+    names = {tile.name for part in tiles.parts for tile in part.tiles}
+    assert names <= {"c", "taps"}  # nothing is packed
     for interpret, stage in (
         (interpret_tile.interpret, tiles),
         (interpret_program.interpret, linearize(tiles, TARGET)),
@@ -109,6 +110,14 @@ def test_kernels_are_tapped_and_mean_the_same_at_every_stage(case: Case) -> None
         slots[-1] = slots[-1].astype(np.float32)
         interpret(stage, slots)
         np.testing.assert_allclose(slots[-1], case.expected.ravel(), atol=1e-4)
+
+
+def test_planar_images_come_in_tiles() -> None:
+    """Each tap reads such an image from another place; padding is written once."""
+    for stride, dilation in ((1, 1), (2, 1), (1, 2)):
+        case = conv((2, 40, 48, 1), 1, 3, stride, 1, dilation, groups=3, channels_last=False)
+        tiles = contract.build(case.kernel, TARGET)
+        assert {tile.name for part in tiles.parts for tile in part.tiles} == {"a", "b", "c"}
 
 
 def test_what_shares_weights_or_reads_far_apart_is_packed() -> None:
