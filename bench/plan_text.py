@@ -39,6 +39,8 @@ class Plans(list[Plan]):
 class Unrun:
     """This class stands for a compiled plan: it gives memory for what would be computed."""
 
+    may_follow = False  # no way ends in it
+
     def __init__(self, roots: Sequence[Node]) -> None:
         self.roots = roots
 

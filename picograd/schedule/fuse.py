@@ -167,14 +167,10 @@ class Fuser:
 
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
-        node, row = facts.node, facts.node.row
-        role = row.role
-        most = OPERATION_LIMIT
-        if role is Role.PASS:
-            most = 0 if node.arg else most // 2  # patches read an element about twice
+        node, role = facts.node, facts.node.row.role
         if role is not Role.ELEMENTWISE or self.target.has_blocks:
             for source in views.shared_inputs(facts, self.target):
-                self.share_expanded(source, most)
+                self.share_expanded(source, views.most_repeated(node))
         self.summarize(facts)
         if role is Role.ELEMENTWISE or role is Role.PASS:
             views.merge_labels(facts)
@@ -186,7 +182,7 @@ class Fuser:
             self.store_windowed(facts, facts.kernels, facts.tap_rows)
         if facts.is_loaded:
             return
-        if row.is_stored:
+        if node.row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):
             self.store(facts, "its chain is long")

@@ -6,6 +6,7 @@ from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
+from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.group import FREE, Facts, Labels
 from picograd.schedule.viewindex import reshape_blocks
 from picograd.shared_parts import once_a_node
@@ -281,6 +282,13 @@ def iota_dimension(facts: Facts) -> int | None:
             return None
         mapped = mapping.index(mapped)
     return mapped
+
+
+def most_repeated(node: Node) -> int:
+    """Operations that are rather done again than stored, where a node reads elements again."""
+    if node.row.role is not Role.PASS:
+        return OPERATION_LIMIT
+    return 0 if node.arg else OPERATION_LIMIT // 2  # patches read an element about twice
 
 
 def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
