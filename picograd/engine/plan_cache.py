@@ -33,6 +33,7 @@ class PlanCache:
     def __init__(self) -> None:
         self.plans: OrderedDict[Any, Runnable] = OrderedDict()
         self.users: Counter[int] = Counter()  # plans that run a kernel, by its identity
+        self.counted: dict[int, int] = {}  # its bytes, which may change as better code is loaded
         self.bytes = self.again = 0
         self.gone: OrderedDict[int, None] = OrderedDict()
 
@@ -68,6 +69,7 @@ class PlanCache:
         for executable in plan.executables:
             self.users[id(executable)] += 1
             if self.users[id(executable)] == 1:
+                self.counted[id(executable)] = executable.nbytes
                 self.bytes += executable.nbytes
         self.shrink()
 
@@ -116,7 +118,7 @@ class PlanCache:
             self.users[id(executable)] -= 1
             if not self.users[id(executable)]:
                 del self.users[id(executable)]
-                self.bytes -= executable.nbytes
+                self.bytes -= self.counted.pop(id(executable))
 
     def clear(self) -> None:
         """Let all plans go."""

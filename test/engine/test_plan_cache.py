@@ -72,6 +72,16 @@ def test_a_kernel_of_two_plans_is_counted_once() -> None:
         assert realize.PLANS.bytes == 0 and not realize.PLANS.users and not len(compile.LOADED)
 
 
+def test_a_kernel_that_grew_leaves_no_bytes_behind() -> None:
+    """Of one that is compiled behind a plan the code is there later, and so is better code."""
+    with fresh_engine(cache=""):
+        (Tensor(np.ones(4, np.float32), device="cpu") + 1).realize()
+        (kernel,) = compile.LOADED.values()
+        kernel.nbytes += 1000
+        realize.PLANS.clear()
+        assert realize.PLANS.bytes == 0
+
+
 def test_a_plan_that_runs_is_not_unloaded(tiny: None, device: str) -> None:
     wrong: list[float] = []
 
