@@ -144,7 +144,9 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
         new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
         load = partial(load_compiled, missing, [device.compile_many(new)], device, bar.update)
-        if device.backlog and device.backlog.is_open:
+        # Memory for workspaces, found later, might be what launches that wait used before.
+        has_workspaces = any(code.workspaces for code in codes.values())
+        if device.backlog and device.backlog.is_open and not has_workspaces:
             device.backlog.add(load)
         else:
             load()

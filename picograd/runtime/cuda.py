@@ -282,9 +282,10 @@ class CudaDevice(Device):
     ) -> None:
         """Launch everything; returns before it is done."""
         with self.lock:
-            is_first = tape.state is None and self.backlog.is_open
-            if is_first and self.backlog.takes(self.run_tape, tape, addresses, scalars):
-                return
+            may_wait = tape.state is None and self.backlog.is_open
+            if may_wait and not any(each.executable.code.workspaces for each in tape.launches):
+                if self.backlog.takes(self.run_tape, tape, addresses, scalars):
+                    return
             state = self.state_of(tape)
             before = self.launcher.running  # of what the handler of a signal interrupted
             try:

@@ -1,6 +1,7 @@
 """What waits for kernels that are being compiled: in order, once, and also after an interrupt."""
 
 import ctypes
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import picograd
 from picograd import nn
-from picograd.code import Code
+from picograd.code import Code, Workspace
 from picograd.dtype import float32
 from picograd.engine import backends, compile
 from picograd.engine.plan_cache import PLANS
@@ -159,6 +160,38 @@ def test_what_is_written_waits_behind_launches(on_double):
     found = [on_double.copy_out(each).view(np.float32).tolist() for each in buffers]
     assert done == [before] and before == [0.0, 0.0, 7.0]
     assert found == [[1.0] * 4, [3.0] * 4, [1.0] * 4]
+
+
+def test_kernels_with_workspaces_do_not_wait(on_double, monkeypatch):
+    """Theirs are found when they are loaded: in memory that a launch which waits might use."""
+    late, load = [], on_double.load
+
+    def noted(code, binary):
+        late.append(bool(code.workspaces) and on_double.backlog.is_working)
+        return load(code, binary)
+
+    monkeypatch.setattr(on_double, "load", noted)
+    x = picograd.Tensor(np.ones((4, 1 << 20), np.float32), device="cuda").realize()
+    with on_double.backlog.opened():
+        (x + 1).realize()
+        assert on_double.backlog.waiting and not late
+        x.sum().realize()
+        assert any(kernel.code.workspaces for kernel in compile.LOADED.values())
+    assert not any(late)
+
+
+@pytest.mark.parametrize("has_workspaces", [False, True])
+def test_launches_with_workspaces_do_not_wait(on_double, monkeypatch, has_workspaces):
+    workspaces = (Workspace(8),) if has_workspaces else ()
+    executable = Executable(replace(Code("a", "cuda", "a", "", 1), workspaces=workspaces), None)
+    tape = SimpleNamespace(state=None, launches=[SimpleNamespace(executable=executable)])
+    done, state = [], SimpleNamespace(fill=lambda *_: None)
+    monkeypatch.setattr(on_double, "state_of", lambda tape: on_double.activate() or state)
+    monkeypatch.setattr(on_double, "run", lambda state: done.append("launch"))
+    with on_double.backlog.opened():
+        on_double.backlog.add(lambda: done.append("load"))
+        on_double.run_tape(tape, [], [])
+    assert done == (["load", "launch"] if has_workspaces else [])
 
 
 def array_of(buffer):
