@@ -36,14 +36,14 @@ TANH = (
     -0.3333333090667181, 0.13333209763795972, -0.05394720426923191, 0.02170296710459361,
     -0.008182673856205847, 0.002147536859276264,
 )  # fmt: skip
-# erf(x) = x + x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(x)) for 0.95 <= x <= 4
+# erf(x) = x + x P(x^2) for |x| <= 1; erfc(x) = exp(-x Q(-x)) for 0.95 <= x <= 4
 ERF_SMALL = (
     0.1283791670631576, -0.37612638483807803, 0.11283782747182, -0.026865445820315383,
     0.005221074875078969, -0.0008484711405986198, 0.0001127054418364142, -9.680135539049782e-06,
 )  # fmt: skip
 ERF_LARGE = (
-    1.1284713104341337, 0.6360660654363698, 0.1042279561309113, -0.021316155198350215,
-    0.001841141691994228, 0.0004965418341256962, -0.0002127557138173548, 3.3487087735888365e-05,
+    1.1284713104341337, -0.6360660654363698, 0.1042279561309113, 0.021316155198350215,
+    0.001841141691994228, -0.0004965418341256962, -0.0002127557138173548, -3.3487087735888365e-05,
     -2.0819413439796525e-06,
 )  # fmt: skip
 # sin(x) = x + x t P(t), cos(x) = 1 - t/2 + t^2 Q(t), t = x^2, |x| <= pi/4
@@ -68,6 +68,8 @@ BASE_10 = {32: ((0.4342944920063019, -1.0103050052231683e-08),
 LN2_HIGH64, LN2_LOW64 = (0.6931471803691238, 1.9082149292705877e-10)  # the first has 32 bits
 LEAST_EXP = -254 * log(2)
 ROUND32, ROUND64 = (1.5 * 2.0**23, 1.5 * 2.0**52)  # adding it rounds to an integer in the low bits
+BIAS = ROUND32 + 127  # adding it rounds to n, and leaves the exponent of 2^n in the low bits
+SATURATED = 10.0  # tanh is 1 from here on
 PI_LOW = 1.2246467991473532e-16  # of pi, beyond float64
 
 
@@ -77,6 +79,12 @@ def horner(coefficients: Sequence[float], x: Value) -> Value:
     for coefficient in reversed(coefficients[:-1]):
         total = total.fma(x, coefficient)
     return total
+
+
+def halves(coefficients: Sequence[float], x: Value) -> Value:
+    """Evaluate a polynomial, its even and its odd powers apart: half of the steps in a row."""
+    square = x * x
+    return horner(coefficients[1::2], square).fma(x, horner(coefficients[::2], square))
 
 
 def clamp(x: Value, low: float, high: float) -> Value:
@@ -101,6 +109,20 @@ def exp(x: Value) -> Value:
     n = shifted - ROUND32
     r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
     return exp_scaled(r, shifted, x.fma(0.5 / log(2), ROUND32))
+
+
+def power(x: Value) -> Value:
+    """Compute exp(x) where it is a normal number: 2^n exp(r) with r = x - n log(2)."""
+    shifted = x.fma(1 / log(2), BIAS)
+    n = shifted - BIAS
+    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
+    scale = power_of_bits(shifted)
+    return exp_excess(r).fma(scale, scale)
+
+
+def power_of_bits(shifted: Value) -> Value:
+    """Compute 2^n of n + BIAS: the low bits are its exponent, the high bits shift out."""
+    return shifted.bitcast(int32).raw("shift_left", 23).bitcast(float32)
 
 
 def exp2(x: Value) -> Value:
@@ -238,17 +260,21 @@ def tanh(x: Value) -> Value:
     size = x.raw("abs")
     square = x * x
     near = (size * square).fma(horner(TANH, square), size)
-    far = x.constant(1.0) - x.constant(2.0) / (exp(size + size) + 1.0)
-    return copy_sign((size < 0.625).where(near, far), x)
+    limited = (size < SATURATED).where(size, SATURATED)
+    far = x.constant(1.0) - x.constant(2.0) / (power(limited + limited) + 1.0)
+    is_far = x.constant(0.625) <= size  # not where it is NaN
+    return copy_sign(is_far.where(far, near), x)
 
 
 def erf(x: Value) -> Value:
-    """Compute erf(x) in float32: a polynomial near 0, else 1 - exp(-x Q(x))."""
-    size = x.raw("abs")
+    """Compute erf(x) in float32: a polynomial near 0, else 1 - exp(-|x| Q(-|x|))."""
     near = x.fma(horner(ERF_SMALL, x * x), x)
-    limited = clamp(size, 0.0, 4.0)  # erf(4) is 1 in float32
-    far = x.constant(1.0) - exp(-(limited * horner(ERF_LARGE, limited)))
-    return (size < 1.0).where(near, copy_sign(far, x))
+    below = -x.raw("abs")
+    limited = (x.constant(-4.0) < below).where(below, -4.0)  # erf(4) is 1 in float32
+    rate = horner(ERF_LARGE, limited)
+    far = x.constant(1.0) - power(limited * rate)
+    is_far = below <= -1.0  # not where it is NaN
+    return is_far.where(copy_sign(far, x), near)
 
 
 def reduce_angle(x: Value, unit: float, start: float = 0.0) -> tuple[Value, Value]:

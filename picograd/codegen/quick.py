@@ -19,25 +19,27 @@ from operator import is_
 
 from picograd.codegen.elementary import EXP, INVERSE_LN2
 from picograd.codegen.polynomial import (
+    BIAS,
     LN2_HIGH32,
     LN2_HIGH64,
     LN2_LOW32,
     LN2_LOW64,
     ROUND32,
     ROUND64,
+    SATURATED,
     TANH,
     copy_sign,
     exp_excess,
     horner,
+    power,
+    power_of_bits,
     shifted_powers,
 )
 from picograd.codegen.value import Value
-from picograd.dtype import float32, int32
+from picograd.dtype import float32
 from picograd.schedule.loop import Expr, dynamic_children, walk
 from picograd.schedule.score_masks import is_constant
 
-BIAS = ROUND32 + 127  # adding it rounds to n, and leaves the exponent of 2^n in the low bits
-SATURATED = 10.0  # tanh is 1 from here on
 LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
 INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
 STEPS = {"floor", "ceil", "round", "trunc", "sign", "floordiv", "mod"}
@@ -63,20 +65,6 @@ def tanh(x: Value) -> Value:
     far = reciprocal(power(limited + limited) + 1.0).fma(-2.0, 1.0)
     is_far = x.constant(0.625) <= size  # not where it is NaN
     return copy_sign(is_far.where(far, near), x)
-
-
-def power(x: Value) -> Value:
-    """Compute exp(x) where it is a normal number: 2^n exp(r) with r = x - n log(2)."""
-    shifted = x.fma(1 / log(2), BIAS)
-    n = shifted - BIAS
-    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
-    scale = power_of_bits(shifted)
-    return exp_excess(r).fma(scale, scale)
-
-
-def power_of_bits(shifted: Value) -> Value:
-    """Compute 2^n of n + BIAS: the low bits are its exponent, the high bits shift out."""
-    return shifted.bitcast(int32).raw("shift_left", 23).bitcast(float32)
 
 
 def reciprocal(x: Value) -> Value:

@@ -6,8 +6,8 @@ They have the names of those of quick.py, which stand for them in formulas, and 
 from collections.abc import Callable
 
 from picograd.codegen import polynomial
-from picograd.codegen.polynomial import clamp, horner
-from picograd.codegen.quick import BIAS, ERF_RATIO, INVERSE_LN2_HIGH, TANH_SERIES, power_of_bits
+from picograd.codegen.polynomial import BIAS, clamp, horner, power_of_bits
+from picograd.codegen.quick import ERF_RATIO, INVERSE_LN2_HIGH, TANH_SERIES
 from picograd.codegen.value import Value
 
 # 2^r = 1 + r P(r) for |r| <= 1/2, to 2^-17; interpolation at Chebyshev's nodes

@@ -62,6 +62,15 @@ def test_long_logcumsumexp_rounds_once() -> None:
     assert np.max(np.abs(found - exact) / np.maximum(np.abs(exact), 1e-3)) < 2.0**-23
 
 
+def test_logarithms_of_sums_near_one_keep_their_digits() -> None:
+    share = np.random.default_rng(4).uniform(0.5, 1.0, 200_000)
+    a, b = (np.log(each).astype(np.float32) for each in (share, 1.0 - share))
+    exact = np.logaddexp(a.astype(np.longdouble), b.astype(np.longdouble))
+    found = Tensor(a).logaddexp(Tensor(b)).numpy()
+    allowed = 2.0**-24 * np.abs(exact) + 1e-13
+    assert (np.abs(found - exact) <= allowed).all()
+
+
 @pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (1, 40), (20, 20)])
 def test_long_products_add_the_sums_of_blocks(m: int, n: int) -> None:
     generator = np.random.default_rng(3)
