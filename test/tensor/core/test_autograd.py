@@ -580,3 +580,15 @@ def test_what_a_constant_condition_never_chooses_has_zeros():
         assert chosen.grad.tolist() == [[1.0] * 3] * 2 and other.grad.tolist() == [[0.0] * 3]
         filled = other.masked_fill(mask[:1] if mask.ndim else mask, 2.0)
         assert picograd.autograd.grad(filled.sum(), other)[0].tolist() == [[0.0] * 3]
+
+
+def test_what_a_constant_condition_never_chooses_is_not_computed():
+    x = picograd.rand(4, 4).realize()
+    mask = picograd.ones(4, 4, dtype=picograd.bool)
+    dropped = (x @ x).exp() @ x
+    for chosen in (picograd.where(mask, x * 2, dropped), picograd.where(~mask, dropped, x * 2)):
+        assert len(picograd.plan(chosen).kernels) == 1
+    kept = picograd.where(mask, x, dropped)
+    assert np.array_equal(kept.numpy(), x.numpy())
+    kept += 1  # other memory than that of what was chosen
+    assert np.array_equal(kept.numpy(), x.numpy() + 1)
