@@ -95,9 +95,10 @@ class Fields:
             space["__doc__"] = "The fields of another class."
             alike = type(owner.__name__, (), space)
             made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(alike)
+            known: dict[str, Any] = {}
             for base in reversed(owner.__mro__[1:]):
-                self.known |= base.__dataclass_fields__ if FIELDS in vars(base) else {}
-            self.known |= made.__dataclass_fields__
+                known |= base.__dataclass_fields__ if FIELDS in vars(base) else {}
+            self.known = known | made.__dataclass_fields__  # at once: other threads ask, too
         return self.known
 
 

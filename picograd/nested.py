@@ -14,6 +14,8 @@ from picograd.errors import DTypeError, ShapeError
 from picograd.graph.row import Role, ops_of
 from picograd.nn import functional
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.recording import rewrite
+from picograd.tensor.core.type_info import iinfo
 from picograd.tensor.public import as_tensor, cat
 from picograd.tensor.tensor import Tensor
 
@@ -145,7 +147,10 @@ class NestedTensor:
         """Give a dense tensor, filled up with `padding` behind the shorter members."""
         longest = max(self._lengths, default=0)
         if output_size is not None:
-            longest = max(longest, int(output_size[self._ragged]))
+            wanted = int(output_size[self._ragged])
+            if wanted < longest:
+                refuse("to_padded_tensor", f"{longest} rows do not fit {wanted}", "ask for more")
+            longest = wanted
         is_row = self._mask(longest)
         shape = (*is_row.shape, *self._rows.shape[1:])
         places = self._places(longest)
@@ -207,12 +212,14 @@ class NestedTensor:
             return own._on_rows(func, args, options)
         given = [own._beside(name, each) for each in args]
         named = {key: own._beside(name, each) for key, each in options.items()}
-        return own._with(func(*given, **named))
+        found = func(*given, **named)
+        return args[0] if found is own._rows and args[0] is own else own._with(found)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("device", "dtype", "is_leaf", "requires_grad"):
             return getattr(self._rows, name)
-        is_known = name in ELEMENTWISE or name in ON_ROWS or name in ALONG
+        plain = name.removesuffix("_")
+        is_known = plain in ELEMENTWISE or name in ON_ROWS or name in ALONG
         if name.startswith("_") or not is_known:
             raise AttributeError(f"a NestedTensor has no attribute {name!r}")
         function = getattr(Tensor, name, None) or getattr(functional, name)
@@ -233,6 +240,11 @@ class NestedTensor:
 
     def __repr__(self) -> str:
         return f"NestedTensor(size={self.shape}, values={self._rows!r})"
+
+    def _rewrite(self, op: str, result: "NestedTensor") -> "NestedTensor":
+        """Write a result over the values."""
+        rewrite(self._rows, op, result._rows)
+        return self
 
     def _with(self, rows: Tensor) -> "NestedTensor":
         """Nest other rows alike."""
@@ -306,23 +318,34 @@ class NestedTensor:
             if name not in REDUCING:
                 refuse(name, "it asks for an axis", "pass dim")
             return func(self._rows, *args, **options)
-        dim = args[position] % self.ndim
-        if dim == 0:
+        given = args[position]
+        if given is None:
+            return func(self._rows, *args, **options)
+        dims = [dim % self.ndim for dim in (given if isinstance(given, Sequence) else [given])]
+        if 0 in dims:
             refuse(name, "axis 0 is that of the members", "call .unbind()")
-        if dim == self._ragged:
+        if dims == [self._ragged]:
             return self._along_ragged(func, name, args[1:], options)
-        args[position] = self._place(dim)
+        if self._ragged in dims:
+            refuse(name, f"axis {self._ragged} is the ragged one", "reduce the others first")
+        places = [self._place(dim) for dim in dims]
+        args[position] = places if isinstance(given, Sequence) else places[0]
         found = func(self._rows, *args, **options)
         if isinstance(found, tuple):
             return tuple(self._with(each) for each in found)
-        is_gone = found.ndim < self._rows.ndim and dim < self._ragged
-        return NestedTensor(found, self._lengths, self._ragged - is_gone)
+        is_gone = found.ndim < self._rows.ndim
+        before = sum(dim < self._ragged for dim in dims) if is_gone else 0
+        return NestedTensor(found, self._lengths, self._ragged - before)
 
     def _along_ragged(self, func: Any, name: str, args: Any, options: dict[str, Any]) -> Any:
         """Call a function along the ragged axis of a padded tensor."""
         if name not in FILLING:
             refuse(name, f"axis {self._ragged} is the ragged one", "call .unbind(), or pad them")
-        padded = self.to_padded_tensor(FILLING[name])
+        filling, dtype = FILLING[name], self._rows.dtype
+        if filling in (INFINITY, -INFINITY) and not dtype.is_float:
+            limits = iinfo(dtype)
+            filling = limits.max if filling > 0 else limits.min
+        padded = self.to_padded_tensor(filling)
         if name in ("softmax", "log_softmax", "cumsum"):
             return self._packed(func(padded, self._ragged, *args, **options))
         if name != "mean":
@@ -336,8 +359,10 @@ class NestedTensor:
 INFINITY = float("inf")
 # what padding changes nothing along the ragged axis
 FILLING = {
+    "all": 1.0,
     "amax": -INFINITY,
     "amin": INFINITY,
+    "any": 0.0,
     "cumsum": 0.0,
     "log_softmax": -INFINITY,
     "mean": 0.0,
@@ -459,7 +484,9 @@ def nested_tensor(
     [[1.0, 2.0], [3.0, 0.0]]
     """
     nested = as_nested_tensor(tensor_list, dtype, device)
-    return nested._with(nested._rows.detach()).requires_grad_(requires_grad)
+    rows = nested._rows.detach()
+    rows = rows.clone() if isinstance(tensor_list, NestedTensor) else rows
+    return nested._with(rows).requires_grad_(requires_grad)
 
 
 def nested_tensor_from_jagged(

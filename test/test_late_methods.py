@@ -161,6 +161,34 @@ def test_fields_are_read_when_somebody_asks() -> None:
     assert dataclasses.is_dataclass(Made) and dataclasses.asdict(first)["name"] == "first"
 
 
+def test_another_thread_sees_all_fields_or_none() -> None:
+    """Those of bases alone would be written into methods."""
+
+    @dataclass
+    class First:
+        one: int
+
+    @dataclass
+    class Second:
+        two: int
+
+    @dataclass
+    class Made(Second, First):
+        three: int
+
+    seen = []
+
+    class Looking(Fields):
+        def __get__(self, instance: Any, cls: Any) -> dict[str, Any]:
+            seen.append(set(vars(Made)["__dataclass_fields__"].known))
+            return super().__get__(instance, cls)
+
+    vars(Second)["__dataclass_fields__"].__class__ = Looking
+    kind: Any = Made
+    assert [each.name for each in dataclasses.fields(kind)] == ["one", "two", "three"]
+    assert seen and not any(seen)
+
+
 def test_methods_are_those_that_dataclasses_writes() -> None:
     """Random classes: every kind of field, frozen or not, with slots or without."""
     draw = random.Random(0)

@@ -172,6 +172,8 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "the last axis is the ragged one": lambda x: x.transpose(1, 2) @ picograd.ones(3, 2),
     "not the first one is nested": lambda x: x @ x,
     "is the ragged one": lambda x: x.std(1),
+    "reduce the others first": lambda x: x.sum((1, 2)),
+    "do not fit 1": lambda x: x.to_padded_tensor(0.0, (3, 1, 4)),
     "not behind the ragged one": lambda x: x.flatten(1),
     "is not the ragged size": lambda x: x.view(3, 2, 2, 2),
     "their own keys alone": lambda x: picograd.nn.functional.scaled_dot_product_attention(
@@ -189,3 +191,30 @@ def test_what_mixes_members_is_refused(problem: str) -> None:
 def test_other_sizes_are_refused() -> None:
     with pytest.raises(ShapeError, match="differ in more than the first size"):
         picograd.nested.nested_tensor([picograd.ones(2, 3), picograd.ones(2, 4)])
+
+
+def test_extremes_of_integers_along_the_ragged_axis() -> None:
+    for name in ("int8", "int64", "uint8"):
+        x = picograd.nested.nested_tensor([[3, 1], [5], [2, 9, 4]], dtype=name)
+        assert (x.amax(1).tolist(), x.amin(1).tolist()) == ([3, 5, 9], [1, 5, 2])
+    is_odd = x % 2 == 1
+    assert (is_odd.all(1).tolist(), is_odd.any(1).tolist()) == ([True, True, False], [True] * 3)
+
+
+def test_what_is_written_over_is_the_input() -> None:
+    x = picograd.nested.nested_tensor([[1.0, -2.0], [-3.0]])
+    copied = picograd.nested.nested_tensor(x)
+    assert picograd.nn.functional.relu(x, inplace=True) is x and x.add_(1) is x
+    assert x.values().tolist() == [2.0, 1.0, 1.0]
+    assert copied.values().tolist() == [1.0, -2.0, -3.0]
+
+
+def test_several_axes_and_none() -> None:
+    leaves = members(picograd)
+    x = picograd.nested.as_nested_tensor([each.unflatten(-1, (2, 2)) for each in leaves])
+    for turned in (x, x.transpose(1, 2)):
+        for found, leaf in zip(turned.sum((-1, 2 if turned is x else 1)), leaves, strict=True):
+            np.testing.assert_allclose(found.tolist(), leaf.sum(-1).tolist(), rtol=1e-5)
+        kept = turned.amax((-1,), keepdim=True)
+        assert kept.ndim == 4 and kept.shape[-1] == 1
+    assert x.sum(dim=None).item() == pytest.approx(sum(each.sum().item() for each in leaves))

@@ -152,6 +152,14 @@ def extremum_vjp(gradient: Node, a: Node, b: Node) -> Gradients:
     return for_a, for_b
 
 
+def only_choice(node: Node) -> Node | None:
+    """Leave out what a constant condition never chooses, which gradients alone need (build.py)."""
+    condition, a, b = node.inputs
+    if condition.row.role is not Role.NUMBER or is_given(condition.arg):
+        return None
+    return a if condition.arg else b
+
+
 def where_vjp(gradient: Node, output: Node, condition: Node, *rest: Node) -> Gradients:
     """Route by selection, never by multiplication: 0 x infinity is NaN."""
     zero = gradient.const_like(0)
@@ -295,6 +303,7 @@ WHERE = Op(
     bounds=bounds.where_bounds,
     linear=(1, 2),
     operand="value",
+    expand=only_choice,
 )
 
 ELEMENTWISE = table(*UNARY, *BINARY, WHERE)

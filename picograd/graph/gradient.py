@@ -18,12 +18,14 @@ from typing import Any
 
 from picograd.buffer import Overwritten, Sample
 from picograd.errors import GradientError, internal
+from picograd.graph.composites import CustomGradient
 from picograd.graph.node import Node, Nodes, substituted, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.graph.row import EXPONENTIALS, NUMBERS, Role, ops_of
 from picograd.helpers import paused_collection
 from picograd.late_methods import dataclass
+from picograd.number import is_given
 
 SUMS, PRODUCTS = ops_of(Role.REDUCE), ops_of(Role.CONTRACT)
 MOST = 8  # values looked at in a graph
@@ -259,8 +261,9 @@ def gradient(
     gradients: dict[int, Node] = {}
     for output, cotangent in outputs:
         accumulate(gradients, output, cotangent)
+    given = {id(cotangent) for _, cotangent in outputs}
     with paused_collection():
-        walk_back(order, gradients, needed, kept)
+        walk_back(order, gradients, needed, kept, given)
     found = [gradients.get(id(target)) for target in targets]
     if any(is_overwritten(node) for node in order):
         check_versions(order, [node for node in found if node is not None])
@@ -292,11 +295,20 @@ def check_versions(order: Nodes, gradients: Nodes) -> None:
             raise GradientError("backward", text, fix)
 
 
-def walk_back(order: Nodes, gradients: dict[int, Node], needed: set[int], wanted: set[int]) -> None:
+def walk_back(
+    order: Nodes,
+    gradients: dict[int, Node],
+    needed: set[int],
+    wanted: set[int],
+    given: Collection[int],
+) -> None:
     """Pass every node's gradient on to its inputs, keeping those of `wanted` nodes.
 
     A node's gradient is complete when the walk comes to it: its hook sees it, and may replace it.
+    Of what is never chosen it is zeros all the way, but for those that were `given`, to which the
+    result may be differentiated.
     """
+    zeros: dict[int, Node] = {}
     is_hooked = bool(HOOKS)
     for node in reversed(order):
         if id(node) not in needed or id(node) not in gradients:
@@ -306,8 +318,33 @@ def walk_back(order: Nodes, gradients: dict[int, Node], needed: set[int], wanted
             flowing = gradients[id(node)] = HOOKS[node](flowing)
         if id(node) not in wanted:
             del gradients[id(node)]
-        if any(id(child) in needed for child in node.inputs):
+        if not any(id(child) in needed for child in node.inputs):
+            continue
+        is_zeros = id(flowing) in zeros and is_unseen(node)
+        if is_zeros:
+            for child in node.inputs:
+                if id(child) in needed:
+                    accumulate(gradients, child, child.const_like(0))
+        else:
             pass_back(gradients, node, flowing, needed)
+        if is_zeros or is_settled(node):
+            found = [gradients[id(child)] for child in node.inputs if id(child) in gradients]
+            zeros |= {id(each): each for each in found if id(each) not in given and is_zero(each)}
+
+
+def is_zero(node: Node) -> bool:
+    """Tell whether a node is the number 0 everywhere."""
+    return node.op in NUMBERS and not is_given(node.arg) and node.arg == 0
+
+
+def is_settled(node: Node) -> bool:
+    """Tell whether a node is a choice by a constant condition."""
+    return node.row.linear == (1, 2) and node.inputs[0].op in NUMBERS
+
+
+def is_unseen(node: Node) -> bool:
+    """Tell whether nobody sees the gradients of a node's inputs, or has a formula for them."""
+    return not WATCHERS and node not in AFTER and type(node.arg) is not CustomGradient
 
 
 def reaching(order: Nodes, targets: Nodes) -> set[int]:
@@ -358,7 +395,8 @@ def pass_exact(node: Node, form: Callable[[Node], Node], flowing: Node) -> list[
     exact = form(node.with_inputs(tuple(leaves)))
     order = toposort([exact])
     gradients = {id(exact): flowing}
-    walk_back(order, gradients, reaching(order, leaves), {id(leaf) for leaf in leaves})
+    wanted = {id(leaf) for leaf in leaves}
+    walk_back(order, gradients, reaching(order, leaves), wanted, {id(flowing)})
     values = {id(leaf): x for leaf, x in zip(leaves, node.inputs)} | {id(flowing): flowing}
     parts = [gradients.get(id(leaf)) for leaf in leaves]
     found = iter(substituted([part for part in parts if part is not None], values))

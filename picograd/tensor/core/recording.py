@@ -638,7 +638,8 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
 
 def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
     """Write a result over the input where that was asked for."""
-    return rewrite(input, op, result) if inplace and result is not input else result
+    over = getattr(type(input), "_rewrite", rewrite)  # what stands for a tensor has its own
+    return over(input, op, result) if inplace and result is not input else result
 
 
 def check_overlap(op: str, target: "Recorded", source: Any, is_fitted: bool = False) -> None:

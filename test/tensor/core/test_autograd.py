@@ -580,3 +580,38 @@ def test_what_a_constant_condition_never_chooses_has_zeros():
         assert chosen.grad.tolist() == [[1.0] * 3] * 2 and other.grad.tolist() == [[0.0] * 3]
         filled = other.masked_fill(mask[:1] if mask.ndim else mask, 2.0)
         assert picograd.autograd.grad(filled.sum(), other)[0].tolist() == [[0.0] * 3]
+
+
+def test_what_a_constant_condition_never_chooses_is_not_computed():
+    x = picograd.rand(4, 4).realize()
+    mask = picograd.ones(4, 4, dtype=picograd.bool)
+    dropped = (x @ x).exp() @ x
+    for chosen in (picograd.where(mask, x * 2, dropped), picograd.where(~mask, dropped, x * 2)):
+        assert len(picograd.plan(chosen).kernels) == 1
+    kept = picograd.where(mask, x, dropped)
+    assert np.array_equal(kept.numpy(), x.numpy())
+    kept += 1  # other memory than that of what was chosen
+    assert np.array_equal(kept.numpy(), x.numpy() + 1)
+
+
+def test_gradients_of_what_a_constant_condition_never_chooses_are_not_computed():
+    w, u = (picograd.rand(4, 4).realize().requires_grad_() for _ in range(2))
+    mask = picograd.ones(4, 1, dtype=picograd.bool)
+    plain, other = picograd.autograd.grad(((w @ w) * 2).sum(), w)[0], picograd.zeros(4, 4)
+    y = picograd.where(mask, (w @ w) * 2, ((w @ w).exp() @ u).softmax(-1))
+    found = picograd.autograd.grad(y.sum(), (w, u))
+    assert len(picograd.plan(found[0]).kernels) == len(picograd.plan(plain).kernels)
+    assert np.array_equal(found[1].numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("flowing", [0.0, 1.0])
+def test_what_is_never_chosen_changes_with_no_gradient_that_is_given(flowing):
+    """Derivatives by it are those of what is chosen, also where it is zeros."""
+    found = []
+    for library in (picograd, pytest.importorskip("torch")):
+        x = library.linspace(-1, 1, 6).requires_grad_()
+        given = library.full((6,), flowing).requires_grad_()
+        y = library.where(library.tensor([True] * 6), (x * x).tanh(), x.exp() * x)
+        made = library.autograd.grad(y, x, grad_outputs=given, create_graph=True)
+        found.append(library.autograd.grad(made[0].sum(), given)[0].tolist())
+    assert np.allclose(*found)
