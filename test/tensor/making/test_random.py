@@ -163,6 +163,7 @@ def test_draws_that_are_stamped_out_are_those_that_are_recorded(
         lambda: Tensor.randint(-3, 9, (11,), device=device),
         lambda: Tensor.randint(-(1 << 62), 1 << 62, (11,), device=device),
         lambda: Tensor.randperm(50, device=device),
+        lambda: Tensor.rand(37, device=device),
         lambda: picograd.nn.functional.dropout(ones, 0.5),
         lambda: picograd.nn.functional.dropout(ones, 0.001),  # one sampler draws by another
         lambda: Tensor.rand(0, device=device),
