@@ -180,4 +180,6 @@ def test_draws_that_are_stamped_out_are_those_that_are_recorded(
         return [*found, own.get_state(), picograd.default_generator.get_state()]
 
     wanted = values(True)
-    assert values(False) == wanted and values(False) == wanted
+    assert values(False) == wanted
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    assert values(False) == wanted
