@@ -115,6 +115,8 @@ class RadixSort:
             emitter.bind(self.step.axis, place)
             key = emitter.value(self.step.expr)
             emitter.store(self.keys[0], self.at(place), key)
+        with emitter.loop(self.zero, self.count) as place:
+            key = emitter.load(self.keys[0], self.at(place))
             for number in range(self.passes):
                 self.take(self.cell(key, number), one)
 

@@ -44,6 +44,7 @@ Definition = TypeVar("Definition", bound=Callable[..., Any])
 KEPT = 256  # recordings of one function
 DEEPEST = 64  # moves below an operand that are looked through
 PLAIN = {bool, int, str, type(None), DType, type(Ellipsis)}
+WORDS = PLAIN | {float}
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
 REPEATED: set[Any] = set()  # functions that stamp out what they recorded
@@ -149,6 +150,17 @@ class Operands:
         return node.op, node.arg, node.is_asked, node.shape, below
 
 
+def settings() -> Any:
+    """Give the settings that count."""
+    return config.epoch, default_float(), MODE.enabled
+
+
+def is_told(value: Any) -> bool:
+    """Tell whether a value, or each of a tuple, is all text and numbers."""
+    listed = value if type(value) is tuple else (value,)
+    return WORDS.issuperset(map(type, listed))
+
+
 def repeated(function: Definition) -> Definition:
     """Declare that what a function on nodes records follows from what `Operands` sees."""
     known: dict[Any, Any] = {}
@@ -159,7 +171,7 @@ def repeated(function: Definition) -> Definition:
             return function(*operands, **options)
         found = Operands()
         try:
-            key = config.epoch, default_float(), MODE.enabled, *found.keys(operands)
+            key = settings(), *found.keys(operands)
         except Unlike:
             return function(*operands)
         kept = known.get(key)

@@ -5,11 +5,12 @@ neither the order of realisation nor the backend changes a value: the bits are t
 (seed, offset + position). Dropout and the like are recomputed from them, never stored.
 """
 
+import functools
 import math
 import operator
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
@@ -18,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import RuntimeScalar
+from picograd.config import config
 from picograd.device_name import device as device_name
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64, uint64
 from picograd.engine import pending
-from picograd.engine.tracing import note_draw, note_refusal, note_undo
+from picograd.engine.tracing import RUNNING, note_draw, note_refusal, note_undo
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
 from picograd.graph.node import Node
@@ -33,8 +35,18 @@ from picograd.number import given
 from picograd.tensor.core import running_vmaps
 from picograd.tensor.core.annotations import DeviceLike, Shape
 from picograd.tensor.core.operands import read_scalar
-from picograd.tensor.core.repeated import repeated as recorded_once
+from picograd.tensor.core.repeated import (
+    KEPT,
+    NEW,
+    Operands,
+    Recording,
+    check_alike,
+    is_told,
+    kept_recording,
+    settings,
+)
 from picograd.tensor.making import inverse_sampling
+from picograd.traced_number import SIZED
 
 # digits of the significand: a uniform draw is a whole number of 2 ** -digits, as PyTorch's
 DIGITS = {float16: 11, bfloat16: 8, float32: 24}
@@ -151,7 +163,8 @@ class Generator:
 
         A jitted plan that runs again renews it: it reserves the next block of counters.
         """
-        note_undo(partial(self.put_back, self.key, self.offset))
+        if RUNNING.traces:
+            note_undo(partial(self.put_back, self.key, self.offset))
         whole = count = operator.index(count)  # every call takes as many
         for loop in REPEATED:
             whole *= loop.times
@@ -216,6 +229,94 @@ def default() -> Generator:
     return getattr(OWN, "generator", DEFAULT)
 
 
+@dataclass(eq=False, slots=True)
+class Watch:
+    """What is drawn while a sampler records: how many counters each time, and their nodes."""
+
+    counts: list[int] = field(default_factory=list)
+    found: Operands = field(default_factory=Operands)
+
+    def note(self, count: int, nodes: Sequence[Node]) -> None:
+        """Take down the nodes of a block of counters."""
+        self.counts.append(count)
+        for node in nodes:
+            self.found.seen[id(node)] = len(self.found.inputs)
+            self.found.inputs.append(node)
+
+
+WATCHES: list[Watch] = []  # of samplers that record, the outermost first
+
+
+def counters(source: Generator, count: int, device: str) -> tuple[Node, Node]:
+    """Take a block of counters: the first of them, and the seed."""
+    first = build.scalar(source.take(count), device, int64)
+    nodes = first, build.scalar(source.stream(), device, int64)
+    for watch in WATCHES:
+        watch.note(count, nodes)
+    return nodes
+
+
+def sampler(draw: Callable[..., Node]) -> Callable[..., Node]:
+    """Declare that all a function records but its counters follows from its operands.
+
+    The last of them is the generator. What was recorded once is stamped out over other counters.
+    """
+    known: dict[Any, Any] = {}
+
+    def record(key: Any, operands: Sequence[Any]) -> Node:
+        watch = Watch()
+        WATCHES.append(watch)
+        try:
+            made, recording = kept_recording(draw, operands, watch.found)
+        finally:
+            WATCHES.pop()
+        known[key] = (recording, watch.counts) if type(recording) is Recording else recording
+        return made
+
+    def told(operands: Sequence[Any]) -> Node:
+        if RUNNING.active or SIZED or REPEATED:
+            return draw(*operands)
+        options = operands[:-1]
+        key = settings(), options, *map(type, options)
+        kept = known.get(key)
+        if type(kept) is tuple:
+            return stamped(draw, operands, *kept)
+        if "meta" in options or not all(map(is_told, options)):
+            return draw(*operands)
+        if kept is NEW:
+            return record(key, operands)
+        if kept is None:
+            if len(known) >= KEPT:
+                known.clear()
+            known[key] = NEW
+        return draw(*operands)
+
+    @functools.wraps(draw)
+    def drawing(*operands: Any) -> Node:
+        with pending.LOCK:  # another thread may be recording a loop or samples
+            return told(operands)
+
+    return drawing
+
+
+def stamped(
+    draw: Callable[..., Node], operands: Sequence[Any], recording: Recording, counts: list[int]
+) -> Node:
+    """Make the nodes of a recording over new counters."""
+    generator, device = operands[-1], recording.steps[0][-1]
+    source = default() if generator is None else generator
+    start = source.key, source.offset
+    inputs = [node for count in counts for node in counters(source, count, device)]
+    made: Node = recording.stamp(inputs, ())
+    if config.verify:
+        source.put_back(*start)
+        watches = WATCHES[:]
+        WATCHES.clear()  # these counters are the same
+        check_alike(draw, operands, made)
+        WATCHES[:] = watches
+    return made
+
+
 @pending.locked  # another thread may be recording a loop or samples
 def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
     """Draw 32 random bits per element (uint32)."""
@@ -224,8 +325,7 @@ def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
         source = Generator()
 
     def make(whole: Shape) -> Node:
-        offset = build.scalar(source.take(product(whole)), device, int64)
-        return build.random_bits(offset, build.scalar(source.stream(), device, int64), whole)
+        return build.random_bits(*counters(source, product(whole), device), whole)
 
     return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
 
@@ -239,14 +339,13 @@ def random_halves(shape: Shape, device: str, generator: Generator | None) -> Nod
 
     def make(whole: Shape) -> Node:
         count = ceil_div(product(whole), HALVES)
-        first = build.scalar(source.take(count), device, int64)
-        seed = build.scalar(source.stream(), device, int64)
-        return build.random_halves(first, seed, whole)
+        return build.random_halves(*counters(source, count, device), whole)
 
     return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
 
 
-def kept(shape: Shape, p: float, device: str) -> Node:
+@sampler
+def kept(shape: Shape, p: float, device: str, generator: Generator | None) -> Node:
     """Draw what dropout keeps: False with probability p.
 
     16 bits are drawn of an element, so that p is taken to the nearest multiple of 2 ** -16. Where
@@ -255,12 +354,12 @@ def kept(shape: Shape, p: float, device: str) -> Node:
     is_rare = min(p, 1.0 - p) < RARE
     if is_rare:
         least = build.const(given(p), shape, float32, device)
-        drawn = uniform(shape, float32, device, None)
+        drawn = uniform(shape, float32, device, generator)
         return least.binary("less_equal", drawn)
     count = 1 << HALF_BITS
     dropped = round(p * count)
     most = given(count - dropped)
-    return random_halves(shape, device, None).binary("less", most)
+    return random_halves(shape, device, generator).binary("less", most)
 
 
 def float_dtype(op: str, dtype: DType | None) -> DType:
@@ -271,6 +370,7 @@ def float_dtype(op: str, dtype: DType | None) -> DType:
     return wanted
 
 
+@sampler
 def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
     """Draw from [0, 1), each part of complex numbers."""
     if dtype.is_complex:
@@ -297,24 +397,18 @@ def unit(bits: tuple[Node, ...], dtype: DType) -> Node:
     return (whole.cast(float32) * 2.0**-digits).cast(dtype)
 
 
+@sampler
 def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
     """Draw from the standard normal by Box and Muller; complex numbers have variance 1 as well."""
     if dtype.is_complex:
         real, imag = (normal(shape, dtype.real, device, generator) for _ in range(2))
         return (real * math.sqrt(0.5)).paired(imag * math.sqrt(0.5))
     compute = inverse_sampling.wide_dtype(dtype)
-    first = drawn_bits(shape, compute, device, generator)
-    return gaussian(first, drawn_bits(shape, compute, device, generator), dtype)
-
-
-@recorded_once
-def gaussian(first: tuple[Node, ...], second: tuple[Node, ...], dtype: DType) -> Node:
-    """Make normal draws of the bits of two uniform ones."""
-    compute = inverse_sampling.wide_dtype(dtype)
-    u, v = unit(first, compute), unit(second, compute)
+    u, v = (unit(drawn_bits(shape, compute, device, generator), compute) for _ in range(2))
     return inverse_sampling.box_muller(u, v).cast(dtype)
 
 
+@sampler
 def integers(
     low: int, high: int, shape: Shape, dtype: DType, device: str, generator: Generator | None
 ) -> Node:
@@ -337,6 +431,7 @@ def integers(
     return (rest.cast(int64) + first).cast(dtype)
 
 
+@sampler
 def permutation(count: int, dtype: DType, device: str, generator: Generator | None) -> Node:
     """Shuffle range(count): the order of random keys, equal ones in the order of their positions.
 

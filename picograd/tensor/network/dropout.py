@@ -38,7 +38,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def kept(shape: tuple[int, ...], p: float, input: Tensor) -> Tensor:
     """Draw what is kept, where an input is."""
-    return fresh(random.kept(shape, p, creation.device_named(input.device)))
+    return fresh(random.kept(shape, p, creation.device_named(input.device), None))
 
 
 def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int) -> Tensor:

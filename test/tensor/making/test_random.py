@@ -148,3 +148,46 @@ def test_a_jitted_draw_follows_the_seed(device: str) -> None:
 
 def test_device_of_a_generator_is_a_device():
     assert Generator().device.type == "cpu" and Generator("cuda:1").device.index == 1
+
+
+@pytest.mark.parametrize("verify", (0, 1))
+def test_draws_that_are_stamped_out_are_those_that_are_recorded(
+    device: str, verify: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", verify)
+    ones, own = Tensor.ones(37, device=device), Generator()
+    draws = (
+        lambda: Tensor.rand(3, 5, device=device),
+        lambda: Tensor.rand(7, dtype="float64", device=device, generator=own),
+        lambda: Tensor.randn(3, 5, dtype="complex64", device=device),
+        lambda: Tensor.randint(-3, 9, (11,), device=device),
+        lambda: Tensor.randint(-(1 << 62), 1 << 62, (11,), device=device),
+        lambda: Tensor.randperm(50, device=device),
+        lambda: Tensor.rand(37, device=device),
+        lambda: picograd.nn.functional.dropout(ones, 0.5),
+        lambda: picograd.nn.functional.dropout(ones, 0.001),  # one sampler draws by another
+        lambda: Tensor.rand(0, device=device),
+    )
+
+    def values(is_long: bool) -> list[object]:
+        picograd.manual_seed(5)
+        own.manual_seed(6)
+        found: list[object] = []
+        for _ in range(5):
+            if is_long:  # the settings that count are others each time
+                picograd.config.outdate()
+            found += [draw().tolist() for draw in draws]
+        return [*found, own.get_state(), picograd.default_generator.get_state()]
+
+    wanted = values(True)
+    assert values(False) == wanted and values(False) == wanted
+
+
+def test_checks_of_what_is_stamped_out_take_no_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    ones = Tensor.ones(41)
+    for verify in (1, 1, 1, 0):
+        monkeypatch.setattr(picograd.config, "verify", verify)
+        Tensor.rand(41).realize()
+        before = picograd.default_generator.offset
+        picograd.nn.functional.dropout(ones, 0.001).realize()
+        assert picograd.default_generator.offset == before + 41
