@@ -35,8 +35,7 @@ class Future(Generic[T]):
 
     def wait(self) -> T:
         """Wait for the value."""
-        with self._changed:
-            self._changed.wait_for(self.done)
+        self._wait_until_done()
         return self.value()
 
     def value(self) -> T:
@@ -78,6 +77,10 @@ class Future(Generic[T]):
         self.add_done_callback(follow)
         return made
 
+    def _wait_until_done(self) -> None:
+        with self._changed:
+            self._changed.wait_for(self.done)
+
     def _finish(self, result: Any, error: BaseException | None) -> None:
         with self._changed:
             if self._is_done:
@@ -97,8 +100,7 @@ def collect_all(futures: Sequence[Future[T]]) -> Future[list[Future[T]]]:
     []
     """
     for each in futures:
-        with each._changed:
-            each._changed.wait_for(each.done)
+        each._wait_until_done()
     joined: Future[list[Future[T]]] = Future()
     joined.set_result(list(futures))
     return joined

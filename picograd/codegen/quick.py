@@ -43,6 +43,7 @@ from picograd.schedule.score_masks import is_constant
 LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
 INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
 STEPS = {"floor", "ceil", "round", "trunc", "sign", "floordiv", "mod"}
+NEAR_TANH = 0.3
 TANH_SERIES = (-1 / 3, 2 / 15, -17 / 315)
 # log2(erfc(x) / (1 + erf(x))) = x P(x^2) for |x| <= 4, and falls further out
 ERF_RATIO = (
@@ -108,11 +109,16 @@ def least_exp(x: Value) -> Value:
 
 def relaxed_tanh(x: Value) -> Value:
     """Compute tanh(x): three terms of its series near 0, else 1 - 2 / (exp(2x) + 1)."""
-    square = x * x
-    near = x * square.fma(horner(TANH_SERIES, square), 1.0)  # the zero of its sign at 0
     power = (x * (2 * INVERSE_LN2_HIGH)).raw("quick_exp2")
     far = (power + 1.0).raw("quick_reciprocal").fma(-2.0, 1.0)
-    return (x.raw("abs") < 0.3).where(near, far)
+    return beyond_series(x, far)
+
+
+def beyond_series(x: Value, far: Value) -> Value:
+    """Give tanh(x) by three terms of its series near 0, else what was computed of it."""
+    square = x * x
+    near = x * square.fma(horner(TANH_SERIES, square), 1.0)  # the zero of its sign at 0
+    return (x.raw("abs") < NEAR_TANH).where(near, far)
 
 
 def relaxed_sigmoid(x: Value) -> Value:

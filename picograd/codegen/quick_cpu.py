@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 from picograd.codegen import polynomial
 from picograd.codegen.polynomial import BIAS, clamp, horner, power_of_bits
-from picograd.codegen.quick import ERF_RATIO, INVERSE_LN2_HIGH, TANH_SERIES
+from picograd.codegen.quick import ERF_RATIO, INVERSE_LN2_HIGH, beyond_series
 from picograd.codegen.value import Value
 
 # 2^r = 1 + r P(r) for |r| <= 1/2, to 2^-17; interpolation at Chebyshev's nodes
 EXP2 = 0.6931367338836215, 0.24022530097412598, 0.05583828294621813, 0.009656710288525713
 LEAST, MOST = -126.0, 128.0  # of powers of 2: a normal number, infinity
-NEAR_TANH = 0.3
 
 
 def exp2(x: Value) -> Value:
@@ -47,11 +46,9 @@ def silu(x: Value) -> Value:
 
 def tanh(x: Value) -> Value:
     """Compute tanh(x): three terms of its series near 0, else 1 - 2 / (exp(2x) + 1)."""
-    square = x * x
-    near = x * square.fma(horner(TANH_SERIES, square), 1.0)  # the zero of its sign at 0
     power = exp2(x * (2 * INVERSE_LN2_HIGH))
     far = x.constant(1.0) - x.constant(2.0) / (power + 1.0)
-    return (x.raw("abs") < NEAR_TANH).where(near, far)
+    return beyond_series(x, far)
 
 
 def one_plus_erf(x: Value) -> Value:

@@ -144,10 +144,10 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
         new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
         load = partial(load_compiled, missing, [device.compile_many(new)], device, bar.update)
+        backlog = device.backlog
         # Memory for workspaces, found later, might be what launches that wait used before.
-        has_workspaces = any(code.workspaces for code in codes.values())
-        if device.backlog and device.backlog.is_open and not has_workspaces:
-            device.backlog.add(load)
+        if backlog and backlog.is_open and not any(code.workspaces for code in codes.values()):
+            backlog.add(load)
         else:
             load()
     tell_span("compile", f"{len(missing)} of {len(kernels)} kernels", began)
