@@ -19,6 +19,13 @@ class Case:
     inputs: tuple[np.ndarray, ...]
     expected: np.ndarray
 
+    def interpreted(self, interpret: Callable[..., object], stage: object) -> np.ndarray:
+        """Run a stage of the kernel by its interpreter; the elements of the output in order."""
+        slot = self.kernel.slots[-1]
+        out = np.zeros(slot.size, slot.dtype.numpy)
+        interpret(stage, [*(each.reshape(-1).copy() for each in self.inputs), out])
+        return out
+
 
 def values(shape: Sequence[int], dtype: DType, seed: int) -> np.ndarray:
     """Random values in storage format; small integers for integer dtypes."""

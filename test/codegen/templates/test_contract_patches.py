@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import Case, conv, widen
-from run_cpu import TARGET, Loaded
+from contractions import Case, conv
+from run_cpu import TARGET, computed
 
 import picograd
 from picograd.codegen import interpret_tile
@@ -51,9 +51,7 @@ def test_values(
 ) -> None:
     case = conv(shape, channels, 3, 1, padding, channels_last=is_last)
     assert has_patches(case, target)
-    loaded = Loaded(case.kernel, case.inputs, target)
-    loaded.run_backwards()
-    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    got = computed(case, target)
     assert np.abs(got - case.expected).max() < 4e-6 * np.abs(case.expected).max()
 
 
@@ -64,9 +62,7 @@ def test_the_interpreter_goes_the_same_way(shape: tuple[int, int, int, int], is_
     """What a block did not write is not a number there, and no place is beyond an array."""
     case = conv(shape, 24, 3, padding=1, channels_last=is_last)
     assert has_patches(case)
-    out = np.zeros(case.kernel.slots[-1].size, np.float32)
-    slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
-    interpret_tile.interpret(built(case), slots)
+    out = case.interpreted(interpret_tile.interpret, built(case))
     assert np.allclose(out, case.expected.reshape(-1), atol=2e-4, rtol=0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contractions import conv, matmul, widen
-from run_cpu import TARGET, Loaded
+from run_cpu import TARGET, Loaded, computed
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.dot import Digit, Dot
@@ -110,9 +110,7 @@ def test_values(
 ) -> None:
     case = conv(shape, channels, kernel, stride, padding, dilation, **PLANAR)
     assert any(dot.taps for part in built(case.kernel, target).parts for dot in dots(part.steps))
-    loaded = Loaded(case.kernel, case.inputs, target)
-    loaded.run_backwards()
-    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    got = computed(case, target)
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 
 
@@ -142,9 +140,7 @@ def test_rows_of_a_channel_by_itself_share_what_they_read(
     tiles = built(case.kernel, target)
     for dot in (each for part in tiles.parts for each in dots(part.steps)):
         assert dot.runs.times > 1 and dot.taps[dot.runs.digit].step >= dot.runs.apart
-    loaded = Loaded(case.kernel, case.inputs, target)
-    loaded.run_backwards()
-    got = loaded.result().reshape(case.expected.shape)
+    got = computed(case, target)
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 
 
@@ -157,9 +153,7 @@ def test_runs_mean_the_same_at_every_stage(case: Any) -> None:
         (interpret_tile.interpret, tiles),
         (interpret_program.interpret, linearize(tiles, ONE)),
     ):
-        out = np.zeros(case.kernel.slots[-1].size, np.float32)
-        slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
-        interpret(stage, slots)
+        out = case.interpreted(interpret, stage)
         assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 
@@ -169,9 +163,7 @@ RAGGED = ((1, 5, 47, 11), 3, 5, 1, 0, 1)  # channels, in a last block fewer: its
 @pytest.mark.parametrize("case", [SHAPES[1], SHAPES[6], SHAPES[9], SHAPES[12], RAGGED])
 def test_the_interpreter_goes_the_same_way(case: Any) -> None:
     case = conv(*case, **PLANAR)
-    out = np.zeros(case.kernel.slots[-1].size, np.float32)
-    slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
-    interpret_tile.interpret(built(case.kernel), slots)
+    out = case.interpreted(interpret_tile.interpret, built(case.kernel))
     assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 

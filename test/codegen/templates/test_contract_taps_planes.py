@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import Case, conv_weight_gradient, widen
-from run_cpu import TARGET, Loaded
+from contractions import Case, conv_weight_gradient
+from run_cpu import TARGET, Loaded, computed
 
 import picograd
 from picograd import Tensor
@@ -52,9 +52,7 @@ def test_values(
 ) -> None:
     case = depthwise(shape, groups, kernel, padding)
     assert is_beside(case, target)
-    loaded = Loaded(case.kernel, case.inputs, target)
-    loaded.run_backwards()
-    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    got = computed(case, target)
     assert np.abs(got - case.expected).max() < 2e-6 * np.abs(case.expected).max()
 
 
@@ -68,9 +66,7 @@ def test_the_interpreters_go_the_same_way(
         (interpret_tile.interpret, tiles),
         (interpret_program.interpret, linearize(tiles, ONE)),
     ):
-        out = np.zeros(case.kernel.slots[-1].size, np.float32)
-        slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
-        interpret(stage, slots)
+        out = case.interpreted(interpret, stage)
         assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import Case, conv_weight_gradient, widen
-from run_cpu import TARGET, Loaded
+from contractions import Case, conv_weight_gradient
+from run_cpu import TARGET, computed
 
 import picograd
 from picograd.codegen import interpret_tile
@@ -41,17 +41,13 @@ def test_values(
 ) -> None:
     case = depthwise(shape, groups, kernel, padding)
     assert is_beside(case, target)
-    loaded = Loaded(case.kernel, case.inputs, target)
-    loaded.run_backwards()
-    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    got = computed(case, target)
     assert np.abs(got - case.expected).max() < 2e-6 * np.abs(case.expected).max()
 
 
 def test_the_interpreter_goes_the_same_way() -> None:
     case = depthwise((2, 20, 17), 20, 3, 1)
-    out = np.zeros(case.kernel.slots[-1].size, np.float32)
-    slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
-    interpret_tile.interpret(contract.build(case.kernel, ONE), slots)
+    out = case.interpreted(interpret_tile.interpret, contract.build(case.kernel, ONE))
     assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 
