@@ -360,6 +360,17 @@ def test_kernels_that_come_again_on_arrays_in_common_are_folded_anew() -> None:
     assert slots_found(steps, "itioito", sizes) == [(0, 2, 3), (4, 6)]
 
 
+def test_a_kernel_that_comes_again_is_parted_by_what_it_reads() -> None:
+    """The other of its two maps reads what is stored before it."""
+    sizes = (2 * UNITS, 2 * UNITS, 4 * UNITS, 2 * UNITS, 4 * UNITS) * 2
+    first = launch_of((0, 1), sizes, "rw", exponents(UNITS, 0))
+    both = launch_of((1, 2, 3, 4), sizes, "rwrw", *(rows_of_halves(UNITS, n) for n in (0, 2)))
+    assert isinstance(first, KernelLaunch) and isinstance(both, KernelLaunch)
+    again = replace(first, slots=(5, 6)), replace(both, slots=(8, 9, 6, 7))
+    found = slots_found([first, both, *again], "itoioitoio", sizes)
+    assert found == [(3, 4), (0, 2), (8, 9), (5, 7)]
+
+
 def test_what_others_read_is_stored_too() -> None:
     of_state, of_x = cell(1)
     new = gates(of_x, 1, 4)[2]
