@@ -17,14 +17,14 @@ import subprocess
 import sys
 import time
 
-WAYS = ("none", "native", "small", "repeated", "foreseen", "following")
+WAYS = ("none", "native", "small", "repeated", "following")
 WARM, STEPS = 24, 36
 
 
 def take_out(way):
     """Replace the function that finds a short way by one that finds nothing."""
     import picograd
-    from picograd.engine import foreseen, native_calls, small
+    from picograd.engine import native_calls, small
     from picograd.tensor.core import following, repeated
 
     def nothing(*given, **options):
@@ -36,8 +36,6 @@ def take_out(way):
         small.small_graph, native_calls.CODED.compute = nothing, None
     elif way == "repeated":
         repeated.recording_of = nothing
-    elif way == "foreseen":
-        foreseen.step_of = nothing
     elif way == "following":
         following.begin = nothing
 

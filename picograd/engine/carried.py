@@ -42,7 +42,6 @@ from picograd.engine.update import Alone
 from picograd.engine.waiting import Groups
 from picograd.errors import GradientError
 from picograd.graph import build
-from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node, Standing
 from picograd.graph.row import WRITES
 from picograd.helpers import reached
@@ -330,13 +329,12 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
 
 
 def met(seen: Container[Node]) -> list[Node]:
-    """List the formulas of gradients that nodes which were seen lead to, or are the graph of."""
-    found = []
-    for whole in formulas_waited_for():
-        placed = BLOCKS.get(whole)
-        if whole in seen or (placed and placed.inner[0] in seen):
-            found.append(whole)
-    return found
+    """List the formulas of gradients that were seen, or that read what was seen of their graph."""
+    return [
+        whole
+        for whole in formulas_waited_for()
+        if whole in seen or any(node.inputs and node in seen for node in whole.inputs)
+    ]
 
 
 def formulas_waited_for() -> list[Node]:

@@ -24,7 +24,6 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.sizes import RUNNABLE, BoundedPlan
 from picograd.errors import check
 from picograd.graph.formula import Reader
-from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node, Standing
 from picograd.graph.row import WRITES
 from picograd.late_methods import dataclass
@@ -357,7 +356,6 @@ class Template:
     count: int
     steps: list[Reader]
     asked: list[int]  # nodes whose gradients may be asked for
-    blocks: list["BlockAt"]
 
     def make(
         self, found: list[Any], last: int, standing: dict[int, Node], drawn: dict[int, Any]
@@ -376,27 +374,7 @@ class Template:
         for at in self.asked:
             if at < made:
                 nodes[at].is_asked = True
-        for each in self.blocks:
-            if each.at < made:
-                BLOCKS[nodes[each.at]] = each.placed(nodes, drawn)
         return nodes
-
-
-@dataclass(frozen=True, slots=True)
-class BlockAt:
-    """A formula of gradients in a template, and the graph of these: see `Placed`."""
-
-    at: int
-    block: Block
-    order: list[int]
-    given: list[Any]
-
-    def placed(self, nodes: list[Any], drawn: dict[int, Any]) -> Placed:
-        """Place the block among nodes, with the numbers of this time."""
-        order = [nodes[number] for number in self.order]
-        inner = [order[number] for number in self.block.inner]
-        given = [drawn.get(id(x), x) for x in self.given]
-        return Placed(self.block, inner, order, given)
 
 
 @dataclass(slots=True, eq=False)

@@ -26,12 +26,11 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage, memory_of
-from picograd.engine import carried, crossing, foreseen, host_calls, quick, realize, small, update
+from picograd.engine import carried, crossing, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_place
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
-from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
@@ -398,19 +397,6 @@ def compute_updates(updates: Sequence[Update]) -> bool:
     return True
 
 
-def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
-    """Compute updates, and all that runs with them, as the last time if that may be."""
-    step = None
-    if not carried.is_ahead():
-        beside = [*failed, *pending_writes(), *changed_values()]
-        step = foreseen.step_of(updates, beside, LIVE)
-    roots = None if step is None else foreseen.compute(step, updates, LIVE)
-    if roots is None:
-        compute_all(failed, step, updates)
-    else:
-        settle(roots)
-
-
 def compute_with_checks(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
@@ -429,10 +415,7 @@ def compute_with_checks(
             leave()  # no way tells of it
             graph = None
             compute_all(found, graph)
-        if updates:
-            compute_foreseen(together, updates)
-        else:
-            compute_all(together, graph)
+        compute_all(together, graph, updates)
     except Exception as problem:
         waiting = [] if depth else [*pending_writes(), *changed_values(), *waiting_nodes()]
         forget_refused(problem, waiting, WAITING, LIVE, WRITES, CHANGED)
@@ -450,11 +433,9 @@ def compute_with_checks(
 
 @undisturbed
 def compute_all(
-    nodes: Sequence[Node], graph: SmallGraph | Step | None, updates: Sequence[Update] = ()
+    nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
-    """Compute nodes, with what was written before; `graph` is that under them if it is small, or
-    the step that the updates are.
-    """
+    """Compute nodes, with what was written before; `graph` is that under them if it is small."""
     wanted, roots, walk = with_readers(nodes, updates)
     if carried.STARTS and store_starts(walk.order, roots):
         graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
@@ -467,18 +448,17 @@ def compute_all(
             if entries(carried.GRADIENTS) and not updates:
                 again += carried.gradients_beside(walk.seen, wanted)
         if again := carried.complete(again, walk.seen, WRITES):
-            graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
             walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates:
-            buffers = quick.run(updates, roots, found, graph if isinstance(graph, Step) else None)
+            buffers = quick.run(updates, roots, found)
             realize.settle(roots, buffers[: len(roots)])
             update.settle(updates, buffers[len(roots) :], LIVE)
         else:
             plan = realize_roots(roots, found)
-            if isinstance(graph, SmallGraph):
+            if graph is not None:
                 small.note(graph, roots, found, plan)
         carried.cut_past(found, again, carried.asked_plainly(nodes, LIVE))
         carried.note(found, LIVE)

@@ -19,11 +19,10 @@ from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
-from picograd.engine import foreseen, realize, size_patterns
+from picograd.engine import realize, size_patterns
 from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan, Runnable, scalar_values
 from picograd.engine.followed import EVENTS, Taken, check_expected
-from picograd.engine.foreseen import Step
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, add_rows, graph_key, walk_pending, with_key
 from picograd.engine.size_patterns import Learnt
@@ -134,13 +133,8 @@ KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
 OF_SIZES: "OrderedDict[Any, OfSizes]" = OrderedDict()
 
 
-def run(
-    updates: Sequence[Update], roots: Nodes, found: GraphKey, step: Step | None
-) -> list[Buffer]:
-    """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write.
-
-    The plan of a `step` is remembered for the next one.
-    """
+def run(updates: Sequence[Update], roots: Nodes, found: GraphKey) -> list[Buffer]:
+    """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write."""
     numbers = found.numbers
     named = tuple([(numbers[id(each.whole)], each.targets) for each in updates])
     key = found.key, named, config.epoch
@@ -162,8 +156,6 @@ def run(
         EVENTS.learning.close(Taken(plan, buffers, scalars, roots), updates)
     if EVENTS.expected is not None:
         check_expected(plan, buffers, [each.value for each in scalars], roots)
-    if step is not None:
-        foreseen.note(step, plan, buffers, scalars, roots)
     return plan.launch(buffers, scalar_values(scalars), user_place())
 
 

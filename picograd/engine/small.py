@@ -7,7 +7,7 @@ carried from one computation to the next (carried.py) is a root as well.
 """
 
 import weakref
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -42,12 +42,10 @@ class SmallGraph:
     """
 
     __slots__ = (
-        "asked", "buffers", "inner", "key", "limit", "met", "nodes", "places", "refused", "roots",
-        "scalars", "tops",
+        "asked", "buffers", "inner", "key", "met", "nodes", "places", "roots", "scalars", "tops",
     )  # fmt: skip
 
-    def __init__(self, refused: Container[str] = WRITES, limit: int = LIMIT) -> None:
-        self.refused, self.limit = refused, limit
+    def __init__(self) -> None:
         self.key: Any = (config.epoch,)
         self.asked = 0  # how many of the roots were, the last ones
         self.roots: list[Node] = []
@@ -64,10 +62,7 @@ class SmallGraph:
         return [*self.inner[::-1], *self.tops]
 
     def add(self, tops: Sequence[Node]) -> bool:
-        """Add roots, and what is under them; False where that is larger, or not of this kind.
-
-        What has a place below 0 is told elsewhere.
-        """
+        """Add roots, and what is under them; False where that is larger, or not of this kind."""
         places, key, first = self.places, list(self.key), len(self.nodes)
         nodes = [node for node in tops if id(node) not in places]
         for place, node in enumerate(nodes, first):
@@ -80,7 +75,7 @@ class SmallGraph:
             if held is None and inputs:
                 op, arg = node.op, node.arg
                 arg = NO_GRADIENT if type(arg) is CustomGradient else arg
-                if op in self.refused or type(node) is not Node or first + len(nodes) > self.limit:
+                if op in WRITES or type(node) is not Node or first + len(nodes) > LIMIT:
                     return False
                 read = []
                 for child in inputs:

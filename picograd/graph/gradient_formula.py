@@ -12,14 +12,10 @@ walk.
              of those, and is an input of the formula, so that it stays an argument of the plan;
              where that was not noted, the formula is for these numbers
 
-What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for the
-plan of a step takes it as one thing that the key tells (engine/foreseen.py).
-
 No key have graphs with a rule of a user's own, with leaves that were overwritten, and with sizes
 that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
 """
 
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
@@ -30,8 +26,8 @@ from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
-from picograd.graph.node import RESULT, Node, toposort
-from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
+from picograd.graph.node import Node, toposort
+from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
 from picograd.helpers import Key
@@ -41,9 +37,7 @@ from picograd.number import GIVEN, LOST, Derivation, Given, Note, derivation, ma
 LIMIT = 256  # graphs whose gradients are known
 FEW = 4  # sizes of a graph whose gradients are kept the first time
 MANY = 16  # and above which no gradient is folded: plans for any size look inside
-STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
-BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
 Flag = Callable[[Node], int]
 
@@ -57,7 +51,6 @@ class Walked:
     given: list[Any] = field(default_factory=list)
     numbers: list[Any] = field(default_factory=list)  # those, and what `find` computed of them
     positions: set[int] = field(default_factory=set)  # which of those are positions
-    ends: set[int] = field(default_factory=set)  # nodes below which it did not go
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +65,6 @@ class GivenNumber:
         """Make the constant."""
         value = self.value if self.place < 0 else numbers[self.place]
         return Node("const", (), value, *self.kind)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Block:
-    """What of a walk is under the inputs of a formula: the nodes inside.
-
-    And of the whole walk: where it ends, and nodes that are neither there nor in the block.
-    `numbers` are the inputs of the formula that are constants.
-    """
-
-    inner: tuple[int, ...]
-    leaves: tuple[int, ...]
-    outside: tuple[int, ...]
-    numbers: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class Placed:
-    """A block in a graph, and all of the walk, with the numbers that its key leaves out."""
-
-    block: Block
-    inner: list[Node]
-    order: list[Node]
-    given: list[Any]
 
 
 @dataclass(slots=True)
@@ -126,12 +95,10 @@ class Known:
     derivation: Derivation | None = None  # of numbers that are computed of others
     is_placed: bool = False  # positions count among them
     positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
-    block: Block | None = None
     key: Any = None  # its own in `KNOWN`
     sizes: Sizes = field(default_factory=Sizes)  # of graphs of its operations
 
 
-BLOCKS: "weakref.WeakKeyDictionary[Node, Placed]" = weakref.WeakKeyDictionary()  # by what reads it
 KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
 SIZES: dict[int, Sizes] = {}  # of graphs, by their operations
 
@@ -142,7 +109,7 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
     The key is one flat row, in which an end begins with None.
     """
     found, numbers, key = Walked(), {}, []  # type: ignore[var-annotated]
-    order, given, ends = found.order, found.given, found.ends
+    order, given = found.order, found.given
     stack: list[Any] = [root]
     pop, push = stack.pop, stack.append
     while stack:
@@ -160,7 +127,6 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
             row: Any = end_row(node, given)
             if row is None:
                 return None
-            ends.add(len(order))
             key += None, row, flag
         else:
             node = pop()
@@ -179,16 +145,11 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
 
 
 def is_entered(node: Node, op: str, flag: int) -> bool:
-    """Tell whether a walk goes below a node: a gradient does, or constructors look through it.
-
-    And what is still to be computed, such as the mask of a `relu`: no block could end above it, as
-    it reads what is inside. Not results of formulas: what they read changes when they expand.
-    """
+    """Tell whether a walk goes below a node: a gradient does, or constructors look through it."""
     if flag == ASKS and op not in PASSING:
         return False  # how a weight is drawn is nobody's matter
-    if node.realized is None and (op in SHOWING or (flag != ASKS and op not in STOPPING)):
-        return op in PASSING or op in SHOWING or type(node) is Node
-    return flag != ASKS and op in PASSING and node.dtype.is_differentiable
+    is_passed = flag != ASKS and op in PASSING and node.dtype.is_differentiable
+    return is_passed or (op in SHOWING and node.realized is None)
 
 
 def special_arg(node: Node, found: Walked) -> Any:
@@ -246,7 +207,7 @@ def keep(
     there = [(target, made) for target, made in zip(targets, gradients) if made is not None]
     made = [node for _, node in there]
     known = known_of(walked, [target for target, _ in there], made, table)
-    known = replace(known, block=block_of(walked, known), key=walked.key, sizes=sizes)
+    known = replace(known, key=walked.key, sizes=sizes)
     walked.numbers = numbers_of(walked, known) or walked.given
     KNOWN[walked.key] = known
     KNOWN.move_to_end(walked.key)
@@ -342,50 +303,7 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
     change = mover(known.positions, given) if known.positions else None
     if not is_one:
         return formula.stamp(nodes, change)
-    whole = formula.over(nodes)
-    if known.block is not None:
-        note_block(walked, known.block, whole)
-    return results_of(whole)
-
-
-def block_of(walked: Walked, known: Known) -> Block | None:
-    """Find what of a walk is under the inputs of a formula; None if that is no block."""
-    order, ends = walked.order, walked.ends
-    places = {id(node): number for number, node in enumerate(order)}
-    stack = [source for source in known.inputs if type(source) is int]
-    found: set[int] = set()
-    while stack:
-        number = stack.pop()
-        if number not in found:
-            found.add(number)
-            if number not in ends:
-                stack += [places[id(child)] for child in order[number].inputs]
-    inner = sorted(found - ends)
-    if not inner or any(is_fleeting(order[number]) for number in inner):
-        return None
-    leaves = [number for number in sorted(ends) if not is_told(order[number])]
-    outside = sorted({*range(len(order))} - ends - found)
-    numbers = [at for at, source in enumerate(known.inputs) if type(source) is GivenNumber]
-    return Block(*map(tuple, (inner, leaves, outside, numbers)))
-
-
-def is_told(node: Node) -> bool:
-    """Tell whether the key of a walk says all of an end: a number that nobody gave."""
-    return node.op in NUMBERS and node.realized is None and type(node.arg) not in GIVEN
-
-
-def is_fleeting(node: Node) -> bool:
-    """Tell whether a node has its value, or may become memory."""
-    return node.realized is not None or node.op in WRITES
-
-
-def note_block(walked: Walked, block: Block, whole: Node) -> None:
-    """Let who looks for a plan know what a folded gradient is made of."""
-    order, given = walked.order, walked.given
-    inner = [order[number] for number in block.inner]
-    if len(BLOCKS) >= BLOCK_LIMIT:
-        BLOCKS.clear()
-    BLOCKS[whole] = Placed(block, inner, order, given)
+    return results_of(formula.over(nodes))
 
 
 def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:

@@ -18,7 +18,7 @@ def template() -> tuple[Template, Node]:
     x = Tensor([1.0, 2.0]).realize().node
     facts = x.shape, x.dtype, x.device
     steps = [reader("add", (0, 0), None, *facts), reader("mul", (1, 0), None, *facts)]
-    return Template(1, steps, [2], []), x
+    return Template(1, steps, [2]), x
 
 
 def test_a_standing_node_has_all_but_what_it_reads() -> None:

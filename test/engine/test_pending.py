@@ -238,11 +238,9 @@ def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPa
         asked[-1].append(found.key.rows)
         return find(found, roots)
 
-    def noted_update(
-        updates: Any, roots: Sequence[Node], found: GraphKey, step: Any
-    ) -> list[Buffer]:
+    def noted_update(updates: Any, roots: Sequence[Node], found: GraphKey) -> list[Buffer]:
         asked[-1].append(found.key.rows)
-        return run(updates, roots, found, step)
+        return run(updates, roots, found)
 
     monkeypatch.setattr(engine, "find_plan", noted)
     monkeypatch.setattr(quick, "run", noted_update)

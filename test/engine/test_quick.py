@@ -232,7 +232,7 @@ def test_what_is_computed_between_walk_and_plan_is_not_remembered():
         key = walk.key([total._node])
         if meanwhile:
             part.realize()
-        (buffer,) = quick.run([], [total._node], key, None)
+        (buffer,) = quick.run([], [total._node], key)
         return get_device(buffer.device).copy_out(buffer).view(np.float32)
 
     wanted = leaf(2, 3).numpy().ravel() * 2 + 1

@@ -33,7 +33,6 @@ from picograd.engine.followed import (
     SCALING,
     SHORT,
     STEADY,
-    BlockAt,
     Copied,
     Look,
     Move,
@@ -51,7 +50,6 @@ from picograd.engine.update import Update, told_of
 from picograd.errors import PicogradError
 from picograd.graph import build
 from picograd.graph.formula import FOLDED, reader
-from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import PASSING, WRITES, Role, ops_of
@@ -869,18 +867,14 @@ class Closing:
     def template(self) -> Template:
         """Make the template."""
         numbers, first = self.numbers, len(self.log.met)
-        steps, asked, blocks = [], [], []
+        steps, asked = [], []
         for at, node in enumerate(self.order, first):
             places = [numbers[id(each)] for each in node.inputs]
             step = node.op, places, node.arg, node.shape, node.dtype, node.device
             steps.append(reader(*step))
             if node.is_asked:
                 asked.append(at)
-            placed = BLOCKS.get(node) if node.op == FOLDED else None
-            if placed is not None:
-                order = [self.number(each) for each in placed.order]
-                blocks.append(BlockAt(at, placed.block, order, placed.given))
-        return Template(first, steps, asked, blocks)
+        return Template(first, steps, asked)
 
     def gradients(self) -> list[tuple[Any, int]]:
         """Pair parameters with the tensors made that are their gradients, -1 for none."""

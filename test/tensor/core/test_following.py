@@ -16,7 +16,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import carried, followed, foreseen, pending
+from picograd.engine import carried, followed, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CODED
@@ -1488,7 +1488,6 @@ def test_nothing_is_recorded_where_a_way_is_followed(
     program = Program()
     for number in range(24):
         loop(program, number % 6)
-    monkeypatch.setattr(foreseen, "step_of", lambda *args: pytest.fail("a step was recorded"))
     monkeypatch.setattr(followed.Template, "make", lambda *args: pytest.fail("nodes were made"))
     monkeypatch.setattr(pending, "compute_all", lambda *args: pytest.fail("nodes were computed"))
     for number in range(3):
