@@ -150,7 +150,9 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     part = PartBuilder(builder, group.depth)
     if group.kind in LONE_PARTS:
         part.is_final = True
-        return LONE_PARTS[group.kind](group.members[0], part)
+        hero = group.members[0]
+        has_elements = all(each.node.size for each in (hero, *hero.inputs))
+        return LONE_PARTS[group.kind](hero, part) if has_elements else None
     if any(axes[d].size == 0 for d in group.kept):
         return None
     space = space_of(group, axes)
@@ -359,7 +361,7 @@ def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indic
     part.available[member.number] = (own, value)
 
 
-def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
+def lower_scatter(member: Facts, part: PartBuilder) -> Part:
     """Lower a scatter: the base is in the slot already."""
     node, shape = member.node, member.node.shape
     updates, *rest = member.inputs if member.is_update else member.inputs[1:]
@@ -368,8 +370,6 @@ def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:
     if member.is_update:
         shape = node.arg.shape
     place = part.kernel.locations[member.number]
-    if updates.node.size == 0 or node.size == 0:
-        return None
     rank = len(indices[0].node.shape)
     own = [Axis(f"u{d}", n) for d, n in enumerate(updates.node.shape)]
     at = tuple(axis_index(axis) for axis in own)

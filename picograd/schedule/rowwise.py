@@ -33,13 +33,11 @@ def output_slot(member: Facts, part: PartBuilder) -> int:
     return slot
 
 
-def lower_scan(member: Facts, part: PartBuilder) -> Part | None:
+def lower_scan(member: Facts, part: PartBuilder) -> Part:
     """Lower a scan by chunks: the chunks of the axis are one more outer axis."""
     node = member.node
     monoid, position, chunk = node.arg
     wide = scan_dtype(monoid, node.dtype)
-    if node.size == 0:
-        return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(node.shape)]
     size = node.shape[position]
     chunks, axis = Axis("c", -(-size // chunk)), Axis("k", chunk)
@@ -76,12 +74,10 @@ def wide_value(
     return apply("cast", (part.value(source, at),), dtype)
 
 
-def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
+def lower_sort(member: Facts, part: PartBuilder) -> Part:
     """Lower a sort of the keys along one axis."""
     node = member.node
     position, run = node.arg
-    if node.size == 0:
-        return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(node.shape)]
     at = tuple(axis_index(axis) for axis in axes)
     rows = tuple(a for d, a in enumerate(axes) if d != position and a.size != 1)
@@ -93,13 +89,11 @@ def lower_sort(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), None, sort, own_ends(member, part, at))
 
 
-def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
+def lower_radix(member: Facts, part: PartBuilder) -> Part:
     """Lower one step of a radix sort along the last axis: counting, or moving by the counts."""
     node = member.node
     tile_size, shift = node.arg
     shape = member.inputs[0].node.shape
-    if node.size == 0:
-        return None
     axes = [Axis(f"r{d}", n) for d, n in enumerate(shape)]
     digit, tile = (Axis("digit", DIGITS), Axis("tile", ceil_div(shape[-1], tile_size)))
     rows, axis = tuple(axes[:-1]), axes[-1]
@@ -116,13 +110,11 @@ def lower_radix(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), None, step)
 
 
-def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
+def lower_bins(member: Facts, part: PartBuilder) -> Part:
     """Lower sums of values by their numbers."""
     node = member.node
     bins, parts, lanes, form = node.arg
     values, numbers = member.inputs
-    if node.size == 0 or values.node.size == 0:
-        return None
     row, axis = (Axis(f"r{d}", n) for d, n in enumerate(values.node.shape))
     tile, place = Axis("tile", parts), Axis("place", bins)
     part.bound = (row, axis, tile, place)
@@ -138,11 +130,9 @@ def lower_bins(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), None, step)
 
 
-def lower_elimination(member: Facts, part: PartBuilder) -> Part | None:
+def lower_elimination(member: Facts, part: PartBuilder) -> Part:
     """Lower the elimination of columns of a stack of matrices."""
     node = member.node
-    if node.size == 0:
-        return None
     kind, count = node.arg
     stack, axis, column = (Axis(f"r{d}", n) for d, n in enumerate(member.inputs[0].node.shape))
     place = Axis("place", node.shape[1])
@@ -156,13 +146,11 @@ def lower_elimination(member: Facts, part: PartBuilder) -> Part | None:
     return Part((), (), None, step)
 
 
-def lower_runs(member: Facts, part: PartBuilder) -> Part | None:
+def lower_runs(member: Facts, part: PartBuilder) -> Part:
     """Lower a reduction of runs of equal keys into the slices that the keys name."""
-    node, arg = member.node, member.node.arg.arg if member.is_update else member.node.arg
+    arg = member.node.arg.arg if member.is_update else member.node.arg
     values, keys, first, *levels = member.inputs if member.is_update else member.inputs[1:]
     axes, monoid, fan = arg
-    if node.size == 0 or values.node.size == 0:
-        return None
     axis, *inner = (Axis(f"u{d}", n) for d, n in enumerate(values.node.shape))
     sums = [Axis(f"level{n}", level.node.shape[0]) for n, level in enumerate(levels, 1)]
     part.bound = (axis, *inner, *sums)
