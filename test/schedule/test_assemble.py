@@ -3,9 +3,10 @@
 import pytest
 from plan_support import TARGET, check_plan, leaf, spread
 
-from picograd.dtype import float16, float32
+from picograd.dtype import float16, float32, int64
 from picograd.graph import build
 from picograd.graph.node import RESULT, Node
+from picograd.graph.sorting import sort
 from picograd.schedule.assemble import hero_of, is_chain, is_product, is_row_contiguous
 from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const
@@ -41,6 +42,12 @@ def test_hero(root: Node, hero: str) -> None:
     assert kernel.hero == hero
     assert kernel.name.startswith(hero.replace(".", "_"))
     check_plan([root], 1)
+
+
+def test_where_nothing_is_written_or_sorted_no_kernel_runs() -> None:
+    scattered = X.scatter(leaf(0, 8), (leaf(0, dtype=int64),), (0,), "sum")
+    assert [kernel.hero for kernel in schedule([scattered], TARGET).kernels] == ["map"]
+    assert not schedule([sort(leaf(0, 8), 0)], TARGET).kernels
 
 
 def test_half_sums_are_wide_and_rounded_once() -> None:
