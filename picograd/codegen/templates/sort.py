@@ -84,13 +84,14 @@ def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     """Sort a row in a task: words twice, wide keys, and a counter for each byte value."""
     size, dtype = sort.axis.size, sort.body.dtype
     check(size < 1 << 31, "positions in a row are int32", sort)
-    is_wide = dtype.itemsize > 4
-    sizes = [2 * size, size] if is_wide else [2 * size]
+    names, sizes = ["words"], [2 * size]
+    if dtype.itemsize > 4:
+        names.append("keys")
+        sizes.append(size)
     is_large = 8 * sum(sizes) > SCRATCH_BYTES
     rows = tuple(axis.size for axis in sort.rows)
     count = product(rows) if is_large else 1
     space = "workspace" if is_large else "shared"
-    names = ("words", "keys") if is_wide else ("words",)
     tiles = [
         Tile(name, (count * elements,), uint64, space, None, number if is_large else -1)
         for number, (name, elements) in enumerate(zip(names, sizes))

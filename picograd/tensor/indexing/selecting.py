@@ -374,8 +374,9 @@ def nonzero(x: Node) -> Node:
     [[1], [2]]
     """
     if x.size < SMALL_MASK or is_host(x.device):
-        found = places_of(computed_values(x))
-        places = np.stack(found, 1) if found else np.zeros((int(computed_values(x) != 0), 0))
+        values = computed_values(x)
+        listed = places_of(values)
+        places = np.stack(listed, 1) if listed else np.zeros((np.count_nonzero(values), 0))
         return node_from_numpy(places.astype(np.int64, copy=False), int64, x.device)
     mask = x.cast(bool_)
     if mask.rank == 1:
@@ -398,8 +399,9 @@ def places_of(values: Array) -> list[Array]:
     if length < LONG_ROW:
         return list(np.unravel_index(places, values.shape))
     counts = np.count_nonzero(values, axis=-1).reshape(-1)
-    starts = np.repeat(np.arange(0, values.size, length), counts)
-    return [*(np.repeat(each.reshape(-1), counts) for each in np.indices(lead)), places - starts]
+    starts: Array = np.repeat(np.arange(0, values.size, length), counts)
+    found: list[Array] = [np.repeat(each.reshape(-1), counts) for each in np.indices(lead)]
+    return [*found, places - starts]
 
 
 def held_places(mask: Node) -> list[Node]:
