@@ -15,6 +15,7 @@ returns the whole derivative with respect to x, statistics included, and none fo
 """
 
 import math
+from collections.abc import Callable
 from functools import partial, reduce
 from types import FunctionType
 from typing import Any
@@ -48,6 +49,7 @@ from picograd.graph.row import (
 )
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
@@ -320,6 +322,33 @@ def key_of_rule(rule: Any) -> Any:
     return None if rule.__defaults__ or None in known else (rule.__code__, *known)
 
 
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """The argument of a `smooth` node: functions of nodes for the value and the slope, by name.
+
+    value(x, **options)       what the node is, elementwise
+    slope(x, y, **options)    its derivative, of x and the value y
+    """
+
+    value: Callable[..., Node]
+    slope: Callable[..., Node]
+    options: tuple[tuple[str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.value.__module__}.{self.value.__qualname__} {self.options}"
+
+
+def expand_smooth(node: Node) -> Node:
+    """Write the value."""
+    value: Node = node.arg.value(node.inputs[0], **dict(node.arg.options))
+    return value
+
+
+def smooth_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """Multiply by the slope."""
+    return (gradient * output.arg.slope(x, output, **dict(output.arg.options)),)
+
+
 NO_GRADIENT = CustomGradient(None)  # stands for any in a key: what a rule saved may end
 
 
@@ -353,6 +382,7 @@ COMPOSITES = table(
         lambda arg, *shapes: shapes[-1], data=(-1, None), batch=batch_custom),
     composite("analytic", -1, lambda node: node.inputs[-1], analytic_vjp, ANY,
         lambda arg, *shapes: shapes[-1], batch_arg=same, is_pointwise=True),
+    composite("smooth", 1, expand_smooth, smooth_vjp, batch_arg=same, is_pointwise=True),
     composite("relu", 1, lambda node: node.inputs[0].binary("maximum", 0), relu_vjp, NUMBER,
         batch_arg=same, is_pointwise=True, is_bent=True),
     composite("side", 2, expand_side, None, COMPARE, batch_arg=same, is_pointwise=True,

@@ -18,7 +18,7 @@ from picograd.graph import matrix_kernels, turned_columns
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.elimination import identity
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
-from picograd.graph.lapack import is_above, least_squares, orthogonal
+from picograd.graph.lapack import inverted, is_above, least_squares, orthogonal
 from picograd.graph.matrix_kernels import SQUARINGS, TERMS
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
@@ -27,6 +27,7 @@ from picograd.helpers import product as count
 Array = Any
 Gradients = list[Node | None]
 FEW = 24  # rows or columns of a matrix for which finding a function takes longest
+LARGE = 64  # rows of a matrix that is inverted faster from its factors (measured)
 BELOW: Any = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 
 
@@ -464,6 +465,11 @@ def row(
     return HostFunction(name, numpy, shape, vjp, True, can_fail, kernels=kernels)
 
 
+def lower_named(name: str) -> Any:
+    """Find what NumPy's functions call; None in a release that has no such name."""
+    return getattr(BELOW, name, None)
+
+
 def quick(
     name: str,
     below: str,
@@ -478,17 +484,27 @@ def quick(
     Those take longer than a small matrix does, and compute float32 in float64. A release of NumPy
     that has another name below is called as all are.
     """
-    found = getattr(BELOW, below, None)
-    if found is None:
-        found = otherwise or getattr(np.linalg, name)
+    found = lower_named(below) or otherwise or getattr(np.linalg, name)
     return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal, kernels)
+
+
+NUMPYS_INVERSE = lower_named("inv") or np.linalg.inv
+
+
+def inverse(x: Array) -> Array:
+    """Invert matrices: large ones from their factors, where NumPy solves for all columns of 1."""
+    made = inverted(x) if x.shape[-1] >= LARGE else None
+    found: Array = NUMPYS_INVERSE(x) if made is None else made
+    return found
 
 
 INDEFINITE = "Matrix is not positive definite"
 SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
-    quick("inv", "inv", same, inverse_vjp, SINGULAR, kernels=matrix_kernels.inverse_kernels),
+    HostFunction(
+        "inv", inverse, same, inverse_vjp, True, True, SINGULAR, matrix_kernels.inverse_kernels
+    ),
     quick(
         "solve", "solve", lambda a, b: b, solve_vjp, SINGULAR, kernels=matrix_kernels.solve_kernels
     ),

@@ -99,6 +99,28 @@ def factored(x: Array) -> tuple[Array, Array] | None:
     return rows_of(both, lead), swaps.astype(x.dtype).reshape(*lead, swaps.shape[1])
 
 
+def inverted(x: Array) -> Array | None:
+    """Invert matrices by their factors; NumPy's LinAlgError if one is singular.
+
+    That of the transpose, which LAPACK sees, is the transpose of the inverse.
+    """
+    factor, invert = function("getrf", x.dtype), function("getri", x.dtype)
+    if factor is None or invert is None:
+        return None
+    size, made = x.shape[-1], np.array(x, order="C")
+    stack = made.reshape(math.prod(x.shape[:-2]), size, size)
+    count, integers = len(stack), factor[2].dtype
+    swaps, failure = np.empty((count, size), integers), np.zeros((count, 1), integers)
+    if x.size:
+        call(factor, count, size, size, stack, size, swaps, failure)
+        if failure.any():
+            raise np.linalg.LinAlgError("Singular matrix")
+        length = BLOCK * size
+        work = np.broadcast_to(np.empty(length, x.dtype), (count, length))
+        call(invert, count, size, stack, size, swaps, work, length, invert[2])
+    return made
+
+
 def substituted(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array | None:
     """Solve a x = b by one triangle of a: x^T a^T = b^T, of which nothing is copied but b."""
     found, (size, columns) = function("trsm", a.dtype), b.shape[-2:]

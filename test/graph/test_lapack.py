@@ -44,7 +44,20 @@ def test_triangles(columns, dtype):
             np.testing.assert_allclose(unit @ found, b, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", lapack.LETTERS)
+def test_inverses(dtype):
+    for shape in [(4, 4), (2, 3, 5, 5), (0, 3, 3), (0, 0), (70, 70), (2, 1, 1)]:
+        x = (numbers(shape, dtype) / 8 + 2 * np.eye(shape[-1])).astype(dtype)
+        found = lapack.inverted(x)
+        assert found.dtype == x.dtype and found.shape == x.shape
+        np.testing.assert_allclose(found @ x, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-4)
+    x = np.stack([np.eye(3), np.ones((3, 3))]).astype(dtype)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        lapack.inverted(x)
+
+
 def test_other_dtypes_and_builds_have_none(monkeypatch):
     assert lapack.function("getrf", np.dtype("int32")) is None
     assert lapack.function("no_such", np.dtype("float32")) is None
     assert lapack.factored(np.ones((2, 2), np.float16)) is None
+    assert lapack.inverted(np.ones((2, 2), np.float16)) is None

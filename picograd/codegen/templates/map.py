@@ -25,6 +25,7 @@ from picograd.codegen.templates.grid import (
     spread_lanes,
     substitute_part,
 )
+from picograd.codegen.templates.map_pieces import in_pieces, joined, pieces_of
 from picograd.codegen.templates.members import alike_parts, join_sizes
 from picograd.codegen.templates.sliding import build_patches, over_layout
 from picograd.codegen.tile import (
@@ -62,8 +63,6 @@ SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
 RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
-LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
-LONG_PIECE, MOST_LONG = 32, 64  # the same where every piece is several vectors long
 LEAST_PARTS = 4  # of a sum, that are added one by one
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
 LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
@@ -128,7 +127,8 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
         made = map_steps(part, ended(piece, part, lanes), layout, f"p{number}" if number else "")
         tiles += made[0]
         steps += made[1]
-    return TilePart(space.grid, tuple(tiles), tuple(steps), extent=extent)
+    written = joined(steps) if len(spaces) > 1 else tuple(steps)
+    return TilePart(space.grid, tuple(tiles), written, extent=extent)
 
 
 def in_vectors(part: Part, lanes: int, space: Cut) -> tuple[list[Tile], list[Step]]:
@@ -182,70 +182,6 @@ def piece_of(part: Part, axis: Axis, first: int, size: int) -> Part:
     """Walk a piece of an axis."""
     within = Axis(axis.name, size)
     return substitute_part(part, {axis: axis_index(within) + first}, {axis: (within,)})
-
-
-def in_pieces(part: Part, space: Cut) -> list[Cut]:
-    """Cut dimensions where guards begin and end: each piece computes what is in it alone.
-
-    So joined arrays are not all computed at every element, and then chosen from.
-    """
-    spaces = [space]
-    for place, axis in reversed(list(enumerate(space.dims))):
-        if axis in axes_in(space):
-            continue
-        inner = product(each.size for each in space.dims[place + 1 :])
-        pieces = pieces_of(part, axis, len(spaces), inner)
-        if pieces:
-            spaces = [moved(each, place, *piece) for piece in pieces for each in spaces]
-    return spaces
-
-
-def moved(space: Cut, place: int, axis: Axis, first: int, size: int) -> Cut:
-    """Walk a piece of a dimension."""
-    within = Axis(f"{axis.name}_in", size)
-    dims = (*space.dims[:place], within, *space.dims[place + 1 :])
-    return replace(space, dims=dims, axes={**space.axes, axis: axis_index(within) + first})
-
-
-def pieces_of(part: Part, axis: Axis, count: int, inner: int) -> list[tuple[Axis, int, int]]:
-    """List where the pieces of an axis begin, and their sizes; none if it is better left whole.
-
-    `count` pieces are there so far, and `inner` elements at a place of the axis. Short pieces pay
-    where more is left out than a fill.
-    """
-    places = edges(part, axis)
-    firsts = [0, *places]
-    sizes = [after - before for before, after in zip(firsts, [*places, axis.size])]
-    least = min(sizes) * inner
-    most = MOST_PIECES if least < LONG_PIECE else MOST_LONG
-    if len(sizes) < 2 or len(sizes) * count > most:
-        return []
-    is_short = least < LEAST_PIECE
-    if is_short and (axis.size * inner < LEAST_PIECE * len(sizes) or not has_choices(part)):
-        return []
-    return list(zip([axis] * len(sizes), firsts, sizes))
-
-
-def has_choices(part: Part) -> bool:
-    """Tell whether elements are chosen from several that are computed."""
-    exprs = {id(expr): expr for compute in part.computes for expr in walk(compute.body)}
-    return sum(expr.op == "guard" for expr in exprs.values()) > 1
-
-
-def axes_in(space: Cut) -> set[Axis]:
-    """List the axes that a cut divides."""
-    return {atom for index in space.axes.values() for atom in axes_of(index)}
-
-
-def edges(part: Part, axis: Axis) -> list[int]:
-    """List the places along an axis where a guard on it alone begins or ends."""
-    found = set()
-    for compute in part.computes:
-        for expr in walk(compute.body):
-            for index, lo, hi in expr.arg if expr.op == "guard" else ():
-                if index.terms == ((axis, 1),):
-                    found |= {lo - index.const, hi + 1 - index.const}
-    return sorted(place for place in found if 0 < place < axis.size)
 
 
 def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
@@ -524,7 +460,9 @@ def inline(body: Expr, values: Sequence[Expr], space: Cut) -> Expr:
     def settled(expr: Expr) -> Expr | None:
         if expr.op == "ref":
             return values[expr.arg]
-        return settled_guard(expr, space.conditions) if expr.op == "guard" else None
+        if expr.op == "guard":
+            return settled_guard(expr, space.conditions)
+        return settled_choice(expr, space.conditions) if len(expr.args) == 3 else None
 
     return rewrite(body, space.axes, settled)
 
@@ -537,6 +475,21 @@ def settled_guard(expr: Expr, conditions: Sequence[Condition]) -> Expr | None:
     if all(lo <= first and last <= hi for first, last, lo, hi in tests):
         return expr.args[0]
     return None
+
+
+def settled_choice(expr: Expr, conditions: Sequence[Condition]) -> Expr | None:
+    """Find what a choice by a place gives everywhere in a space; None if that differs."""
+    test, here, there = expr.args
+    least = getattr(OPS.get(test.op), "least", None)
+    if least is None or [each.op for each in test.args] != ["index", "const"]:
+        return None
+    place, limit = test.args
+    if not limit.dtype.is_integer:
+        return None
+    first, last = reached(place.arg, conditions)
+    if limit.arg - last >= least:
+        return here
+    return there if limit.arg - first < least else None
 
 
 def reached(index: Index, conditions: Sequence[Condition]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from picograd.codegen.cuts import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
 from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
-from picograd.dtype import DType, int32, uint16
+from picograd.dtype import DType, int32, uint16, uint64
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, flatten
@@ -81,20 +81,22 @@ def counting_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
 
 
 def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
-    """Sort a row in a task: two copies of keys and positions, and one counter a byte value."""
+    """Sort a row in a task: words twice, wide keys, and a counter for each byte value."""
     size, dtype = sort.axis.size, sort.body.dtype
     check(size < 1 << 31, "positions in a row are int32", sort)
-    is_large = 2 * size * (dtype.itemsize + 4) > SCRATCH_BYTES
+    names, sizes = ["words"], [2 * size]
+    if dtype.itemsize > 4:
+        names.append("keys")
+        sizes.append(size)
+    is_large = 8 * sum(sizes) > SCRATCH_BYTES
     rows = tuple(axis.size for axis in sort.rows)
     count = product(rows) if is_large else 1
     space = "workspace" if is_large else "shared"
-    names = ("keys", "sorted_keys", "positions", "sorted_positions")
-    dtypes = (dtype, dtype, int32, int32)
     tiles = [
-        Tile(name, (count * size,), kind, space, None, number if is_large else -1)
-        for number, (name, kind) in enumerate(zip(names, dtypes))
+        Tile(name, (count * elements,), uint64, space, None, number if is_large else -1)
+        for number, (name, elements) in enumerate(zip(names, sizes))
     ]
-    tiles.append(Tile("counts", (dtype.itemsize * 256,), int32, "register"))
+    tiles.append(Tile("counts", (256,), int32, "register"))
     row = flatten([axis_index(axis) for axis in sort.rows], rows)
     stop, tests = stop_of(sort, ends)
     step: Step = SortStep(
@@ -105,14 +107,14 @@ def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
         sort.slot,
         sort.target,
         "radix",
-        (*names, "counts"),
-        row * size if is_large else constant(0),
+        ("words", "counts", *names[1:]),
+        row * (2 * size) if is_large else constant(0),
         stop,
     )
     if tests:
         step = When(tuple(tests), (step,))
-    sizes = tuple((count * size * kind.itemsize, False) for kind in dtypes)
-    return TilePart(sort.rows, tuple(tiles), (step,), sizes if is_large else ())
+    workspaces = tuple((8 * count * elements, False) for elements in sizes)
+    return TilePart(sort.rows, tuple(tiles), (step,), workspaces if is_large else ())
 
 
 def digits_part(sort: Sort) -> TilePart:

@@ -77,7 +77,7 @@ def chosen_again(x: Any, index: Any) -> Any:
         return wrap(memory_of(values[at], node.dtype), False)
 
 
-def places(x: Any) -> tuple[Array, ...] | None:
+def places(x: Any) -> list[Array] | None:
     """List the positions of what is not zero, one array an axis; None where NumPy cannot tell."""
     node = x._node
     is_mask = node.dtype is bool_
@@ -87,7 +87,7 @@ def places(x: Any) -> tuple[Array, ...] | None:
         return None
     with pending.LOCK:
         values = truth_of(x) if is_mask else values_of(node)
-        return None if values is None else np.nonzero(values)
+        return None if values is None else selecting.places_of(values)
 
 
 def write(table: Any, mask: Any, value: Any, renew: cells.Renew) -> bool:

@@ -36,6 +36,7 @@ from picograd.tensor.making import creation
 from picograd.tensor.shaping import movement
 from picograd.traced_number import TracedNumber
 
+LONG_ROW = 16  # elements of a row that is counted faster than each of its places is divided
 SMALL_MASK = 4096  # elements of a mask that the host looks at itself
 NUMBERS_AND_RANGES = {int, GivenInt, slice, type(None), type(...)}  # nothing in them to check
 
@@ -373,8 +374,10 @@ def nonzero(x: Node) -> Node:
     [[1], [2]]
     """
     if x.size < SMALL_MASK or is_host(x.device):
-        places = np.argwhere(computed_values(x))
-        return node_from_numpy(places.astype(np.int64), int64, x.device)
+        values = computed_values(x)
+        listed = places_of(values)
+        places = np.stack(listed, 1) if listed else np.zeros((np.count_nonzero(values), 0))
+        return node_from_numpy(places.astype(np.int64, copy=False), int64, x.device)
     mask = x.cast(bool_)
     if mask.rank == 1:
         (found,) = held(mask)
@@ -383,11 +386,29 @@ def nonzero(x: Node) -> Node:
     return found
 
 
+def places_of(values: Array) -> list[Array]:
+    """List the positions of what is not zero in NumPy's memory, one int64 array an axis.
+
+    Of rows each is counted, and its places are repeated as often: NumPy walks all axes for each
+    element that it finds.
+    """
+    places = np.flatnonzero(values)
+    if values.ndim < 2:
+        return [places][: values.ndim]
+    *lead, length = values.shape
+    if length < LONG_ROW:
+        return list(np.unravel_index(places, values.shape))
+    counts = np.count_nonzero(values, axis=-1).reshape(-1)
+    starts: Array = np.repeat(np.arange(0, values.size, length), counts)
+    found: list[Array] = [np.repeat(each.reshape(-1), counts) for each in np.indices(lead)]
+    return [*found, places - starts]
+
+
 def held_places(mask: Node) -> list[Node]:
     """List the positions where a mask holds, one index an axis; computes the mask."""
     if mask.size < SMALL_MASK or is_host(mask.device):
-        places = np.nonzero(computed_values(mask))
-        return [node_from_numpy(each.astype(np.int64), int64, mask.device) for each in places]
+        places = places_of(computed_values(mask))
+        return [node_from_numpy(each, int64, mask.device) for each in places]
     return held(mask, lambda place: unflattened(place, mask.shape))
 
 

@@ -3,7 +3,8 @@
 What is recorded first, and asked for then, passes the tables of what waits, of plans and of the
 ways of a program. That takes longer than NumPy does for a small matrix or a short signal. So what
 a function records of memory without gradients is found once for all memory of the same shapes, over
-stand-ins, and evaluated over what it is given.
+stand-ins, and evaluated over what it is given. Memory that somebody else may write, NumPy's, is
+read there and then, without a copy.
 """
 
 import weakref
@@ -13,7 +14,7 @@ from typing import Any
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.dtype import default_float
-from picograd.engine import foreign, host_calls, pending
+from picograd.engine import host_calls, pending
 from picograd.engine.followed import EVENTS, event
 from picograd.engine.host_calls import Recipe
 from picograd.engine.tracing import is_tracing
@@ -65,8 +66,6 @@ def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] 
             return None
         key += node.shape, node.dtype, node.device
         nodes.append(node)
-    if foreign.are_read(nodes):
-        return None
     recipe = recipe_of(tuple(key), function, operands)
     if recipe is None or not host_calls.may_compute():
         return None

@@ -223,6 +223,11 @@ def ndtri_value(p: Node) -> Node:
     return inverse(p * 2 - 1, low * (1 - low) * 4, True) * ROOT_2
 
 
+def ndtri_slope(p: Node, y: Node) -> Node:
+    """Compute sqrt(2 pi) exp(y^2 / 2)."""
+    return (y * y * 0.5).unary("exp") * ROOT_TWO_PI
+
+
 @within("special", is_recorded=True)
 def ndtri(node: Node) -> Node:
     """Find the x whose ndtr is p.
@@ -230,7 +235,7 @@ def ndtri(node: Node) -> Node:
     >>> picograd.special.ndtri(picograd.Tensor([0.5, 1.0])).tolist()
     [0.0, inf]
     """
-    return smooth("ndtri", node, ndtri_value, lambda p, y: (y * y * 0.5).unary("exp") * ROOT_TWO_PI)
+    return smooth("ndtri", node, ndtri_value, ndtri_slope)
 
 
 def entr_value(x: Node) -> Node:
@@ -243,6 +248,11 @@ def entr_value(x: Node) -> Node:
     return x.unary("isnan").where(x, value)
 
 
+def entr_slope(x: Node, y: Node) -> Node:
+    """Compute -log(x) - 1."""
+    return -x.unary("log") - 1
+
+
 @within("special", is_recorded=True)
 def entr(node: Node) -> Node:
     """Compute -x log(x): 0 at 0, -infinity below.
@@ -250,4 +260,4 @@ def entr(node: Node) -> Node:
     >>> picograd.special.entr(picograd.Tensor([0.0, -1.0])).tolist()
     [0.0, -inf]
     """
-    return smooth("entr", node, entr_value, lambda x, y: -x.unary("log") - 1)
+    return smooth("entr", node, entr_value, entr_slope)

@@ -13,6 +13,7 @@ from picograd.dtype import bool_, float64, int16, int32, int64
 from picograd.errors import DTypeError, check_known
 from picograd.graph import build
 from picograd.graph.build_composite import custom
+from picograd.graph.composites import Smooth
 from picograd.graph.node import Node
 from picograd.tensor.core.demands import demand_divisor
 from picograd.tensor.core.function import recorded
@@ -54,13 +55,20 @@ def smooth(
 ) -> Node:
     """Compute a value with its slope as `known_slope` does, in float32 or float64."""
     x = floating(op, node)
+    need_float(op, x)
     # 16-bit floats have enough digits in float32
     wide = x.cast(float64) if in_double and x.dtype.bits == 32 else x.accumulated()
     return known_slope(wide, value, slope, **which).cast(x.dtype)
 
 
 def known_slope(x: Node, value: Pieces, slope: Slope, **which: int) -> Node:
-    """Compute `value(x, **which)` with the gradient `slope(x, y, **which)`."""
+    """Compute `value(x, **which)` with the gradient `slope(x, y, **which)`.
+
+    Functions that have names of their own are one node until a kernel is made of them.
+    """
+    if not any("<" in each.__qualname__ for each in (value, slope)):
+        arg = Smooth(value, slope, tuple(which.items()))
+        return Node("smooth", (x,), arg, x.shape, x.dtype, x.device)
     return custom(value(x, **which), (x,), lambda g, y, x: (g * slope(x, y, **which),))
 
 

@@ -239,6 +239,7 @@ def shrink(x: Node, ranges: Sequence[Any]) -> Node:
     return x.slice(tuple(kept))
 
 
+@repeated
 def pad_mode(node: Node, padding: Any, mode: str) -> Node:
     """Pad with the tensor's own elements: "reflect", "replicate" or "circular".
 

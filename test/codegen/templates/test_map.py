@@ -1,11 +1,10 @@
-"""Elementwise kernels: a loop is cut where guards begin and end."""
+"""Elementwise kernels."""
 
 from collections.abc import Callable
 
 import harness
 import numpy as np
 import pytest
-import structured
 from cases import guard, kernel, load, op
 from cuda_tools import from_raw, source_of, to_raw
 
@@ -22,63 +21,6 @@ from picograd.schedule.loop import Compute, Expr, Part, const, walk
 from picograd.target import cuda_target
 
 GPU = cuda_target("sm_90a")
-
-
-def test_joined_arrays_are_computed_each_in_its_own_loop() -> None:
-    kernel = structured.joined().kernel
-    (part,) = build(kernel, harness.TARGET).parts
-    stores = [step for step in part.steps if isinstance(step, Store)]
-    assert [step.dims[-1].size for step in stores] == [20, 18, 32]
-    for step in stores:
-        ops = [expr.op for expr in walk(step.expr)]
-        assert "guard" not in ops and ops.count("exp") == 1
-    assert len(build(kernel, cuda_target("sm_90a")).parts[0].steps) == 1
-
-
-def test_short_pieces_stay_together() -> None:
-    (part,) = build(structured.pad().kernel, harness.TARGET).parts
-    assert len(part.steps) == 1
-
-
-def test_short_pieces_are_cut_off_where_elements_are_chosen_from_several() -> None:
-    """`roll`: three elements first, along an axis within a task and along one that tasks share."""
-    i, j = Axis("i", 9), Axis("j", 70)
-    row, column = axis_index(i) * 70, axis_index(j)
-    first = guard(load(0, float32, row + column + 67), 0.0, (column, 0, 2))
-    rest = guard(load(0, float32, row + column - 3), 0.0, (column - 3, 0, 66))
-    store = 1, row + column
-    compute = Compute((i, j), (), None, op("add", first, rest), float32, store)
-    slots = [(float32, 630, "in"), (float32, 630, "out")]
-    (part,) = build(kernel("roll", "map", slots, Part((i, j), (compute,))), harness.TARGET).parts
-    assert [step.dims[-1].size for step in part.steps if isinstance(step, Store)] == [3, 67]
-
-    long = Axis("i", 100_000)
-    place = axis_index(long)
-    first = guard(load(0, float32, place + 99_997), 0.0, (place, 0, 2))
-    rest = guard(load(0, float32, place - 3), 0.0, (place - 3, 0, 99_996))
-    compute = Compute((long,), (), None, op("add", first, rest), float32, (1, place))
-    slots = [(float32, 100_000, "in"), (float32, 100_000, "out")]
-    roll = kernel("roll", "map", slots, Part((long,), (compute,)))
-    few, many = build(roll, harness.TARGET).parts
-    assert not few.grid and many.grid
-    exprs = [expr.op for part in (few, many) for step in part.steps for expr in walk(step.expr)]
-    assert exprs.count("guard") <= 1  # of the last task: no choice between two
-
-
-def test_axes_are_cut_where_others_are() -> None:
-    """What is joined along two axes is computed in four pieces."""
-    i, j = Axis("i", 40), Axis("j", 70)
-    row, column = axis_index(i), axis_index(j)
-    total = const(0.0, float32)
-    for low, left in ((0, 0), (0, 30), (20, 0), (20, 30)):
-        inside = (row - low, 0, 19), (column - left, 0, 39 if left else 29)
-        total = op("add", total, guard(load(0, float32, row * 70 + column), 0.0, *inside))
-    compute = Compute((i, j), (), None, total, float32, (1, row * 70 + column))
-    slots = [(float32, 2800, "in"), (float32, 2800, "out")]
-    (part,) = build(kernel("four", "map", slots, Part((i, j), (compute,))), harness.TARGET).parts
-    sizes = [[axis.size for axis in step.dims] for step in part.steps if isinstance(step, Store)]
-    assert sorted(sizes) == [[20, 30], [20, 30], [20, 40], [20, 40]]
-    assert not any(expr.op == "guard" for step in part.steps for expr in walk(step.expr))
 
 
 def test_many_rows_that_were_joined_are_computed_one_by_one() -> None:

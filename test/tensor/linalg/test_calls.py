@@ -97,3 +97,13 @@ def test_integers_become_the_default_dtype_of_the_moment():
     finally:
         picograd.set_default_dtype(picograd.float32)
     assert (picograd.fft.fft(x).dtype, wide) == (picograd.complex64, picograd.complex128)
+
+
+def test_memory_of_numpys_is_read_when_a_function_is_called() -> None:
+    array = np.diag([2.0, 4.0])
+    x = picograd.from_numpy(array)
+    first = picograd.linalg.inv(x)
+    array[:] = np.eye(2)
+    second = picograd.linalg.inv(x)
+    assert first.tolist() == [[0.5, 0.0], [0.0, 0.25]]
+    assert second.tolist() == [[1.0, 0.0], [0.0, 1.0]]

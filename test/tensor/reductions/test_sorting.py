@@ -284,3 +284,29 @@ def test_distinct_elements_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             for each, other in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(each.numpy(), other)
             np.testing.assert_array_equal(picograd.unique(x).numpy(), wanted[0])
+
+
+def wide_keys() -> dict[str, Any]:
+    """Keys of 64 bits by how many share an upper half: none, few, many, all."""
+    random = np.random.default_rng(3)
+    lower = random.integers(0, 1 << 32, 400)
+    apart = random.permutation(400) << 40
+    return {
+        "none": apart + lower,
+        "pairs": (apart >> 41 << 41) + lower,
+        "fives": (random.permutation(400) // 5 << 40) + lower,
+        "sixes": (random.permutation(400) // 6 << 40) + lower,
+        "sixes in other bytes": (random.permutation(400) // 6 << 40) + lower % 200,
+        "all": lower,
+        "few and equal": (apart >> 41 << 41) + lower % 2,
+        "one": np.full(400, 7),
+    }
+
+
+@pytest.mark.parametrize("name", wide_keys())
+def test_keys_of_64_bits_that_share_an_upper_half(name: str) -> None:
+    keys = wide_keys()[name]
+    for given in (keys, -keys, keys.view(np.float64), keys[:65]):
+        order = np.argsort(given, kind="stable")
+        np.testing.assert_array_equal(Tensor(given).argsort().numpy(), order)
+        np.testing.assert_array_equal(Tensor(given).sort().values.numpy(), given[order])
