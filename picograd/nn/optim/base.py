@@ -49,7 +49,6 @@ from picograd.nn.optim.group import (
     Numbers,
     Options,
     ParameterGroup,
-    Turns,
     check_members,
     export_state,
     filled,
@@ -295,7 +294,7 @@ class Optimizer(Hooked):
             write(tensor, node, False, is_one=False)
         return [tensor for tensor, _ in changed]
 
-    def _batches(self, group: ParameterGroup, turns: Turns, turn: int) -> list[Batch]:
+    def _batches(self, group: ParameterGroup, turns: Mapping[int, Any], turn: int) -> list[Batch]:
         """Sort the due that have a gradient into batches, making state that is missing."""
         each_once = list(dict.fromkeys(group.parameters)) if turns else group.parameters
         names = list(self.shared(group.options))
@@ -309,9 +308,8 @@ class Optimizer(Hooked):
         sorted_members: dict[Any, list[Tensor]] = {}
         complete: dict[int, dict[str, Any]] = {}  # states, by the identity of the parameter
         for parameter, state, key in zip(each_once, states, keys):
-            if turns and turn not in turns.get(id(parameter), (0,)):
-                continue
-            if (parameter.grad if is_traced else parameter._grad) is not None:
+            is_due = not turns or turn in turns.get(id(parameter), (0,))
+            if is_due and (parameter.grad if is_traced else parameter._grad) is not None:
                 node = parameter._node
                 kind = node.device, dtypes[node.dtype], key
                 sorted_members.setdefault(kind, []).append(parameter)
