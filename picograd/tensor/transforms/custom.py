@@ -283,9 +283,9 @@ class Call:
         """Record one output; a dirty one takes the node itself."""
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
-            self.arrived[number] = flowing, node
             if inputs is self.inputs:
-                return self.gradients(nodes)
+                return self.gradients(nodes, {number: (flowing, node)})
+            self.arrived[number] = flowing, node
             return [nodes[0].const_like(0)]
 
         tracks = any(self.ctx.needs_input_grad)
@@ -308,12 +308,11 @@ class Call:
 
     def join(self, flowing: Node, node: Node, *nodes: Node) -> Parts:
         """Ask for the gradients of the arguments through all outputs."""
-        return self.gradients(nodes)
+        arrived, self.arrived = self.arrived, {}
+        return self.gradients(nodes, arrived)
 
-    def gradients(self, nodes: Sequence[Node]) -> Parts:
+    def gradients(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
         """Ask `backward` for the gradients of the arguments, from those of outputs that came."""
-        arrived = self.arrived
-        self.arrived = {}
         if derivatives.RULES.get() and self.kind.jvp is not Function.jvp:
             return self.probes(nodes, arrived)
         given: list[Any] = [None] * len(self.outputs)
@@ -322,7 +321,7 @@ class Call:
         for number, (flowing, _) in arrived.items():
             given[number] = wrap(flowing, False)
         kept = self.ctx.kept
-        self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
+        self.ctx.kept = self.kept_with(nodes, arrived, self.ctx.saved, kept or ())
         try:
             with derivatives.rules_along(False):
                 is_renamed = self.kind.vjp is not Function.vjp
@@ -332,9 +331,11 @@ class Call:
             self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
-        pairs = zip(self.places, nodes)
-        name = self.kind.__name__
-        return [checked(name, listed[at], f"gradient of argument {at}", x) for at, x in pairs]
+        parts: Parts = []
+        for at, x in zip(self.places, nodes):
+            what = f"gradient of argument {at}"
+            parts.append(checked(self.kind.__name__, listed[at], what, x))
+        return parts
 
     def probes(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
         """Stand for the gradients of the arguments where their derivative alone is wanted.
@@ -347,7 +348,7 @@ class Call:
         name = self.kind.__name__
 
         def along(_: Node, node: Node, *outputs: Node) -> Parts:
-            return self.along(directions, arrived)
+            return self.along(nodes, directions, arrived)
 
         gate = custom(build.detach(flowing[0]), flowing, along, name)
 
@@ -360,7 +361,7 @@ class Call:
 
         return [probe(at, x) for at, x in zip(self.places, nodes)]
 
-    def along(self, directions: dict[int, Node], arrived: Arrived) -> Parts:
+    def along(self, nodes: Sequence[Node], directions: dict[int, Node], arrived: Arrived) -> Parts:
         """Ask `jvp` for the changes of outputs, from the directions of arguments that came."""
         given: list[Any] = [None] * self.count
         for at, node in zip(self.places, self.inputs):
@@ -374,7 +375,7 @@ class Call:
             ctx.saved = ctx.saved_for_forward
             ctx.kept = ctx.kept_for_forward
             ctx.packing = None
-        ctx.kept = self.kept_with(arrived, ctx.saved, ctx.kept or ())
+        ctx.kept = self.kept_with(nodes, arrived, ctx.saved, ctx.kept or ())
         answer = self.kind.jvp(ctx, *given)
         listed = answer if isinstance(answer, tuple) else (answer,)
         name = self.kind.__name__
@@ -386,15 +387,30 @@ class Call:
             for number, (_, node) in arrived.items()
         ]
 
-    def kept_with(self, arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
-        """List what was kept; an output is the recorded one, for more derivatives."""
+    def kept_with(
+        self, nodes: Sequence[Node], arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]
+    ) -> list[Any]:
+        """List what was kept; an output is a recorded one, for more derivatives."""
         kept = list(kept)
-        for number, (_, node) in arrived.items():
-            output = self.outputs[number]
-            for at, tensor in enumerate(saved):
-                if tensor is output:
-                    kept[at] = node, True
+        for at, tensor in enumerate(saved):
+            for number, output in enumerate(self.outputs):
+                if tensor is not output or not self.takes_gradient(output):
+                    continue
+                if number in arrived:
+                    _, made = arrived[number]
+                else:
+                    value, _ = kept[at]
+                    made = self.alone(number, value, nodes)
+                kept[at] = made, True
         return kept
+
+    def alone(self, number: int, value: Node, nodes: Sequence[Node]) -> Node:
+        """Record an output that had no gradient: what `backward` made of it may have one."""
+
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
+            return self.gradients(nodes, {number: (flowing, node)})
+
+        return custom(value, nodes, vjp, self.kind.__name__)
 
     def check_count(self, answer: Sequence[Any]) -> None:
         """Raise unless there is one gradient per argument; more may follow if they are None."""

@@ -217,6 +217,42 @@ def test_saved_output_is_differentiable() -> None:
     assert picograd.autograd.gradgradcheck(Exp.apply, x)
 
 
+class Powers(picograd.Function):
+    """This class has three outputs, all saved, of which one has no gradient of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        square = x * x
+        cube, slope = square * x, square * 3
+        ctx.save_for_backward(x, square, slope)
+        ctx.mark_non_differentiable(cube)
+        return square, slope, cube
+
+    @staticmethod
+    def backward(ctx: Any, to_square: Any, to_slope: Any, _: Any) -> Any:
+        x, square, slope = ctx.saved_tensors
+        return to_square * x * 2 + to_slope * (slope + square * 3) / x
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1)])
+def test_saved_outputs_that_nobody_used_are_differentiable(
+    used: Any, is_checkpointed: bool
+) -> None:
+    """Their derivatives were 0, without a word."""
+
+    def total(x: Any) -> Any:
+        found = Powers.apply(x)
+        return sum((found[number] * (number + 1)).sin().sum() for number in used)
+
+    x = leaf(np.array([0.4, 0.9, -1.3]))
+    function = (lambda x: picograd.checkpoint(total, x)) if is_checkpointed else total
+    assert picograd.autograd.gradgradcheck(function, x)
+    twice = picograd.func.grad(lambda x: picograd.func.grad(total)(x).sum())
+    (first,) = picograd.grad(total(x), x, create_graph=True)
+    assert np.allclose(twice(x.detach()).numpy(), picograd.grad(first.sum(), x)[0].numpy())
+
+
 class Scale(picograd.Function):
     """Changes its first argument in place."""
 
