@@ -202,6 +202,11 @@ def list_backends(*excluded: Any) -> list[str]:
     return ["inductor"]
 
 
+def optimize(*given: Any, **options: Any) -> Any:
+    """Make what compiles: PyTorch's older way to ask for its compiler."""
+    return compile()
+
+
 triton = SimpleNamespace()  # settings of torch._inductor that programs choose
 mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
 cudagraph_mark_step_begin = reset = same

@@ -29,7 +29,7 @@ HOMES = {
         "distributed._tensor.experimental", "distributed.autograd", "distributed.device_mesh",
         "distributed.elastic", "distributed.elastic.multiprocessing",
         "distributed.elastic.multiprocessing.errors", "distributed.fsdp", "distributed.nn",
-        "distributed.rpc", "distributed.tensor",
+        "distributed.optim", "distributed.rpc", "distributed.tensor",
     ),
     "foreach": ("utils._foreach_utils",),
     "func": (

@@ -57,7 +57,7 @@ LEVELS = [
         "windows",
     },
     {"onnx"},
-    {"accelerator", "cpu", "mps"},
+    {"accelerator", "cpu", "export", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

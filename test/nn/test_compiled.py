@@ -1,6 +1,7 @@
 """`picograd.compile` of modules: what programs for PyTorch read of the result."""
 
 import copy
+import importlib
 import pickle
 
 import pytest
@@ -65,6 +66,8 @@ def test_functions_and_decorators_give_the_function() -> None:
 
     assert double(2) == 4 and picograd.compile(abs) is abs
     assert isinstance(picograd.compile(dynamic=True)(nn.ReLU()), OptimizedModule)
+    older = importlib.import_module("picograd._dynamo").optimize("inductor")
+    assert older(abs) is abs and isinstance(older(nn.ReLU()), OptimizedModule)
     model = nn.ReLU()
     model.compile()
     assert type(model) is nn.ReLU
