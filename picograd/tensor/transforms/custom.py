@@ -198,7 +198,8 @@ def by_own_rule(kind: type[Function], args: Sequence[Any]) -> Any:
     level = LEVELS.pop()
     try:
         nodes = [each._node if isinstance(each, Recorded) else None for each in args]
-        full = [None if node is None else level.batch.convert([node])[0] for node in nodes]
+        convert = level.batch.convert
+        full = [None if node is None else convert([node])[0] for node in nodes]
         given = [each if node is None else wrap(node, False) for each, node in zip(args, full)]
         in_dims = tuple(None if node is None else 0 for node in full)
         info = VmapInfo(level.batch.size, level.randomness)
@@ -319,16 +320,23 @@ class Call:
         if self.ctx.materializes:
             given = [zeros_of(each) for each in self.outputs]
         for number, (flowing, _) in arrived.items():
-            given[number] = wrap(flowing, False)
-        kept = self.ctx.kept
-        self.ctx.kept = self.kept_with(nodes, arrived, self.ctx.saved, kept or ())
+            # else what a function writes over it would be cut off
+            given[number] = wrap(flowing, not autograd.WALKS.is_final)
+        own = vars(self.ctx)
+        kept = self.ctx.kept or ()
+        shown: dict[str, Any] = {}
+        if not autograd.WALKS.is_final:
+            shown = self.attributes(nodes, arrived)
+        shown["kept"] = self.kept_with(nodes, arrived, self.ctx.saved, kept)
+        before = {name: own[name] for name in shown}
+        own.update(shown)
         try:
             with derivatives.rules_along(False):
                 is_renamed = self.kind.vjp is not Function.vjp
                 rule = self.kind.vjp if is_renamed else self.kind.backward
                 answer = rule(self.ctx, *given)
         finally:
-            self.ctx.kept = kept
+            own.update(before)
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
         parts: Parts = []
@@ -392,24 +400,34 @@ class Call:
     ) -> list[Any]:
         """List what was kept; an output is a recorded one, for more derivatives."""
         kept = list(kept)
-        for at, tensor in enumerate(saved):
-            for number, output in enumerate(self.outputs):
-                if tensor is not output or not self.takes_gradient(output):
-                    continue
-                if number in arrived:
-                    _, made = arrived[number]
-                else:
+        for number, output in enumerate(self.outputs):
+            for at, tensor in enumerate(saved):
+                if tensor is output and self.takes_gradient(output):
                     value, _ = kept[at]
-                    made = self.alone(number, value, nodes)
-                kept[at] = made, True
+                    kept[at] = self.recorded_again(number, value, nodes, arrived), True
         return kept
 
-    def alone(self, number: int, value: Node, nodes: Sequence[Node]) -> Node:
-        """Record an output that had no gradient: what `backward` made of it may have one."""
+    def attributes(self, nodes: Sequence[Node], arrived: Arrived) -> dict[str, Any]:
+        """Find attributes of the context that are outputs; they are recorded ones, too."""
+        found = {}
+        for number, output in enumerate(self.outputs):
+            for name, value in vars(self.ctx).items():
+                if value is not output or not self.takes_gradient(output):
+                    continue
+                made = self.recorded_again(number, output._node, nodes, arrived)
+                found[name] = wrap(made, True)
+        return found
+
+    def recorded_again(
+        self, number: int, value: Node, nodes: Sequence[Node], arrived: Arrived
+    ) -> Node:
+        """Find the node of an output; one without a gradient is recorded for those to come."""
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
             return self.gradients(nodes, {number: (flowing, node)})
 
+        if number in arrived:
+            return arrived[number][1]
         return custom(value, nodes, vjp, self.kind.__name__)
 
     def check_count(self, answer: Sequence[Any]) -> None:

@@ -253,6 +253,62 @@ def test_saved_outputs_that_nobody_used_are_differentiable(
     assert np.allclose(twice(x.detach()).numpy(), picograd.grad(first.sum(), x)[0].numpy())
 
 
+class MaskedGradient(picograd.Function):
+    """This class writes over its gradient, and keeps its output as an attribute."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.cube = x**3 * (x > 0)
+        return ctx.cube
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        slope = gradient.clone()
+        slope[x < 0] = 0.0
+        slope *= 3 * ctx.cube
+        return slope / x
+
+
+def test_gradients_that_are_written_over_are_differentiable() -> None:
+    """As in PyTorch; the second derivative was None, or 0, without a word."""
+    x = leaf(np.array([0.4, -0.9, 1.3]))
+    for _ in range(2):  # the second time the graph is known
+        MaskedGradient.apply(x).sum().backward()
+    positive = x.detach().numpy().clip(0.0)
+    assert np.allclose(x.grad.numpy(), 2 * 3 * positive**2)
+    (slope,) = picograd.grad((MaskedGradient.apply(x) ** 2).sum(), x, create_graph=True)
+    assert np.allclose(slope.detach().numpy(), 6 * positive**5)
+    assert np.allclose(picograd.grad(slope.sum(), x)[0].numpy(), 30 * positive**4)
+    twice = picograd.func.grad(lambda x: picograd.func.grad(cubed)(x).sum())
+    assert np.allclose(twice(x.detach()).numpy(), 30 * positive**4)
+
+
+def cubed(x: Any) -> Any:
+    return (MaskedGradient.apply(x) ** 2).sum()
+
+
+def test_whether_gradients_of_gradients_are_asked_is_told() -> None:
+    asked = []
+
+    class Double(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            asked.append(gradient.requires_grad)
+            return gradient * 2
+
+    x = leaf()
+    (Double.apply(x) ** 2).sum().backward()
+    picograd.grad((Double.apply(x) ** 2).sum(), x)
+    picograd.grad((Double.apply(x) ** 2).sum(), x, create_graph=True)
+    assert asked == [False, False, True]
+
+
 class Scale(picograd.Function):
     """Changes its first argument in place."""
 
