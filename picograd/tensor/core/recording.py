@@ -1085,7 +1085,7 @@ def grad(
         found = autograd.gradients_of(beginnings(sources, given, batch), targets, not create_graph)
     if batch is not None:
         found = [None if node is None else batch.full(node) for node in found]
-    found = [autograd.hooked(target, node) for target, node in zip(targets, found)]
+    found = [autograd.hooked(each, node, not create_graph) for each, node in zip(targets, found)]
     return [
         answered(node, target, create_graph, allow_unused, materialize_grads, position)
         for position, (node, target) in enumerate(zip(found, targets))
