@@ -330,10 +330,12 @@ class Call:
         shown["kept"] = self.kept_with(nodes, arrived, self.ctx.saved, kept)
         before = {name: own[name] for name in shown}
         own.update(shown)
+        is_recorded = MODE.enabled and not autograd.WALKS.is_final
         try:
-            with derivatives.rules_along(False):
-                is_renamed = self.kind.vjp is not Function.vjp
-                rule = self.kind.vjp if is_renamed else self.kind.backward
+            with derivatives.rules_along(False), autograd.set_grad_enabled(is_recorded):
+                rule = self.kind.backward
+                if self.kind.vjp is not Function.vjp:
+                    rule = self.kind.vjp
                 answer = rule(self.ctx, *given)
         finally:
             own.update(before)
