@@ -230,10 +230,6 @@ class EveryName:
 DispatchKey = EveryName()
 
 
-class OptimizedModule:
-    """This class stands for modules that PyTorch's compiler made: `compile` gives them back."""
-
-
 class ScriptMethod:
     """This class stands for methods that PyTorch's script compiler made: there are none."""
 

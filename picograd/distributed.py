@@ -1,7 +1,7 @@
 """Several processes under torch.distributed's names: this is the only one."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from picograd.errors import DeviceError, StateError
@@ -285,6 +285,36 @@ class DTensor:
 
 class MixedPrecisionPolicy:
     """This class stands for dtypes of parameters that processes share: there are none."""
+
+
+class AnyChoice(type):
+    """This class makes classes with every name that they are asked for."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class ShardingStrategy(metaclass=AnyChoice):
+    """This class stands for what PyTorch is told about models in parts: one process has none."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Take any."""
+
+
+BackwardPrefetch = CPUOffload = CPUOffloadPolicy = MixedPrecision = ShardingStrategy
+StateDictType = FullStateDictConfig = ShardedStateDictConfig = ShardingStrategy
+FullOptimStateDictConfig = ShardedOptimStateDictConfig = ShardingStrategy
+
+
+def ZeroRedundancyOptimizer(
+    params: Any, optimizer_class: Callable[..., Any], **options: Any
+) -> Any:
+    """Make the optimizer: one process has all of its state."""
+    for name in ("process_group", "parameters_as_bucket_view", "overlap_with_ddp"):
+        options.pop(name, None)
+    return optimizer_class(params, **options)
 
 
 FSDPModule = FullyShardedDataParallel = ProcessGroup

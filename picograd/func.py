@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from picograd.errors import StateError
+from picograd.nn.module import Module
+from picograd.nn.norm import BatchNorm
 from picograd.nn.stateless import FunctionalModule as FunctionalModule
 from picograd.nn.stateless import FunctionalModuleWithBuffers as FunctionalModuleWithBuffers
 from picograd.nn.stateless import combine_state_for_ensemble as combine_state_for_ensemble
@@ -32,7 +34,7 @@ _vmap = vmap
 
 __all__ = [
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
-    "jvp", "linearize", "stack_module_state", "vjp", "vmap",
+    "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 
@@ -48,6 +50,21 @@ def functionalize(func: Callable[..., T], *, remove: str = "mutations") -> Calla
         return func(*args, **options)
 
     return call
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let batch norms forget their running statistics, which `vmap` cannot write; give the root.
+
+    >>> norm = picograd.func.replace_all_batch_norm_modules_(picograd.nn.BatchNorm1d(2))
+    >>> norm.running_mean is None, norm.track_running_stats
+    (True, False)
+    """
+    for module in root.modules():
+        if isinstance(module, BatchNorm):
+            module.track_running_stats = False
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(module, name, None)
+    return root
 
 
 def make_fx(*given: Any, **options: Any) -> NoReturn:

@@ -3,7 +3,7 @@
 A `NestedTensor` of shape (B, j, ...) holds the rows of all members one after the other: values of
 shape (sum of j, ...), and the length of each member. Elementwise functions, linear layers and what
 works on the other axes are called on the values; attention pads, masks and packs again. Functions
-that are not in the tables below are refused: they would mix members.
+that `picograd/nested_rules.py` does not list are refused: they would mix members.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,70 +11,17 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from picograd.errors import DTypeError, ShapeError
-from picograd.graph.row import Role, ops_of
+from picograd.nested_rules import ALONG, ELEMENTWISE, ON_ROWS, OPERATORS, REDUCING
 from picograd.nn import functional
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.recording import rewrite
 from picograd.tensor.core.type_info import iinfo
 from picograd.tensor.public import as_tensor, cat
 from picograd.tensor.tensor import Tensor
+from picograd.typed import jagged
 
 __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "nested_tensor_from_jagged"]
 __all__ += ["to_padded_tensor"]
-
-# elementwise functions beside those that are rows of the op table under their own name
-MORE = (
-    "bfloat16",
-    "bool",
-    "clamp",
-    "clone",
-    "contiguous",
-    "cpu",
-    "cuda",
-    "detach",
-    "double",
-    "dropout",
-    "elu",
-    "eq",
-    "float",
-    "ge",
-    "gelu",
-    "gt",
-    "half",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "int",
-    "isfinite",
-    "isinf",
-    "leaky_relu",
-    "le",
-    "logsigmoid",
-    "long",
-    "lt",
-    "masked_fill",
-    "mish",
-    "ne",
-    "ones_like",
-    "rand_like",
-    "randn_like",
-    "relu",
-    "relu6",
-    "remainder",
-    "selu",
-    "softplus",
-    "square",
-    "to",
-    "zeros_like",
-)
-ELEMENTWISE = frozenset((*MORE, *ops_of(Role.ELEMENTWISE)))
-ON_ROWS = frozenset(("embedding", "layer_norm", "linear", "matmul", "rms_norm"))
-REDUCING = frozenset(("all", "amax", "amin", "any", "mean", "prod", "std", "sum", "var"))
-# functions of one axis, and where it stands among their arguments
-ALONG = dict.fromkeys((*REDUCING, "cumsum", "log_softmax", "softmax"), 0) | {"chunk": 1, "split": 1}
-SAME = ("add", "eq", "ge", "gt", "le", "lt", "matmul", "mul", "ne", "neg", "pow", "sub")
-OTHERS = {"mod": "remainder", "radd": "add", "rmul": "mul", "truediv": "div"}
-OPERATORS = {name: name for name in SAME} | OTHERS
 
 
 class NestedTensor:
@@ -106,6 +53,11 @@ class NestedTensor:
         return len(self._rows.shape) + 1
 
     @property
+    def layout(self) -> Any:
+        """How it lies in memory: as the layout that PyTorch calls jagged, whichever was asked."""
+        return jagged
+
+    @property
     def grad(self) -> "NestedTensor | None":
         """The gradient, nested alike; None before there is one."""
         found = self._rows.grad
@@ -130,6 +82,9 @@ class NestedTensor:
     def offsets(self) -> Tensor:
         """Give where each member begins among the rows, and where the last one ends: (B + 1,)."""
         return self._table(accumulate(self._lengths, initial=0))
+
+    def lengths(self) -> None:
+        """Give what PyTorch has for rows with gaps between members: there are none."""
 
     def requires_grad_(self, requires_grad: bool = True) -> "NestedTensor":
         """Ask for gradients of the values."""
@@ -159,16 +114,41 @@ class NestedTensor:
         empty = Tensor.full(sizes, padding, **like)
         return empty.index_copy(0, places, self._rows).reshape(*shape).movedim(1, self._ragged)
 
-    def transpose(self, dim0: int, dim1: int) -> "NestedTensor":
-        """Exchange two axes of the members."""
-        order = list(range(self.ndim))
-        first, second = dim0 % self.ndim, dim1 % self.ndim
-        order[first], order[second] = order[second], order[first]
+    def permute(self, *dims: Any) -> "NestedTensor":
+        """Put the axes of the members into another order."""
+        given = dims if len(dims) > 1 else dims[0]
+        order = [dim % self.ndim for dim in given]
         if order[0]:
-            refuse("transpose", "the axis of the members must stay the first", "leave it there")
+            refuse("permute", "the axis of the members must stay the first", "leave it there")
         others = [self._place(dim) for dim in order[1:] if dim != self._ragged]
         moved = self._rows.permute(0, *others)
         return NestedTensor(moved, self._lengths, order.index(self._ragged))
+
+    def transpose(self, dim0: int, dim1: int) -> "NestedTensor":
+        """Exchange two axes of the members."""
+        order = list(range(self.ndim))
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+        return self.permute(order)
+
+    def unsqueeze(self, dim: int) -> "NestedTensor":
+        """Insert an axis of size 1 into the members."""
+        place = dim % (self.ndim + 1)
+        if not place:
+            refuse("unsqueeze", "the axis of the members must stay the first", "insert it behind")
+        is_before = place <= self._ragged
+        rows = self._rows.unsqueeze(place if is_before else place - 1)
+        return NestedTensor(rows, self._lengths, self._ragged + is_before)
+
+    def squeeze(self, dim: int) -> "NestedTensor":
+        """Leave out an axis of the members, if its size is 1."""
+        place = dim % self.ndim
+        return self.select(place, 0) if self.shape[place] == 1 else self
+
+    def select(self, dim: int, index: int) -> Any:
+        """Take one place along an axis that is not ragged; along the first, a member."""
+        before = [slice(None)] * (dim % self.ndim)
+        place = (*before, index)
+        return self[place]
 
     def flatten(self, start_dim: int, end_dim: int = -1) -> "NestedTensor":
         """Join axes behind the ragged one."""
@@ -235,8 +215,24 @@ class NestedTensor:
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.unbind())
 
-    def __getitem__(self, index: int) -> Tensor:
-        return self.unbind()[index]
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, tuple):
+            return self.unbind()[index]
+        whole = slice(None)
+        items = list(index)
+        if ... not in items:
+            items.append(...)
+        at = items.index(...)
+        missing = self.ndim - len(items) + 1
+        items[at : at + 1] = [whole] * missing
+        if isinstance(items[0], int):
+            return self.unbind()[items[0]][tuple(items[1:])]
+        if [items[0], items.pop(self._ragged)] != [whole, whole]:
+            refuse("index", "members and ragged axes are read as a whole", "call .unbind()")
+        before = sum(isinstance(each, int) for each in items[: self._ragged])
+        others = (whole, *items[1:])
+        rows = self._rows[others]
+        return NestedTensor(rows, self._lengths, self._ragged - before)
 
     def __repr__(self) -> str:
         return f"NestedTensor(size={self.shape}, values={self._rows!r})"
@@ -436,11 +432,15 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "cat": join,
     "concat": join,
     "flatten": NestedTensor.flatten,
+    "permute": NestedTensor.permute,
     "reshape": NestedTensor.view,
     "scaled_dot_product_attention": attention,
+    "select": NestedTensor.select,
+    "squeeze": NestedTensor.squeeze,
     "transpose": NestedTensor.transpose,
     "unbind": NestedTensor.unbind,
     "unflatten": NestedTensor.unflatten,
+    "unsqueeze": NestedTensor.unsqueeze,
 }
 
 

@@ -21,21 +21,22 @@ T = TypeVar("T")
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """Give a module or function back: its kernels are fused as it runs.
+    """Give a function back, or a module that holds one: kernels are fused as they run.
 
     `picograd.jit` also skips the Python of a function, and asks more of it.
 
     >>> import picograd
     >>> layer = picograd.nn.Linear(2, 2)
-    >>> picograd.compile(layer, mode="max-autotune") is layer
+    >>> picograd.compile(layer, mode="max-autotune")._orig_mod is layer
     True
     """
     if model is None:
-        return same
+        return lambda model: compile(model, **options)
     if not callable(model):
         text = f"the model must be a module or a function, not {type(model).__name__}"
         raise DTypeError("compile", text, "pass what is called with the inputs")
-    return model
+    is_module = isinstance(model, import_module("picograd.nn.module").Module)
+    return import_module("picograd.nn.compiled").OptimizedModule(model) if is_module else model
 
 
 def same(value: T = None, *options: Any, **more: Any) -> T:  # type: ignore[assignment]
@@ -201,10 +202,14 @@ def list_backends(*excluded: Any) -> list[str]:
     return ["inductor"]
 
 
+def optimize(*given: Any, **options: Any) -> Any:
+    """Make what compiles: PyTorch's older way to ask for its compiler."""
+    return compile()
+
+
 triton = SimpleNamespace()  # settings of torch._inductor that programs choose
 mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
 cudagraph_mark_step_begin = reset = same
-OptimizedModule = ScriptModule  # none is
 # of torch.compiler and torch._dynamo
 disable = _disable_dynamo = allow_in_graph = assume_constant_result = decorator
 

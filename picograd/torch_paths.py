@@ -16,7 +16,7 @@ from typing import Any
 HOMES = {
     "absent": (
         "_C", "_C._functorch", "_custom_ops", "_dynamo._trace_wrapped_higher_order_op",
-        "_dynamo.eval_frame", "_dynamo.exc", "_dynamo.utils", "_subclasses",
+        "_dynamo.exc", "_dynamo.utils", "_subclasses",
         "_subclasses.fake_tensor", "fx.experimental.proxy_tensor", "overrides",
         "utils._python_dispatch", "utils.cpp_extension", "utils.flop_counter",
     ),
@@ -29,7 +29,7 @@ HOMES = {
         "distributed._tensor.experimental", "distributed.autograd", "distributed.device_mesh",
         "distributed.elastic", "distributed.elastic.multiprocessing",
         "distributed.elastic.multiprocessing.errors", "distributed.fsdp", "distributed.nn",
-        "distributed.rpc", "distributed.tensor",
+        "distributed.optim", "distributed.rpc", "distributed.tensor",
     ),
     "foreach": ("utils._foreach_utils",),
     "func": (
@@ -58,7 +58,7 @@ HOMES = {
     ),
     "profiler": ("autograd.profiler",),
     "scripting": (
-        "_dynamo", "_dynamo.config", "_inductor", "_inductor.config", "compiler", "jit",
+        "_dynamo.config", "_inductor", "_inductor.config", "compiler", "jit",
     ),
     "tensor.core.autograd": ("utils._contextlib",),
     "tensor.core.printing": ("_tensor_str",),
@@ -76,6 +76,8 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
         "picograd.distributions",
         "picograd.distributions.multivariate",
     ),
+    "_dynamo": ("picograd.scripting", "picograd.nn.compiled"),
+    "_dynamo.eval_frame": ("picograd.nn.compiled", "picograd.absent"),
     "_functorch.vmap": (
         "picograd.func",
         "picograd.absent",

@@ -1,5 +1,7 @@
 """picograd.distributed: this process is the only one."""
 
+import importlib
+
 import pytest
 
 import picograd
@@ -62,3 +64,15 @@ def test_a_store_of_one_process() -> None:
     assert store.num_keys() == 2 and store.check(["epoch"]) and store.delete_key("epoch")
     with pytest.raises(RuntimeError, match="no other process"):
         store.wait(["epoch"])
+
+
+def test_what_is_told_of_models_in_parts() -> None:
+    """Programs import these names before they ask how many processes there are."""
+    fsdp = importlib.import_module("picograd.distributed.fsdp")
+    assert fsdp.ShardingStrategy.FULL_SHARD == "FULL_SHARD" and fsdp.CPUOffload(True)
+    assert fsdp.MixedPrecision(param_dtype=picograd.bfloat16) and fsdp.StateDictType
+    assert not hasattr(fsdp.ShardingStrategy, "__missing__")
+    make = importlib.import_module("picograd.distributed.optim").ZeroRedundancyOptimizer
+    weight = picograd.nn.Parameter(picograd.ones(2))
+    optimizer = make([weight], picograd.optim.SGD, lr=0.1, process_group=None)
+    assert type(optimizer) is picograd.optim.SGD and optimizer.param_groups[0]["lr"] == 0.1

@@ -29,3 +29,12 @@ def test_models_as_functions() -> None:
     made = func.vmap(whole, (0, 0, None))(stacked, buffers, x)
     assert made.shape == (2, 4, 3) and made[1].allclose(models[1](x))
     assert not any(each.requires_grad for each in func.make_functional(model, True)[1])
+
+
+def test_batch_norms_that_forget_are_vectorised() -> None:
+    model = picograd.nn.Sequential(picograd.nn.Linear(2, 2), picograd.nn.BatchNorm1d(2))
+    assert picograd.func.replace_all_batch_norm_modules_(model) is model
+    x = picograd.arange(12.0).reshape(3, 2, 2)
+    found = picograd.func.vmap(model)(x)
+    assert picograd.allclose(found[1], model(x[1]), atol=1e-5)
+    assert [name for name, _ in model.named_buffers()] == []

@@ -31,7 +31,7 @@ LEVELS = [
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
     | {"in_place", "testing", "autoray_names", "einops_backend", "absent", "foreach", "profiler"}
-    | {"processes", "opt_einsum_names", "fx_graph"},
+    | {"processes", "opt_einsum_names", "fx_graph", "nested_rules"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -57,7 +57,7 @@ LEVELS = [
         "windows",
     },
     {"onnx"},
-    {"accelerator", "cpu", "mps"},
+    {"accelerator", "cpu", "export", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

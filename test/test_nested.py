@@ -75,6 +75,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "values": lambda m, x: x.values(),
     "longest": lambda m, x: x.amax(dim=1),
     "attention": attended,
+    "permute": lambda m, x: heads(m, x).permute(0, 2, 3, 1),
+    "unsqueeze last": lambda m, x: x.unsqueeze(-1) * m.arange(3.0),
+    "member": lambda m, x: x.select(0, -1),
 }
 
 
@@ -174,6 +177,8 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "is the ragged one": lambda x: x.std(1),
     "reduce the others first": lambda x: x.sum((1, 2)),
     "do not fit 1": lambda x: x.to_padded_tensor(0.0, (3, 1, 4)),
+    "are read as a whole": lambda x: x[:, 1],
+    "insert it behind": lambda x: x.unsqueeze(0),
     "not behind the ragged one": lambda x: x.flatten(1),
     "is not the ragged size": lambda x: x.view(3, 2, 2, 2),
     "their own keys alone": lambda x: picograd.nn.functional.scaled_dot_product_attention(
@@ -191,6 +196,21 @@ def test_what_mixes_members_is_refused(problem: str) -> None:
 def test_other_sizes_are_refused() -> None:
     with pytest.raises(ShapeError, match="differ in more than the first size"):
         picograd.nested.nested_tensor([picograd.ones(2, 3), picograd.ones(2, 4)])
+
+
+def test_axes_before_the_ragged_one() -> None:
+    x = picograd.nested.as_nested_tensor([each.unflatten(-1, (2, 2)) for each in members(picograd)])
+    turned = x.permute(0, 2, 1, 3)  # B H j D
+    assert x.layout is picograd.jagged and x.lengths() is None
+    found = [turned[:, 1], turned.select(1, 1), turned.unsqueeze(1).squeeze(1)[:, 1, ..., :]]
+    for each in (*found, turned.permute([0, 1, 3, 2])[:, 1].transpose(-1, -2)):
+        assert all(a.equal(b[:, 1]) for a, b in zip(each.unbind(), x.unbind()))
+    assert turned[1, 0].equal(x.unbind()[1][:, 0])
+    flat = picograd.nested.as_nested_tensor(members(picograd))
+    halves = flat[..., 0::2] * flat[..., 1::2] + flat.select(2, 1).unsqueeze(-1)
+    for each, member in zip(halves.unbind(), flat.unbind()):
+        wanted = member[:, 0::2] * member[:, 1::2] + member[:, 1:2]
+        np.testing.assert_allclose(each.detach().numpy(), wanted.detach().numpy(), 1e-6)
 
 
 def test_extremes_of_integers_along_the_ragged_axis() -> None:

@@ -78,6 +78,10 @@ class Variable(metaclass=VariableKind):
     """
 
 
+class InplaceFunction(Function):
+    """This class is the base that programs give functions which may write over their input."""
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,

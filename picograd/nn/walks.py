@@ -47,19 +47,16 @@ class Inner:
         return once(found) if remove_duplicate else found
 
 
-# attributes of PyTorch's compiled modules, why there are none here, and what to do
-OF_COMPILED = {
-    "save": "a compiled program is no file here. Fix: picograd.save(model.state_dict(), path).",
-    "_orig_mod": "compile gives the model itself. Fix: use it without ._orig_mod.",
-}
+# why modules have no `save`, as PyTorch's scripts have, and what to do
+NOT_SAVED = "a compiled program is no file here. Fix: picograd.save(model.state_dict(), path)."
 
 
 def hidden(module: Any, name: str) -> Any:
     """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
     held = vars(module)
-    if name in OF_COMPILED and name not in held and not hasattr(type(module), name):
+    if name == "save" and name not in held and not hasattr(type(module), name):
         text = f"{type(module).__name__!r} object has no attribute {name!r}"
-        raise AttributeError(f"{text}: {OF_COMPILED[name]}")
+        raise AttributeError(f"{text}: {NOT_SAVED}")
     return held[name] if name in held else object.__getattribute__(module, name)
 
 

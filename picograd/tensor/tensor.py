@@ -585,7 +585,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
         carried.note_gradients(served)
         for leaf, node in served:
-            found = as_gradient(autograd.hooked(leaf, node), create_graph)
+            found = as_gradient(autograd.hooked(leaf, node, not create_graph), create_graph)
             autograd.accumulate(leaf, found, create_graph)
         for leaf, _ in served:  # a step of one leaf overwrites what gradients of others read
             if leaf._hooks is not None and leaf.is_leaf:

@@ -72,8 +72,8 @@ CASES = [
         "tensors.",
     ),
     Case(
-        "twice", lambda: optim.SGD([WEIGHT, WEIGHT]), ValueRangeError,
-        "optim: a parameter appears twice. Fix: pass each one once.",
+        "twice", lambda: optim.SGD([{"params": [WEIGHT]}] * 2), ValueRangeError,
+        "optim: a parameter is in two groups. Fix: pass each one once.",
     ),
     Case(
         "empty group", lambda: optim.SGD([{"params": []}]), ValueRangeError,

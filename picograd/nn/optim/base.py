@@ -253,15 +253,15 @@ class Optimizer(Hooked):
     def _update(self) -> bool:
         """Record the update of every group, and write it; tells whether by updates alone."""
         turns = turns_of(self.param_groups)
-        found: list[tuple[ParameterGroup, Batch]] = []
+        is_usual = False
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
-            found += [(group, batch) for batch in self._batches(group, turns)]
-        is_usual = False
-        for turn in sorted({batch.turn for _, batch in found}):
-            due = [each for each in found if each[1].turn == turn]
-            is_usual = self._write([self._record(*each) for each in due])
+        for turn in sorted({0, *chain.from_iterable(turns.values())}):
+            found: list[tuple[ParameterGroup, Batch]] = []
+            for group in self.param_groups:
+                found += [(group, batch) for batch in self._batches(group, turns, turn)]
+            is_usual = self._write([self._record(*each) for each in found])
         return is_usual and not turns
 
     def _write(self, recorded: Sequence[Update | list[Change]]) -> bool:
@@ -294,27 +294,29 @@ class Optimizer(Hooked):
             write(tensor, node, False, is_one=False)
         return [tensor for tensor, _ in changed]
 
-    def _batches(self, group: ParameterGroup, turns: Mapping[int, int]) -> list[Batch]:
-        """Sort the parameters that have a gradient into batches, making state that is missing."""
+    def _batches(self, group: ParameterGroup, turns: Mapping[int, Any], turn: int) -> list[Batch]:
+        """Sort the due that have a gradient into batches, making state that is missing."""
+        each_once = list(dict.fromkeys(group.parameters)) if turns else group.parameters
         names = list(self.shared(group.options))
         wanted = {*names, *self.slots(group.options)}
-        states = [self.state.get(parameter, {}) for parameter in group.parameters]
+        states = [self.state.get(parameter, {}) for parameter in each_once]
         keys = [tuple([id(s[name]) for name in names if name in s]) for s in states]
         owners = Counter(keys)
         is_traced = bool(RUNNING.traces)
-        kinds = {parameter._node.dtype: parameter for parameter in group.parameters}
+        kinds = {parameter._node.dtype: parameter for parameter in each_once}
         dtypes = {dtype: math_dtype(parameter) for dtype, parameter in kinds.items()}
         sorted_members: dict[Any, list[Tensor]] = {}
         complete: dict[int, dict[str, Any]] = {}  # states, by the identity of the parameter
-        for parameter, state, key in zip(group.parameters, states, keys):
-            if (parameter.grad if is_traced else parameter._grad) is not None:
+        for parameter, state, key in zip(each_once, states, keys):
+            is_due = not turns or turn in turns.get(id(parameter), (0,))
+            if is_due and (parameter.grad if is_traced else parameter._grad) is not None:
                 node = parameter._node
-                kind = node.device, dtypes[node.dtype], key, turns.get(id(parameter), 0)
+                kind = node.device, dtypes[node.dtype], key
                 sorted_members.setdefault(kind, []).append(parameter)
             if wanted <= state.keys():
                 complete[id(parameter)] = state
         batches = []
-        for (_, dtype, key, turn), members in sorted_members.items():
+        for (_, dtype, key), members in sorted_members.items():
             is_whole = bool(key) and len(members) == owners[key]
             shared = self._shared_state(group, members[0], is_whole)
             for parameter in members:
@@ -323,7 +325,7 @@ class Optimizer(Hooked):
                     complete[id(parameter)] = self.state[parameter]
             own = [complete[id(parameter)] for parameter in members]
             numbers = group.numbers_beside(members[0])
-            batches.append(Batch(members, dtype, numbers, shared, own, turn))
+            batches.append(Batch(members, dtype, numbers, shared, own))
         return batches
 
     def _shared_state(self, group: ParameterGroup, member: Tensor, is_whole: bool) -> Slots:

@@ -11,6 +11,7 @@ Parameters are numbered through all groups: `{"state": {number: {name: tensor}},
 """
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
@@ -372,7 +373,7 @@ def check_rate(name: str, value: Any, least: float = 0.0) -> None:
 
 
 def check_members(members: Sequence[Any], seen: set[int], is_any: Any = False) -> None:
-    """Raise unless the members of a group are floating leaves (or any), each seen once."""
+    """Raise unless the members of a group are floating leaves (or any) that no other group has."""
     if not members:
         raise ValueRangeError("optim", "a parameter group is empty", "pass at least one tensor")
     for member in members:
@@ -385,8 +386,11 @@ def check_members(members: Sequence[Any], seen: set[int], is_any: Any = False) -
             problem = "a parameter was computed from others"
             raise ValueRangeError("optim", problem, "pass leaf tensors, such as nn.Parameter")
         if id(member) in seen:
-            raise ValueRangeError("optim", "a parameter appears twice", "pass each one once")
-        seen.add(id(member))
+            problem = "a parameter is in two groups"
+            raise ValueRangeError("optim", problem, "pass each one once")
+    if len(set(map(id, members))) < len(members):
+        problem = "optim: a parameter appears twice in a group, and is updated twice in a step"
+        warnings.warn(problem, stacklevel=4)
 
 
 @dataclass(slots=True)
@@ -398,27 +402,30 @@ class Batch:
     numbers: Numbers
     shared: dict[str, Tensor]
     states: list[dict[str, Any]]  # of the members
-    turn: int  # parameters that show one memory are updated one after the other
 
 
-def turns_of(groups: Iterable[ParameterGroup]) -> dict[int, int]:
+Turns = Mapping[int, Sequence[int]]  # in which turns a parameter is updated, by its identity
+
+
+def turns_of(groups: Iterable[ParameterGroup]) -> Turns:
     """Number the parameters that show one memory, by identity; none where none does.
 
-    Each adds to what the one before made of it, as in PyTorch: tied weights are such. Parts of
-    one memory wait for what shows all of it alone.
+    Each adds to what the one before made of it, as in PyTorch: tied weights are such, and what a
+    group lists twice. Parts of one memory wait for what shows all of it alone.
     """
     members = [each for group in groups for each in group.parameters]
-    if all(each._view is None for each in members):
+    if all(each._view is None for each in members) and len(set(map(id, members))) == len(members):
         return {}
     last: dict[int, tuple[int, bool]] = {}  # by the memory: a turn, and whether it wrote all of it
-    turns = {}
+    turns: dict[int, list[int]] = {}
     for each in members:
         root = root_of(each)
         is_whole = root._node.size == each._node.size
         turn, was_whole = last.get(id(root), (-1, True))
-        turns[id(each)] = turn + 1 if is_whole or was_whole else turn
-        last[id(root)] = turns[id(each)], is_whole
-    return turns if any(turns.values()) else {}
+        turn += is_whole or was_whole
+        turns.setdefault(id(each), []).append(turn)
+        last[id(root)] = turn, is_whole
+    return turns if any(map(any, turns.values())) else {}
 
 
 def in_parts(tensor: Tensor, dtype: DType, is_tracked: Any = False) -> Tensor:

@@ -59,10 +59,13 @@ MODE = Mode()
 
 
 class Walks(threading.local):
-    """How many times gradients were taken: hooks of several tensors tell one walk from another."""
+    """How many times gradients were taken: hooks of several tensors tell one walk from another.
+
+    Of gradients that are `final` none are asked.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count, self.is_final = 0, False
 
 
 WALKS = Walks()
@@ -419,7 +422,9 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     if known is None:
         targets = targets_of(root, True)
         with noting({}) as table:
-            made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
+            made = told(
+                is_final, node_gradient, [(root, root.const_like(1.0))], targets, is_trained
+            )
         known = gradient_formula.keep(walked, targets, made, table)
         if known is None or known.formula is None:
             pairs = zip(map(leaf_of, targets), made)
@@ -449,22 +454,32 @@ def backward(
         tensors = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         if not tensors:
             raise GradientError("backward", "inputs is empty", "name a tensor, or pass None")
-        found = list(zip(tensors, gradients_of([(root, start)], tensors)))
+        found = list(zip(tensors, gradients_of([(root, start)], tensors, is_final)))
     else:
         targets = targets_of(root, is_tracked)
         # a hook sees its gradient though the leaf behind it is gone
         watched = [each for each in passing([root]) if each in HOOKS] if entries(HOOKS) else []
-        gradients = node_gradient([(root, start)], [*targets, *watched], is_trained)
+        wanted = [*targets, *watched]
+        gradients = told(is_final, node_gradient, [(root, start)], wanted, is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
     # a hook may have let go the last one who had a leaf
     return [(leaf, each) for leaf, each in found if each is not None and leaf is not None]
 
 
-def hooked(leaf: Any, gradient: Any) -> Any:
+def hooked(leaf: Any, gradient: Any, is_final: bool) -> Any:
     """Let hooks of a leaf replace its gradient; the walk has run those of computed tensors."""
     if gradient is None or leaf._hooks is None or not leaf.is_leaf:
         return gradient
-    return leaf._hooks.run(gradient)
+    return told(is_final, leaf._hooks.run, gradient)
+
+
+def told(is_final: bool, function: Callable[..., Any], *given: Any) -> Any:
+    """Call what calls functions of users: they are told whether gradients of theirs are asked."""
+    before, WALKS.is_final = WALKS.is_final, is_final
+    try:
+        return function(*given)
+    finally:
+        WALKS.is_final = before
 
 
 def accumulate(leaf: Any, found: Any, create_graph: bool = False) -> None:
@@ -582,7 +597,9 @@ def known(node: Node, kind: Any, name: str) -> GradientFunction:
     return found
 
 
-def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:
+def gradients_of(
+    outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any], is_final: bool
+) -> list[Node | None]:
     """Find the gradient of each input tensor; a leaf may have had several nodes."""
     WALKS.count += 1
     former: dict[int, list[Node]] = {id(tensor): [recorded_as(tensor.node)] for tensor in inputs}
@@ -592,7 +609,8 @@ def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) ->
         if nodes is not None and all(each is not node for each in nodes):
             nodes.append(node)
     targets = [node for nodes in former.values() for node in nodes]
-    found = dict(zip(map(id, targets), node_gradient(outputs, targets, is_trained)))
+    gradients = told(is_final, node_gradient, outputs, targets, is_trained)
+    found = dict(zip(map(id, targets), gradients))
     return [total([found[id(node)] for node in former[id(tensor)]]) for tensor in inputs]
 
 

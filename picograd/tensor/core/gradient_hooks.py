@@ -10,7 +10,7 @@ from picograd.engine.tracing import RUNNING, caller_of, note_change, note_refusa
 from picograd.errors import GradientError, check_callable
 from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.node import Node
-from picograd.tensor.core.autograd import first
+from picograd.tensor.core.autograd import WALKS, first
 from picograd.tensor.core.recording import Recorded, wrap
 
 NUMBERS = count()  # of hooks, in the order of their registration
@@ -56,14 +56,14 @@ class Hooks:
 
     def run(self, gradient: Node) -> Node:
         """Let hooks see a gradient, and replace it."""
-        gradient = self.shown(self.before, gradient)
+        gradient = self.called(self.before, gradient)
         if self.keep is not None:
-            self.keep(wrap(gradient, False))
-        return self.shown(self.step, gradient)
+            self.keep(shown(gradient))
+        return self.called(self.step, gradient)
 
-    def shown(self, hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
+    def called(self, hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
         """Call hooks one after the other, with one tensor until one replaces it."""
-        seen: Any = wrap(gradient, False) if hooks else None
+        seen: Any = shown(gradient) if hooks else None
         for hook in list(hooks.values()):
             answer = hook(seen)
             if answer is None:
@@ -78,12 +78,17 @@ class Hooks:
 
     def run_step(self, parts: Sequence[Any], gradient: Node) -> Sequence[Any]:
         """Let hooks see the gradients of the inputs of what was computed, and replace them."""
-        shown = tuple(wrap(each, False) if isinstance(each, Node) else None for each in parts)
+        seen = tuple(shown(each) if isinstance(each, Node) else None for each in parts)
         for hook in list(self.after.values()):
-            answer = hook(shown, (wrap(gradient, False),))
-            shown = shown if answer is None else answer
-        kept = [old if x is None else x._node.cast(old.dtype) for x, old in zip(shown, parts)]
+            answer = hook(seen, (shown(gradient),))
+            seen = seen if answer is None else answer
+        kept = [old if x is None else x._node.cast(old.dtype) for x, old in zip(seen, parts)]
         return [*kept, *parts[len(kept) :]]
+
+
+def shown(gradient: Node) -> Any:
+    """Make the tensor of a gradient that a hook sees; it may be written over, and has its own."""
+    return wrap(gradient, not WALKS.is_final)
 
 
 def hooks_of(tensor: Recorded) -> Hooks:
@@ -150,7 +155,8 @@ def retain(tensor: Recorded) -> None:
     def keep(gradient: Any) -> None:
         kept = owner()
         if kept is not None:
-            kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
+            found = gradient.detach() if WALKS.is_final else gradient
+            kept.grad = found if kept.grad is None else kept.grad + found
 
     note_change()
     hooks_of(tensor).keep = keep

@@ -1082,10 +1082,10 @@ def grad(
         found = autograd.known_gradients(started(first), targets, not create_graph)
     batch = running_vmaps.cases_of(given) if is_grads_batched else None
     if found is None:
-        found = autograd.gradients_of(beginnings(sources, given, batch), targets)
+        found = autograd.gradients_of(beginnings(sources, given, batch), targets, not create_graph)
     if batch is not None:
         found = [None if node is None else batch.full(node) for node in found]
-    found = [autograd.hooked(target, node) for target, node in zip(targets, found)]
+    found = [autograd.hooked(each, node, not create_graph) for each, node in zip(targets, found)]
     return [
         answered(node, target, create_graph, allow_unused, materialize_grads, position)
         for position, (node, target) in enumerate(zip(found, targets))

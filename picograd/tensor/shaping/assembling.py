@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from picograd.dtype import float64
+from picograd.dtype import bool_, float64
 from picograd.engine.followed import SCALING
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build, composites
@@ -648,8 +648,14 @@ def addr(x: Node, vec1: Node, vec2: Node, beta: Scalar = 1, alpha: Scalar = 1) -
     numbers = (each for each in (beta, alpha) if not isinstance(each, Node))
     for factor in numbers:  # PyTorch cuts those of addmm, and refuses these
         read_factor("addr", factor, common_dtype([x, vec1, vec2]))
-    wide = broadcast_to(x.const_like(0) if beta == 0 else x, shape, "addr")
+    wide = broadcast_to(unread(x) if beta == 0 else x, shape, "addr")
     return weighted_sum("addr", wide, [rows, columns], beta, alpha)
+
+
+def unread(base: Node) -> Node:
+    """Put zeros in the place of what a factor of 0 lets be: its gradient is zeros, not None."""
+    zeros = base.const_like(0)
+    return build.where(zeros.cast(bool_), base, zeros)
 
 
 def addbmm(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
@@ -658,7 +664,7 @@ def addbmm(a: Node, b: Node, c: Node, beta: Scalar, alpha: Scalar) -> Node:
         text = f"{b.shape} and {c.shape} are not stacks of matrices"
         raise ShapeError("addbmm", text, "pass (B, N, M) and (B, M, P)")
     product_ = products.matmul(b, c).reduce("sum", (0,))
-    wide = broadcast_to(a.const_like(0) if beta == 0 else a, product_.shape, "addbmm")
+    wide = broadcast_to(unread(a) if beta == 0 else a, product_.shape, "addbmm")
     return weighted_sum("addbmm", wide, [product_], beta, alpha)
 
 
@@ -669,7 +675,7 @@ def add_product(op: str, base: Node, a: Node, b: Node, beta: Scalar, alpha: Scal
         text = f"operands {a.shape} and {b.shape} need {ranks[0]} and {ranks[1]} axes"
         raise ShapeError(op, text, "reshape them")
     product_ = products.matmul(a, b)
-    wide = broadcast_to(base.const_like(0) if beta == 0 else base, product_.shape, op)
+    wide = broadcast_to(unread(base) if beta == 0 else base, product_.shape, op)
     return weighted_sum(op, wide, [product_], beta, alpha)
 
 

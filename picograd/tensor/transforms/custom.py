@@ -198,7 +198,8 @@ def by_own_rule(kind: type[Function], args: Sequence[Any]) -> Any:
     level = LEVELS.pop()
     try:
         nodes = [each._node if isinstance(each, Recorded) else None for each in args]
-        full = [None if node is None else level.batch.convert([node])[0] for node in nodes]
+        convert = level.batch.convert
+        full = [None if node is None else convert([node])[0] for node in nodes]
         given = [each if node is None else wrap(node, False) for each, node in zip(args, full)]
         in_dims = tuple(None if node is None else 0 for node in full)
         info = VmapInfo(level.batch.size, level.randomness)
@@ -283,9 +284,9 @@ class Call:
         """Record one output; a dirty one takes the node itself."""
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
-            self.arrived[number] = flowing, node
             if inputs is self.inputs:
-                return self.gradients(nodes)
+                return self.gradients(nodes, {number: (flowing, node)})
+            self.arrived[number] = flowing, node
             return [nodes[0].const_like(0)]
 
         tracks = any(self.ctx.needs_input_grad)
@@ -308,33 +309,43 @@ class Call:
 
     def join(self, flowing: Node, node: Node, *nodes: Node) -> Parts:
         """Ask for the gradients of the arguments through all outputs."""
-        return self.gradients(nodes)
+        arrived, self.arrived = self.arrived, {}
+        return self.gradients(nodes, arrived)
 
-    def gradients(self, nodes: Sequence[Node]) -> Parts:
+    def gradients(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
         """Ask `backward` for the gradients of the arguments, from those of outputs that came."""
-        arrived = self.arrived
-        self.arrived = {}
         if derivatives.RULES.get() and self.kind.jvp is not Function.jvp:
             return self.probes(nodes, arrived)
         given: list[Any] = [None] * len(self.outputs)
         if self.ctx.materializes:
             given = [zeros_of(each) for each in self.outputs]
         for number, (flowing, _) in arrived.items():
-            given[number] = wrap(flowing, False)
-        kept = self.ctx.kept
-        self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
+            # else what a function writes over it would be cut off
+            given[number] = wrap(flowing, not autograd.WALKS.is_final)
+        own = vars(self.ctx)
+        kept = self.ctx.kept or ()
+        shown: dict[str, Any] = {}
+        if not autograd.WALKS.is_final:
+            shown = self.attributes(nodes, arrived)
+        shown["kept"] = self.kept_with(nodes, arrived, self.ctx.saved, kept)
+        before = {name: own[name] for name in shown}
+        own.update(shown)
+        is_recorded = MODE.enabled and not autograd.WALKS.is_final
         try:
-            with derivatives.rules_along(False):
-                is_renamed = self.kind.vjp is not Function.vjp
-                rule = self.kind.vjp if is_renamed else self.kind.backward
+            with derivatives.rules_along(False), autograd.set_grad_enabled(is_recorded):
+                rule = self.kind.backward
+                if self.kind.vjp is not Function.vjp:
+                    rule = self.kind.vjp
                 answer = rule(self.ctx, *given)
         finally:
-            self.ctx.kept = kept
+            own.update(before)
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
-        pairs = zip(self.places, nodes)
-        name = self.kind.__name__
-        return [checked(name, listed[at], f"gradient of argument {at}", x) for at, x in pairs]
+        parts: Parts = []
+        for at, x in zip(self.places, nodes):
+            what = f"gradient of argument {at}"
+            parts.append(checked(self.kind.__name__, listed[at], what, x))
+        return parts
 
     def probes(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
         """Stand for the gradients of the arguments where their derivative alone is wanted.
@@ -347,7 +358,7 @@ class Call:
         name = self.kind.__name__
 
         def along(_: Node, node: Node, *outputs: Node) -> Parts:
-            return self.along(directions, arrived)
+            return self.along(nodes, directions, arrived)
 
         gate = custom(build.detach(flowing[0]), flowing, along, name)
 
@@ -360,7 +371,7 @@ class Call:
 
         return [probe(at, x) for at, x in zip(self.places, nodes)]
 
-    def along(self, directions: dict[int, Node], arrived: Arrived) -> Parts:
+    def along(self, nodes: Sequence[Node], directions: dict[int, Node], arrived: Arrived) -> Parts:
         """Ask `jvp` for the changes of outputs, from the directions of arguments that came."""
         given: list[Any] = [None] * self.count
         for at, node in zip(self.places, self.inputs):
@@ -374,7 +385,7 @@ class Call:
             ctx.saved = ctx.saved_for_forward
             ctx.kept = ctx.kept_for_forward
             ctx.packing = None
-        ctx.kept = self.kept_with(arrived, ctx.saved, ctx.kept or ())
+        ctx.kept = self.kept_with(nodes, arrived, ctx.saved, ctx.kept or ())
         answer = self.kind.jvp(ctx, *given)
         listed = answer if isinstance(answer, tuple) else (answer,)
         name = self.kind.__name__
@@ -386,15 +397,40 @@ class Call:
             for number, (_, node) in arrived.items()
         ]
 
-    def kept_with(self, arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
-        """List what was kept; an output is the recorded one, for more derivatives."""
+    def kept_with(
+        self, nodes: Sequence[Node], arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]
+    ) -> list[Any]:
+        """List what was kept; an output is a recorded one, for more derivatives."""
         kept = list(kept)
-        for number, (_, node) in arrived.items():
-            output = self.outputs[number]
+        for number, output in enumerate(self.outputs):
             for at, tensor in enumerate(saved):
-                if tensor is output:
-                    kept[at] = node, True
+                if tensor is output and self.takes_gradient(output):
+                    value, _ = kept[at]
+                    kept[at] = self.recorded_again(number, value, nodes, arrived), True
         return kept
+
+    def attributes(self, nodes: Sequence[Node], arrived: Arrived) -> dict[str, Any]:
+        """Find attributes of the context that are outputs; they are recorded ones, too."""
+        found = {}
+        for number, output in enumerate(self.outputs):
+            for name, value in vars(self.ctx).items():
+                if value is not output or not self.takes_gradient(output):
+                    continue
+                made = self.recorded_again(number, output._node, nodes, arrived)
+                found[name] = wrap(made, True)
+        return found
+
+    def recorded_again(
+        self, number: int, value: Node, nodes: Sequence[Node], arrived: Arrived
+    ) -> Node:
+        """Find the node of an output; one without a gradient is recorded for those to come."""
+
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
+            return self.gradients(nodes, {number: (flowing, node)})
+
+        if number in arrived:
+            return arrived[number][1]
+        return custom(value, nodes, vjp, self.kind.__name__)
 
     def check_count(self, answer: Sequence[Any]) -> None:
         """Raise unless there is one gradient per argument; more may follow if they are None."""

@@ -342,7 +342,7 @@ def test_wrong_use_is_named(device):
         nn.optim.SGD([])
     with pytest.raises(ValueRangeError, match="lr=-1.0 is negative"):
         nn.optim.Adam([weight], lr=-1.0)
-    with pytest.raises(ValueRangeError, match="a parameter appears twice"):
+    with pytest.raises(ValueRangeError, match="a parameter is in two groups"):
         nn.optim.SGD([{"params": [weight]}, {"params": [weight]}])
     with pytest.raises(ValueRangeError, match="computed from others"):
         nn.optim.SGD([weight * 2])
@@ -577,6 +577,23 @@ def test_parameters_of_one_memory_each_add_their_update(name: str) -> None:
         run()
     steps = 0.125 * 6 * (1 + 1.5 + 1.75)
     assert first.tolist() == second.tolist() == [1 - steps, 2 - steps]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adagrad", "RAdam"])
+def test_a_parameter_that_a_group_lists_twice_is_updated_twice(name: str) -> None:
+    """As in PyTorch, which warns: the second update is of what the first one made."""
+
+    def trained(library: Any) -> Any:
+        first, second = (library.nn.Parameter(library.tensor([1.0, x])) for x in (2.0, 3.0))
+        with pytest.warns(UserWarning, match="optim"):
+            optimizer = getattr(library.optim, name)([second, first, second], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (first**2 * second**2).sum().backward()
+            optimizer.step()
+        return first.tolist() + second.tolist()
+
+    np.testing.assert_allclose(trained(picograd), trained(torch), 1e-5)
 
 
 DIFFERENTIABLE = {

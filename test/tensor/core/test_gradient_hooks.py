@@ -223,3 +223,31 @@ def test_a_write_of_no_elements_leaves_the_hooks_of_a_leaf() -> None:
         x.data[0, 2:] *= 0
     (x * 3).sum().backward()
     assert x.grad.tolist() == [[-3.0, -3.0], [-3.0, -3.0]]
+
+
+@pytest.mark.parametrize("place", ["leaf", "computed", "retained"])
+def test_what_a_hook_writes_over_a_gradient_is_differentiable(place: str) -> None:
+    """As in PyTorch; second derivatives lacked what went through the gradient, without a word."""
+    asked: list[bool] = []
+
+    def masked(gradient: Tensor) -> Tensor:
+        asked.append(gradient.requires_grad)
+        found = gradient.clone()
+        found[0] = 0.0
+        found *= 2.0
+        return found
+
+    x = Tensor([0.5, -2.0], dtype="float64", requires_grad=True)
+    y = x * 3.0
+    if place == "retained":
+        y.retain_grad()
+        (y**3).sum().backward(create_graph=True)
+        found = picograd.grad(masked(y.grad).sum(), x)[0].tolist()
+        assert found == [0.0, 2 * 6 * 9 * -2.0]
+        return
+    (x if place == "leaf" else y).register_hook(masked)
+    (slope,) = picograd.grad((y**3).sum(), x, create_graph=True)  # 81 x^2, doubled but for x[0]
+    assert slope.tolist() == [0.0, 2 * 81 * 4.0]
+    assert picograd.grad(slope.sum(), x)[0].tolist() == [0.0, -1296.0]  # the hook sees it, too
+    (y**3).sum().backward()
+    assert asked[0] and not asked[-1]

@@ -184,3 +184,17 @@ def test_distances_of_many_rows_are_products_unless_told() -> None:
     np.testing.assert_array_equal(np.diag(exact.numpy()), 0)
     with pytest.raises(ValueRangeError, match="compute_mode"):
         x.cdist(x, compute_mode="fast")
+
+
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "baddbmm", "addbmm"])
+def test_what_a_factor_of_zero_lets_be_has_a_gradient_of_zeros(name: str) -> None:
+    shapes = {
+        "addmm": ((2, 2), (2, 3), (3, 2)),
+        "addmv": ((2,), (2, 3), (3,)),
+        "addr": ((2, 3), (2,), (3,)),
+        "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
+        "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
+    }[name]
+    base, *rest = (Tensor(np.ones(shape), requires_grad=True) for shape in shapes)
+    getattr(base, name)(*rest, beta=0).sum().backward()
+    assert base.grad is not None and base.grad.tolist() == np.zeros(shapes[0]).tolist()

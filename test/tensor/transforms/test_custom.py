@@ -217,6 +217,100 @@ def test_saved_output_is_differentiable() -> None:
     assert picograd.autograd.gradgradcheck(Exp.apply, x)
 
 
+class Powers(picograd.Function):
+    """This class has three outputs, all saved, of which one has no gradient of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        square = x * x
+        cube, slope = square * x, square * 3
+        ctx.save_for_backward(x, square, slope)
+        ctx.mark_non_differentiable(cube)
+        return square, slope, cube
+
+    @staticmethod
+    def backward(ctx: Any, to_square: Any, to_slope: Any, _: Any) -> Any:
+        x, square, slope = ctx.saved_tensors
+        return to_square * x * 2 + to_slope * (slope + square * 3) / x
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+@pytest.mark.parametrize("used", [(0,), (1,), (0, 1)])
+def test_saved_outputs_that_nobody_used_are_differentiable(
+    used: Any, is_checkpointed: bool
+) -> None:
+    """Their derivatives were 0, without a word."""
+
+    def total(x: Any) -> Any:
+        found = Powers.apply(x)
+        return sum((found[number] * (number + 1)).sin().sum() for number in used)
+
+    x = leaf(np.array([0.4, 0.9, -1.3]))
+    function = (lambda x: picograd.checkpoint(total, x)) if is_checkpointed else total
+    assert picograd.autograd.gradgradcheck(function, x)
+    twice = picograd.func.grad(lambda x: picograd.func.grad(total)(x).sum())
+    (first,) = picograd.grad(total(x), x, create_graph=True)
+    assert np.allclose(twice(x.detach()).numpy(), picograd.grad(first.sum(), x)[0].numpy())
+
+
+class MaskedGradient(picograd.Function):
+    """This class writes over its gradient, and keeps its output as an attribute."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.cube = x**3 * (x > 0)
+        return ctx.cube
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        slope = gradient.clone()
+        slope[x < 0] = 0.0
+        slope *= 3 * ctx.cube
+        return slope / x
+
+
+def test_gradients_that_are_written_over_are_differentiable() -> None:
+    """As in PyTorch; the second derivative was None, or 0, without a word."""
+    x = leaf(np.array([0.4, -0.9, 1.3]))
+    for _ in range(2):  # the second time the graph is known
+        MaskedGradient.apply(x).sum().backward()
+    positive = x.detach().numpy().clip(0.0)
+    assert np.allclose(x.grad.numpy(), 2 * 3 * positive**2)
+    (slope,) = picograd.grad((MaskedGradient.apply(x) ** 2).sum(), x, create_graph=True)
+    assert np.allclose(slope.detach().numpy(), 6 * positive**5)
+    assert np.allclose(picograd.grad(slope.sum(), x)[0].numpy(), 30 * positive**4)
+    twice = picograd.func.grad(lambda x: picograd.func.grad(cubed)(x).sum())
+    assert np.allclose(twice(x.detach()).numpy(), 30 * positive**4)
+
+
+def cubed(x: Any) -> Any:
+    return (MaskedGradient.apply(x) ** 2).sum()
+
+
+def test_whether_gradients_of_gradients_are_asked_is_told() -> None:
+    asked: list[bool] = []
+    modes: list[bool] = []
+
+    class Double(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            asked.append(gradient.requires_grad)
+            modes.append(picograd.is_grad_enabled())
+            return gradient * 2
+
+    x = leaf()
+    (Double.apply(x) ** 2).sum().backward()
+    picograd.grad((Double.apply(x) ** 2).sum(), x)
+    picograd.grad((Double.apply(x) ** 2).sum(), x, create_graph=True)
+    assert asked == modes == [False, False, True]
+
+
 class Scale(picograd.Function):
     """Changes its first argument in place."""
 
