@@ -40,6 +40,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_trace import Capture, Result
+from picograd.tensor.transforms.pytree import is_named_tuple
 from picograd.traced_number import Difference
 
 
@@ -154,8 +155,10 @@ class Closure:
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
         self.is_single = type(capture.structure) is Place and capture.structure.slot < 0
-        # as machine code (jit_native.py): `run` where one plan makes one tensor; what comes before
+        # as machine code (jit_native.py): `run` of what only computes, `put` makes of its tuple what
+        # is returned; what comes before
         self.native: Any = None
+        self.put = None if self.is_single else put_in(capture)
         self.ready: Any = None
         self.made: Any = computed
         self.runs, self.limit = 0, NATIVE_AFTER  # without it; until another try
@@ -356,6 +359,20 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         if changes is None:
             return None
     return Closure(capture, key, known, changes)
+
+
+def put_in(capture: Capture) -> Callable[[Any], Any] | None:
+    """Say how the returned value is made of a tuple of its tensors; None where it is that."""
+    value = capture.structure
+    items = value.values() if type(value) is dict else value
+    if type(value) in (tuple, list, dict) or is_named_tuple(value):
+        places = [each.number if type(each) is Place else -1 for each in items]
+        if places == [*range(len(capture.outputs))]:
+            if type(value) is dict:
+                return lambda made: dict(zip(value, made))
+            kind = type(value)
+            return None if kind is tuple else list if kind is list else lambda made: kind(*made)
+    return lambda made: put_together(capture, made, ())
 
 
 def is_program(capture: Capture) -> bool:
