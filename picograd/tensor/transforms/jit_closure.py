@@ -155,8 +155,8 @@ class Closure:
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
         self.is_single = type(capture.structure) is Place and capture.structure.slot < 0
-        # as machine code (jit_native.py): `run` of what only computes, `put` makes of its tuple what
-        # is returned; what comes before
+        # as machine code (jit_native.py): `run` of what only computes, and what comes before; `put`
+        # makes what is returned of a tuple of tensors
         self.native: Any = None
         self.put = None if self.is_single else put_in(capture)
         self.ready: Any = None
