@@ -88,6 +88,7 @@ def step_of(updates: Sequence[Update], beside: Sequence[Node], live: LiveTable) 
     places.update(zip(map(id, step.nodes), count(-1, -1)))
     if len(places) != len(step.nodes) or is_carried(step.nodes):
         return None
+    carried.let_go_all([*live.waiting], live)
     pending = live.pending()
     met = {*map(id, beside), *map(id, changed)}
     others = [node for node in pending if id(node) not in places and id(node) not in met]

@@ -178,6 +178,36 @@ def test_what_is_detached_and_let_go_is_not_stored(
     assert max(sizes[20:]) == 3  # the rows, what they grow by, and the loss
 
 
+@pytest.mark.parametrize("verify", [0, 1])
+def test_what_is_detached_and_let_go_is_not_stored_before_a_write(
+    monkeypatch: pytest.MonkeyPatch, verify: int
+) -> None:
+    """As what reads the old contents, and lives on, is."""
+    roots: list[int] = []
+    settle = realize.settle
+
+    def noted(nodes: Any, results: Any) -> None:
+        roots.append(len(nodes))
+        settle(nodes, results)
+
+    monkeypatch.setattr(realize, "settle", noted)
+    w = Tensor(W[:, :3]).requires_grad_()
+    x = Tensor(X[0]).realize()
+
+    def step() -> tuple[Tensor, Tensor]:
+        y = (x @ w).tanh()
+        loss = (y * y).mean()
+        loss.backward()
+        with picograd.no_grad():
+            w.sub_(0.1 * w.grad)
+        w.grad = None
+        return loss.detach(), y.detach()
+
+    with picograd.config.override(verify=verify):
+        found = [step()[0].item() for _ in range(20)]
+    assert found == sorted(found, reverse=True) and max(roots[2:]) == 2  # the loss, and the write
+
+
 def test_values_that_track_gradients_are_computed_again() -> None:
     """They are stored where `backward` reads them, not by every look at a loss."""
     w = picograd.ones(3, requires_grad=True)
