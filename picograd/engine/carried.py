@@ -190,11 +190,8 @@ def let_go_all(keys: Iterable[int], live: Any) -> None:
 
     Before it is asked what lives on: what they let go does not.
     """
-    for key in keys:
-        reference = live.waiting.get(key)
-        tensor = None if reference is None else reference()
-        if tensor is not None and tensor._view is not None:
-            let_go(tensor)
+    for tensor in live.owners(keys):
+        let_go(tensor)
 
 
 MANY = [NEAR]  # values that wait, where those without a tensor are looked for

@@ -401,10 +401,8 @@ def compute_updates(updates: Sequence[Update]) -> bool:
 
 def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
     """Compute updates, and all that runs with them, as the last time if that may be."""
-    step = None
-    if not carried.is_ahead():
-        beside = [*failed, *pending_writes(), *changed_values()]
-        step = foreseen.step_of(updates, beside, LIVE)
+    beside = [*failed, *pending_writes(), *changed_values()]
+    step = None if carried.is_ahead() else foreseen.step_of(updates, beside, LIVE)
     roots = None if step is None else foreseen.compute(step, updates, LIVE)
     if roots is None:
         compute_all(failed, step, updates)

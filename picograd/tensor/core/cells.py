@@ -333,7 +333,7 @@ def is_fill(node: Node) -> bool:
     """
     if CODED.compute is None:
         return False
-    if node.op == "contiguous":
+    if node.row.is_stored:
         source = node.inputs[0]
         return is_resting() and (leaf_buffer(source) is not None or is_plain_leaf(source))
     if EVENTS.after is not None:

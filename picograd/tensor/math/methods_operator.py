@@ -13,12 +13,13 @@ from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS
 from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import UNSET, broadcast_both
+from picograd.tensor.core.operands import CODE, UNSET, broadcast_both
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
@@ -40,8 +41,6 @@ SIMPLE = (elementwise.arithmetic, elementwise.division)
 COMPARING = (elementwise.compare, elementwise.compare_swapped)
 DIRECT = {*SIMPLE, *COMPARING}
 WHOLE = range(-(1 << 24), 1 << 24)  # every float32 tells these apart
-# Of integers too: neither the dtype nor what is demanded changes.
-COUNTED = {"add", "sub", "mul", "equal", "not_equal", "less", "less_equal"}
 STEADY.update(SIMPLE)
 OF_NUMBERS = (*SIMPLE, elementwise.add_scaled, transcendental.divide_rounded)
 SCALING.add(elementwise.add_scaled)
@@ -507,13 +506,18 @@ def number_beside(dtype: DType, number: Any) -> Any:
 def are_usual(x: Node, y: Node, op: str = "") -> bool:
     """Tell whether two nodes are floats alike, no numbers, and nothing changes what is recorded.
 
-    Or integers alike, of an op that takes them as they are.
+    Or integers alike, for an op that takes them.
     """
     if x.dtype is not y.dtype or x.device != y.device:
         return False
-    if x.dtype.kind != "float" and (x.dtype.kind != "int" or op not in COUNTED):
+    if x.dtype.kind != "float" and not (x.dtype.kind == "int" and takes_integers(op)):
         return False
     return x.op not in NUMBERS and y.op not in NUMBERS and is_plain((x, y))
+
+
+def takes_integers(op: str) -> bool:
+    """Tell whether an elementwise op takes integers as they are, and demands nothing of them."""
+    return bool(op) and op not in CODE and "int" in OPS[op].dtype_rule.kinds
 
 
 def multiplied(a: Recorded, b: Recorded) -> Any:
