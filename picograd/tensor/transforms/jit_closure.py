@@ -58,6 +58,8 @@ class Changes:
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
+        written = *capture.written, *capture.written_gradients
+        self.writes_given = any(isinstance(target, int) for target in written)
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -88,7 +90,7 @@ class Changes:
         kept = self.kept() if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
-        if are_shown:
+        if are_shown or self.writes_given:  # nobody looked at views of arguments
             spread_writes(capture, args)
         if kept is not None:
             self.give_gradients(results, kept)
@@ -163,7 +165,15 @@ class Closure:
         self.made: Any = computed
         self.runs, self.limit = 0, NATIVE_AFTER  # without it; until another try
         self.waits = False  # for the plan to be known to machine code
-        self.results = [(each.number, each.shape, each.is_made) for each in capture.outputs]
+        self.results = [
+            (each.number, each.shape, each.is_made)
+            for each in capture.outputs
+            if each.kind == "root"
+        ]
+        # of results, which argument each is, if it is one
+        self.given_back = [e.number if e.kind == "argument" else -1 for e in capture.outputs]
+        self.gives_back = len(self.results) != len(self.given_back)
+        self.is_bare = self.is_single and not self.gives_back
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Run the trace for these arguments; MISSED if it may not be for them."""
@@ -188,7 +198,7 @@ class Closure:
             return self.tracking(plan, args, inputs, slots)
         if self.changes is not None:
             found = self.changes.run(plan, args, inputs, slots, self.are_shown)
-        elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
+        elif plan.fills_one and self.is_bare and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
@@ -198,10 +208,13 @@ class Closure:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
         if capture.checks:
             check_results(capture, found)
-        if self.is_single:
+        if self.is_bare:
             ((number, shape, is_made),) = self.results
             return self.made(found[number], shape, is_made)
         made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
+        if self.gives_back:
+            others = iter(made)
+            made = [args[at] if at >= 0 else next(others) for at in self.given_back]
         return put_together(capture, made, slots)
 
     def tracking(
@@ -351,7 +364,9 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
         return None  # of arguments, or with a graph of their own
     outputs = capture.outputs
-    if any(e.kind != "root" or (e.tracks and e.is_leaf) or e.sizes or e.noted for e in outputs):
+    if any(each.kind not in ("root", "argument") or each.sizes or each.noted for each in outputs):
+        return None
+    if any(each.tracks and each.is_leaf for each in outputs):
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):

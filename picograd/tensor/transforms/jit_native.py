@@ -322,7 +322,7 @@ def gives_all(closure: Any, plan: Any) -> bool:
     """Tell whether a trace only computes tensors, by numbers that it has for good."""
     capture = closure.capture
     is_more = closure.evaluates or capture.graph is not None or closure.changes is not None
-    if is_more or not closure.results or not plan.native.address:
+    if is_more or not closure.results or closure.gives_back or not plan.native.address:
         return False
     slots = [plan.plan.slots[plan.plan.outputs[number]] for number, _ in capture.checks]
     are_bytes = all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
