@@ -184,6 +184,15 @@ def let_go(tensor: Any) -> None:
         tensor._view = None
 
 
+def let_go_all(keys: Iterable[int], live: Any) -> None:
+    """Let detached tensors, by the identities of their nodes, show no more what nobody else has.
+
+    Before it is asked what lives on: what they let go does not.
+    """
+    for tensor in live.owners(keys):
+        let_go(tensor)
+
+
 MANY = [NEAR]  # values that wait, where those without a tensor are looked for
 GROUPS = Groups()
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
@@ -478,6 +487,7 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     """
     reference_of = live.waiting.get
     bases: Bases = {}
+    let_go_all((*map(id, order), *NEW), live)
     found = []
     for node in order:
         reference = reference_of(id(node))

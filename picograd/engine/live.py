@@ -8,7 +8,7 @@ a data set or a buffer of past steps, and each computation asks which wait.
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from picograd.graph.node import Node
@@ -74,6 +74,14 @@ class LiveTable:
         """Take an entry off."""
         self.data.pop(key, None)
         self.waiting.pop(key, None)
+
+    def owners(self, keys: Iterable[int]) -> Iterator[Any]:
+        """Give the tensors of nodes that wait, by identity, one by one: no others are held."""
+        for key in keys:
+            reference = self.waiting.get(key)
+            tensor = None if reference is None else reference()
+            if tensor is not None:
+                yield tensor
 
     def pending(self) -> list[Node]:
         """List the nodes of tensors that wait to be computed, in order. Constants never do."""

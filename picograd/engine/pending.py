@@ -267,6 +267,7 @@ def live_tensors() -> list[Any]:
 
 def waiting_nodes() -> list[Node]:
     """List the nodes of live tensors, and of checks, that wait to be computed."""
+    carried.let_go_all([*LIVE.waiting], LIVE)
     return [*LIVE.pending(), *(failed for failed, _ in WAITING if leaf_buffer(failed) is None)]
 
 

@@ -65,8 +65,8 @@ def scan_identity(monoid: str, dtype: DType) -> Number:
         return math.inf if monoid == "min" else -math.inf
     if dtype is bool_:
         return int(monoid == "min")
-    info = np.iinfo(dtype.numpy)
-    return int(info.min if monoid == "max" else info.max)
+    least, most = dtype.ends
+    return least if monoid == "max" else most
 
 
 def chunk_of(shape: tuple[int, ...], axis: int, target: Target) -> int:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from picograd.dtype import DType, bool_
 
 # The elementwise operation that combines two values; the keys are all monoids there are.
@@ -22,5 +20,5 @@ def identity(monoid: str, dtype: DType) -> Any:
         return float("-inf" if monoid == "max" else "inf")
     if dtype is bool_:
         return monoid == "min"
-    ends = np.iinfo(dtype.numpy)
-    return int(ends.min if monoid == "max" else ends.max)
+    least, most = dtype.ends
+    return least if monoid == "max" else most

@@ -11,7 +11,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import carried, pending, waiting
+from picograd.engine import carried, pending, realize, waiting
 from picograd.engine.carried import KNOWN, below, look_below, readers_among
 from picograd.engine.plan_cache import PlanCache
 from picograd.engine.plan_key import walk_pending
@@ -142,6 +142,70 @@ def test_each_step_of_a_sequence_that_grows_computes_the_same(
         token.item()
     ops = [([row[0] for row in rows], roots) for rows, roots in told]
     assert ops[-1] == ops[-2] == ops[-3]
+
+
+@pytest.mark.parametrize("verify", [0, 1])
+def test_what_is_detached_and_let_go_is_not_stored(
+    monkeypatch: pytest.MonkeyPatch, verify: int
+) -> None:
+    """Rows that grow by detached values: a step stores these, not what they were detached from.
+
+    VERIFY looks whether steps that are followed take the plans of those that are recorded.
+    """
+    sizes: list[int] = []
+    settle = realize.settle
+
+    def noted(roots: Any, results: Any) -> None:
+        sizes.append(len(roots))
+        settle(roots, results)
+
+    monkeypatch.setattr(realize, "settle", noted)
+    w = Tensor(W[:, :3]).realize()
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = (x @ w).tanh()
+        loss = (y * y).mean()
+        return loss.detach(), y.detach()
+
+    with picograd.config.override(verify=verify):
+        for _ in range(12):
+            x, rows = Tensor(X[0, :1]), X[0, :1].astype(np.float64)
+            for _ in range(7):
+                loss, y = step(x)
+                wanted = np.tanh(rows @ W[:, :3])
+                np.testing.assert_allclose(loss.numpy(), (wanted**2).mean(), rtol=1e-5)
+                x, rows = picograd.cat([x, y[-1:]], 0), np.concatenate([rows, wanted[-1:]])
+    assert max(sizes[20:]) == 3  # the rows, what they grow by, and the loss
+
+
+@pytest.mark.parametrize("verify", [0, 1])
+def test_what_is_detached_and_let_go_is_not_stored_before_a_write(
+    monkeypatch: pytest.MonkeyPatch, verify: int
+) -> None:
+    """As what reads the old contents, and lives on, is."""
+    roots: list[int] = []
+    settle = realize.settle
+
+    def noted(nodes: Any, results: Any) -> None:
+        roots.append(len(nodes))
+        settle(nodes, results)
+
+    monkeypatch.setattr(realize, "settle", noted)
+    w = Tensor(W[:, :3]).requires_grad_()
+    x = Tensor(X[0]).realize()
+
+    def step() -> tuple[Tensor, Tensor]:
+        y = (x @ w).tanh()
+        loss = (y * y).mean()
+        loss.backward()
+        with picograd.no_grad():
+            w.sub_(0.1 * w.grad)
+        w.grad = None
+        return loss.detach(), y.detach()
+
+    with picograd.config.override(verify=verify):
+        found = [step()[0].item() for _ in range(20)]
+    assert found == sorted(found, reverse=True) and max(roots[2:]) == 2  # the loss, and the write
 
 
 def test_values_that_track_gradients_are_computed_again() -> None:

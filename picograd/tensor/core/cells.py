@@ -25,7 +25,7 @@ from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMBER_KINDS, is_watched, number_in
 from picograd.engine.tracing import RUNNING
-from picograd.graph.node import Node
+from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS
 from picograd.helpers import product
@@ -242,8 +242,8 @@ def fits(dtype: Any, value: Any) -> bool:
         return kind is float or (kind is int and -EXACT <= value <= EXACT)
     if kind is bool or dtype.kind not in ("int", "uint"):
         return kind is bool and dtype.kind == "bool"
-    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
-    return kind is int and low <= value < low + (1 << dtype.bits)
+    least, most = dtype.ends
+    return kind is int and least <= value <= most
 
 
 def write_values(
@@ -327,11 +327,16 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
 
 
 def is_fill(node: Node) -> bool:
-    """Tell whether a table that waits is one number, which machine code fills in.
+    """Tell whether a table that waits is one number, or a copy of memory: machine code fills it in.
 
-    Not near steps that may be followed: these have one plan, from the first on.
+    Numbers not near steps that may be followed: these have one plan, from the first on.
     """
-    if EVENTS.after is not None or CODED.compute is None:
+    if CODED.compute is None:
+        return False
+    if node.row.is_stored:
+        source = node.inputs[0]
+        return is_resting() and (leaf_buffer(source) is not None or is_plain_leaf(source))
+    if EVENTS.after is not None:
         return False
     while node.op in carried.FREE and node.realized is None:
         node = node.inputs[0]

@@ -321,11 +321,11 @@ def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:
 
     Small negative numbers wrap into unsigned dtypes, as C does and PyTorch allows.
     """
-    info = np.iinfo(dtype.numpy)
-    low = -int(info.max) if dtype.kind == "uint" and isinstance(value, int) else int(info.min)
-    if not low <= value <= int(info.max):
+    least, most = dtype.ends
+    low = -most if dtype.kind == "uint" and isinstance(value, int) else least
+    if not low <= value <= most:
         text = f"{value} cannot be converted to {dtype.name} without overflow"
-        raise ValueRangeError(op, text, f"use a number from {info.min} to {info.max}")
+        raise ValueRangeError(op, text, f"use a number from {least} to {most}")
     return int(value) % (1 << dtype.bits) if dtype.kind == "uint" else int(value)
 
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bfloat16, float16, float32, int64
+from picograd.dtype import DType, bfloat16, float16, float32, float64, int64
 from picograd.engine.followed import event
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
@@ -28,6 +29,7 @@ from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import UNSET, as_shape, optional_dtype, read_scalar
 from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.type_info import finfo
 from picograd.tensor.making import inverse_sampling, random
 from picograd.tensor.making.random import Generator
@@ -455,13 +457,13 @@ def multinomial(
     if not input.numel():
         return Recorded.kind.empty(0, count, dtype=int64, device=input.device)
     check_weights(op, input, 1 if replacement else count)
-    weights = input.detach().double()
     if not replacement:
-        race = exponentials(weights, generator)
-        times = (weights > 0).where(race / weights, math.inf)
-        if count == 1:  # who comes first is found without an order of all
-            return apart(times.argmin(-1, keepdim=True))
-        return apart(times.argsort(-1)[..., :count])
+        weights = read(input)
+        draws = random.uniform(weights.shape, float64, weights.device, generator)
+        if count == 1:
+            return fresh(race(weights, draws, True))
+        return apart(fresh(race(weights, draws, False)).argsort(-1)[..., :count])
+    weights = input.detach().double()
     sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]
     unit = Recorded.kind.rand(
@@ -469,6 +471,15 @@ def multinomial(
     )
     last = sums.searchsorted(total.contiguous())  # the last element that is not zero
     return sums.searchsorted((unit * total.double()).cast(int64), True).minimum(last)
+
+
+@repeated
+def race(weights: Node, draws: Node, is_first: bool) -> Node:
+    """Find when each index comes, or which `is_first`: that takes no order of all."""
+    wide = weights.cast(float64)
+    is_there = wide.const_like(0.0).binary("less", wide)
+    times = is_there.where(inverse_sampling.exponential(draws) / wide, math.inf)
+    return composite.argmin(times, len(times.shape) - 1, True) if is_first else times
 
 
 def whole_shares(weights: Tensor) -> Tensor:

@@ -416,8 +416,7 @@ def integers(
     if high <= low:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError("randint", text, "pass low < high")
-    info = None if dtype.is_differentiable or dtype.kind == "bool" else np.iinfo(dtype.numpy)
-    least, most = (int(info.min), int(info.max)) if info else (0, 1)
+    least, most = (0, 1) if dtype.kind == "bool" else dtype.ends
     if not dtype.is_differentiable and not least <= low < high <= most + 1:
         text = f"the range [{low}, {high}) does not fit {dtype.name}"
         raise ValueRangeError("randint", text, "pass a dtype that holds it, such as int64")

@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from picograd.dtype import DType, bool_, complex64, float32, int64, promote, uint8
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
@@ -146,8 +144,8 @@ def compare_swapped(op: str, a: Operand, b: Operand) -> Node:
 def compare_range(a: Node, number: Any) -> tuple[Node, Operand]:
     """Compare an integer with a number outside its range by a pair in the same order."""
     if (a.dtype.is_integer and not -128 <= number < 128) or a.dtype.kind == "uint":
-        info = np.iinfo(a.dtype.numpy)
-        if not int(info.min) <= number <= int(info.max):
+        least, most = a.dtype.ends
+        if not least <= number <= most:
             is_above = number > 0
             return a.const_like(0 if is_above else 1), 1 if is_above else 0
     return a, number

@@ -8,17 +8,18 @@ from typing import Any, Final, overload
 
 import numpy as np
 
-from picograd.dtype import bool_
+from picograd.dtype import DType, bool_
 from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS
 from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import UNSET, broadcast_both
+from picograd.tensor.core.operands import CODE, UNSET, broadcast_both
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
@@ -444,12 +445,12 @@ def factored(other: Any, alpha: Any) -> tuple[Any, Scalar]:
 
 
 def paired(op: str, a: Recorded, b: Recorded) -> Any:
-    """Record an elementwise op of two float tensors as they are; None where they must be changed.
+    """Record an elementwise op of two tensors as they are; None where they must be changed.
 
     What `apply` asks for one by one is not there: numbers, other dtypes, traces, autocast.
     """
     x, y = a._node, b._node
-    if not are_usual(x, y):
+    if not are_usual(x, y, op):
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
@@ -461,9 +462,9 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
 
 
 def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
-    """Record a comparison of two float tensors as `paired` does."""
+    """Record a comparison of two tensors as `paired` does."""
     x, y = a._node, b._node
-    if not are_usual(x, y):
+    if not are_usual(x, y, op):
         return None
     x, y = (x, y) if function is elementwise.compare else (y, x)
     x, y = (x, y) if x.shape == y.shape else broadcast_both(op, x, y)
@@ -471,17 +472,14 @@ def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -
 
 
 def with_number(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
-    """Record an elementwise op of a float32 or float64 tensor and a number as `paired` does."""
+    """Record an elementwise op of a tensor and a number as `paired` does."""
     is_first = isinstance(a, Recorded)
     tensor, number = (a, b) if is_first else (b, a)
-    if type(number) is float:
-        number = given(number)
-    elif type(number) is int and number in WHOLE:
-        number = like(float(number), given(number))
-    else:
-        return None
     node = tensor._node if isinstance(tensor, Recorded) else None
-    if node is None or not are_usual(node, node) or node.dtype.bits < 32:
+    if node is None or not are_usual(node, node, op):
+        return None
+    number = number_beside(node.dtype, number)
+    if number is None:
         return None
     tracks = tensor._tracks and function not in COMPARING
     if tracks and not MODE.enabled:
@@ -492,11 +490,34 @@ def with_number(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
     return wrap_own(made, tracks)
 
 
-def are_usual(x: Node, y: Node) -> bool:
-    """Tell whether two nodes are floats alike, no numbers, and nothing changes what is recorded."""
-    if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
+def number_beside(dtype: DType, number: Any) -> Any:
+    """Give the number of a constant beside a tensor of floats or integers; None for others."""
+    if dtype.kind == "int":
+        least, most = dtype.ends
+        return given(number) if type(number) is int and least <= number <= most else None
+    if dtype.bits < 32:
+        return None
+    if type(number) is float:
+        return given(number)
+    is_exact = type(number) is int and number in WHOLE
+    return like(float(number), given(number)) if is_exact else None
+
+
+def are_usual(x: Node, y: Node, op: str = "") -> bool:
+    """Tell whether two nodes are floats alike, no numbers, and nothing changes what is recorded.
+
+    Or integers alike, for an op that takes them.
+    """
+    if x.dtype is not y.dtype or x.device != y.device:
+        return False
+    if x.dtype.kind != "float" and not (x.dtype.kind == "int" and takes_integers(op)):
         return False
     return x.op not in NUMBERS and y.op not in NUMBERS and is_plain((x, y))
+
+
+def takes_integers(op: str) -> bool:
+    """Tell whether an elementwise op takes integers as they are, and demands nothing of them."""
+    return bool(op) and op not in CODE and "int" in OPS[op].dtype_rule.kinds
 
 
 def multiplied(a: Recorded, b: Recorded) -> Any:

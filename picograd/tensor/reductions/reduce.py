@@ -257,7 +257,7 @@ def std_mean(
     return std(x, axes, keepdim=keepdim, correction=lost), mean(x, axes, keepdim)
 
 
-@recorded()
+@recorded_once()
 def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Tell whether any element is non-zero: bool, of uint8 in uint8.
 
@@ -269,7 +269,7 @@ def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     return found.cast(x.dtype) if x.dtype is uint8 else found
 
 
-@recorded()
+@recorded_once()
 def all(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Tell whether all elements are non-zero: bool, of uint8 in uint8.
 

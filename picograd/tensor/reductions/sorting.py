@@ -31,7 +31,7 @@ from picograd.tensor.core.operands import (
     nothing_of,
     read_scalar,
 )
-from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.repeated import recorded_once, repeated
 from picograd.tensor.indexing.selecting import computed_values
 from picograd.tensor.reductions import equal_runs
 from picograd.tensor.reductions.cumulative import Ordered
@@ -86,7 +86,7 @@ def msort(x: Node) -> Node:
     return picked(x, order("msort", x, 0), 0)
 
 
-@recorded(returns=Ordered)
+@recorded_once(returns=Ordered)
 def topk(
     x: Node, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Node, Node]:

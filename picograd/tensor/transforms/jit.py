@@ -167,9 +167,9 @@ class Jitted(Generic[P, R]):
                 given = closure.tensors_of(args, kwargs, ())
                 if given is not None:
                     if closure.native is not None:
-                        made: R | None = closure.native(*given)
+                        made: Any = closure.native(*given)
                         if made is not None:
-                            return made
+                            return made if closure.put is None else closure.put(made)
                     found = closure.run(given)
             result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result

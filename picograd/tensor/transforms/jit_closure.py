@@ -40,6 +40,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_trace import Capture, Result
+from picograd.tensor.transforms.pytree import is_named_tuple
 from picograd.traced_number import Difference
 
 
@@ -57,6 +58,8 @@ class Changes:
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
+        written = *capture.written, *capture.written_gradients
+        self.writes_given = any(isinstance(target, int) for target in written)
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -87,7 +90,7 @@ class Changes:
         kept = self.kept() if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
-        if are_shown:
+        if are_shown or self.writes_given:  # nobody looked at views of arguments
             spread_writes(capture, args)
         if kept is not None:
             self.give_gradients(results, kept)
@@ -154,13 +157,23 @@ class Closure:
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
         self.is_single = type(capture.structure) is Place and capture.structure.slot < 0
-        # as machine code (jit_native.py): `run` where one plan makes one tensor; what comes before
+        # as machine code (jit_native.py): `run` of what only computes, and what comes before; `put`
+        # makes what is returned of a tuple of tensors
         self.native: Any = None
+        self.put = None if self.is_single else put_in(capture)
         self.ready: Any = None
         self.made: Any = computed
         self.runs, self.limit = 0, NATIVE_AFTER  # without it; until another try
         self.waits = False  # for the plan to be known to machine code
-        self.results = [(each.number, each.shape, each.is_made) for each in capture.outputs]
+        self.results = [
+            (each.number, each.shape, each.is_made)
+            for each in capture.outputs
+            if each.kind == "root"
+        ]
+        # of results, which argument each is, if it is one
+        self.given_back = [e.number if e.kind == "argument" else -1 for e in capture.outputs]
+        self.gives_back = len(self.results) != len(self.given_back)
+        self.is_bare = self.is_single and not self.gives_back
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Run the trace for these arguments; MISSED if it may not be for them."""
@@ -185,7 +198,7 @@ class Closure:
             return self.tracking(plan, args, inputs, slots)
         if self.changes is not None:
             found = self.changes.run(plan, args, inputs, slots, self.are_shown)
-        elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
+        elif plan.fills_one and self.is_bare and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
@@ -195,10 +208,13 @@ class Closure:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
         if capture.checks:
             check_results(capture, found)
-        if self.is_single:
+        if self.is_bare:
             ((number, shape, is_made),) = self.results
             return self.made(found[number], shape, is_made)
         made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
+        if self.gives_back:
+            others = iter(made)
+            made = [args[at] if at >= 0 else next(others) for at in self.given_back]
         return put_together(capture, made, slots)
 
     def tracking(
@@ -348,7 +364,9 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
         return None  # of arguments, or with a graph of their own
     outputs = capture.outputs
-    if any(e.kind != "root" or (e.tracks and e.is_leaf) or e.sizes or e.noted for e in outputs):
+    if any(each.kind not in ("root", "argument") or each.sizes or each.noted for each in outputs):
+        return None
+    if any(each.tracks and each.is_leaf for each in outputs):
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
@@ -356,6 +374,20 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         if changes is None:
             return None
     return Closure(capture, key, known, changes)
+
+
+def put_in(capture: Capture) -> Callable[[Any], Any] | None:
+    """Say how the returned value is made of a tuple of its tensors; None where it is that."""
+    value = capture.structure
+    items = value.values() if type(value) is dict else value
+    if type(value) in (tuple, list, dict) or is_named_tuple(value):
+        places = [each.number if type(each) is Place else -1 for each in items]
+        if places == [*range(len(capture.outputs))]:
+            if type(value) is dict:
+                return lambda made: dict(zip(value, made))
+            kind = type(value)
+            return None if kind is tuple else list if kind is list else lambda made: kind(*made)
+    return lambda made: put_together(capture, made, ())
 
 
 def is_program(capture: Capture) -> bool:

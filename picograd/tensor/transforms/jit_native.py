@@ -1,9 +1,10 @@
 """The short way of a replay as native functions, for a trace of a short plan.
 
-They look at what `Closure.run` looks at. `replay` then runs the plan, and makes the one tensor that
-a trace gives which only computes; `ready` gives the memory that any other reads. Where anything
-differs they give None and have changed nothing; `Closure.run` goes on from there. `is_fitting`,
-which comes first, may run Python; behind it nothing does (runtime/python_calls.py).
+They look at what `Closure.run` looks at. `replay` then runs the plan, and makes the tensors that a
+trace gives which only computes; `ready` gives the memory that any other reads. Where anything
+differs, or a check fails, they give None and have changed nothing; `Closure.run` goes on from
+there. `is_fitting`, which comes first, may run Python; behind it nothing does
+(runtime/python_calls.py).
 """
 
 import weakref
@@ -13,18 +14,23 @@ from typing import Any
 from picograd.dtype import dtype_named
 from picograd.engine import native_calls
 from picograd.engine.native_calls import CALLS
+from picograd.engine.realize import CHECK_LIMIT, CHECKS
 from picograd.engine.tracing import STATE, Changes
 from picograd.number import Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
+from picograd.target import is_host
 from picograd.tensor.transforms.jit_state import MISSING
 from picograd.tensor.transforms.jit_trace import Captured
 
 REPLAY = (
-    "native", "holds", "count", "is_recording", "epoch", "token", "shape", "is_made", "result",
-    "wanted", "captured", "captures", "missing", "losses", "added", "gradients", "own", "states",
-    "state", "sources", "order", "inputs", "known", "scalars",
+    "native", "holds", "count", "is_recording", "epoch", "token", "given", "gives", "is_single",
+    "checked", "checks", "is_later", "wanted", "captured", "captures", "missing", "losses", "added",
+    "gradients", "own", "states", "state", "sources", "order", "inputs", "known", "scalars",
 )  # fmt: skip
+# of a tensor that is given, and of a bool that must be false: which slot of the plan it is
+GIVEN = "place", "shape", "is_made"
+CHECKED = "place", "error"
 # what an argument must be, and the first that is the same tensor, and the same memory
 WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # what Python's state must be: an entry of a dict, or (0) the content of a cell; itself, or (1) what
@@ -177,6 +183,42 @@ def picograd_ready(self, arguments, count):
             PyList_SetItem(listed, number, own(memory[order[number]]))
     return listed
 
+"""
+
+GIVING = """
+def passes(checked: checked, buffer: Buffer, is_later):
+    "whether a bool is false; where nobody looks yet, it waits for the next who does"
+    if is_later == 0:
+        word = PyLong_AsUnsignedLongLong(buffer.address)
+        return word[0] & BYTE == 0
+    pair = PyTuple_New(2)
+    need(pair)
+    set_item(pair, 0, buffer)
+    set_item(pair, 1, checked.error)
+    is_noted = PyList_Append(world.checks, pair) == 0
+    Py_DecRef(pair)
+    return is_noted
+
+def given_one(given: given, found):
+    return computed(found[given.place], given.shape, given.is_made)
+
+def given_all(replay: replay, found):
+    "the tensors that a trace gives, unless a check fails"
+    for number in range(replay.checks):
+        checked: checked = replay.checked + number * CHECKED
+        need(passes(checked, found[checked.place], replay.is_later))
+    if replay.is_single:
+        return given_one(replay.given, found)
+    listed = PyTuple_New(replay.gives)
+    need(listed)
+    for number in range(replay.gives):
+        tensor = given_one(replay.given + number * GIVEN, found)
+        if tensor == 0:
+            Py_DecRef(listed)
+            return 0
+        PyTuple_SetItem(listed, number, tensor)
+    return listed
+
 def replayed(replay: replay, native: Native, memory):
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     table = own(native.table)
@@ -184,35 +226,38 @@ def replayed(replay: replay, native: Native, memory):
     found = room(SLOTS)
     for number in range(plan.inputs):
         found[number] = memory[sources[number]]
-    tensor = own(None)
+    given = 0
     if run(plan, replay.scalars, world.no_text, 0, found):
         replace(native.is_used, own(True))
-        Py_DecRef(tensor)
-        tensor = computed(found[replay.result], replay.shape, replay.is_made)
+        given = given_all(replay, found)
         let_go(found, plan.slots)
     Py_DecRef(table)
-    return tensor
+    return given
 
 @python
 def picograd_replay(self, arguments, count):
-    "the one tensor that the trace gives, or None"
+    "the one tensor that the trace gives, a tuple of several, or None"
     replay: replay = own_table(self)
     native: Native = replay.native
     memory = room(MOST)
     need(memory_here(replay, arguments, count, memory) and native.address != world.zero)
+    if replay.is_later:
+        need(PyList_Size(world.checks) + replay.checks <= CHECK_LIMIT)
     return replayed(replay, native, memory)
 """
 
-TEXT = FITTING + ARGUMENTS + REPLAYING
+TEXT = FITTING + ARGUMENTS + REPLAYING + GIVING
 
 
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
-    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict}
+    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS}
     slots = {Changes: ("token",), Captured: CAPTURED}
-    listed = {"wanted": WANTED, "stated": STATED, "added": ADDED}
+    listed = {
+        "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED
+    }  # fmt: skip
     tables = places("replay", REPLAY)
-    numbers = {"MOST": MOST}
+    numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255}
     for name, words in listed.items():
         tables |= places(name, words)
         numbers[name.upper()] = 8 * len(words)
@@ -265,32 +310,51 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
     sources = sources_of(closure)
     if sources is None or not is_native(closure):
         return None, None
-    capture, table = closure.capture, Table()
-    is_more = closure.evaluates or closure.capture.graph is not None
-    is_single = closure.is_single and closure.changes is None and not is_more
-    is_single = is_single and bool(plan.native.address) and not capture.checks
-    is_single = is_single and all(type(each) in FIXED for each in capture.scalars)
-    head = replay_words(closure, plan, table, sources, is_single)
-    table.fill([head[name] for name in REPLAY])
-    replay = CALLS.find("picograd_replay", table) if is_single else None
+    table, gives = Table(), gives_all(closure, plan)
+    head = replay_words(closure, plan, table, sources)
+    head |= given_words(closure, plan, table) if gives else {}
+    table.fill([head.get(name, 0) for name in REPLAY])
+    replay = CALLS.find("picograd_replay", table) if gives else None
     return replay, CALLS.find("picograd_ready", table)
 
 
-def replay_words(
-    closure: Any, plan: Any, table: Table, sources: list[int], is_single: bool
-) -> dict[str, int]:
-    """Write the table of a closure, as `REPLAY` lists it."""
+def gives_all(closure: Any, plan: Any) -> bool:
+    """Tell whether a trace only computes tensors, by numbers that it has for good."""
+    capture = closure.capture
+    is_more = closure.evaluates or capture.graph is not None or closure.changes is not None
+    if is_more or not closure.results or closure.gives_back or not plan.native.address:
+        return False
+    slots = [plan.plan.slots[plan.plan.outputs[number]] for number, _ in capture.checks]
+    are_bytes = all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
+    return are_bytes and all(type(each) in FIXED for each in capture.scalars)
+
+
+def given_words(closure: Any, plan: Any, table: Table) -> dict[str, int]:
+    """Write what a trace gives, and checks, for the table of a closure."""
+    capture, outputs, given, checked = closure.capture, plan.plan.outputs, [], []
+    for number, shape, is_made in closure.results:
+        given += [outputs[number], table.name(shape), int(is_made)]
+    for number, error in capture.checks:
+        checked += [outputs[number], table.name(error)]
+    return {
+        "native": table.name(plan.native), "is_single": int(closure.is_single),
+        "given": table.part(given), "gives": len(closure.results),
+        "checked": table.part(checked), "checks": len(capture.checks),
+        "is_later": int(bool(checked) and not is_host(plan.stretch.device.name)),
+    }  # fmt: skip
+
+
+def replay_words(closure: Any, plan: Any, table: Table, sources: list[int]) -> dict[str, int]:
+    """Write what a trace reads for the table of a closure."""
     capture, guard, count = closure.capture, closure.capture.guard, len(closure.wanted)
-    ((number, shape, is_made),) = closure.results if is_single else ((0, (), False),)
     is_slow = guard.sized or guard.containers or guard.arrays
     states = [] if is_slow else state_rows(guard, table)
     return {
-        "native": table.name(plan.native) if is_single else 0, "count": count,
+        "count": count,
         "scalars": table.name([capture.scalars[number] for number in plan.scalar_numbers]),
         "holds": table.name(guard.holds) if is_slow else 0,
         "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
-        "token": table.name(guard.token), "shape": table.name(shape), "is_made": int(is_made),
-        "result": plan.plan.outputs[number] if is_single else 0,
+        "token": table.name(guard.token),
         "wanted": table.part(wanted_words(closure, table)),
         "captured": table.part([*map(table.name, capture.captured)]),
         "captures": len(capture.captured),

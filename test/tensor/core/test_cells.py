@@ -349,3 +349,42 @@ def test_a_version_counts_writes_of_cells_of_a_weight() -> None:
         w[0, 0] = 4.0
     (w * w).sum().backward()
     assert calls == [[[8.0, 2.0, 4.0], [6.0, 8.0, 4.0]]]
+
+
+@pytest.mark.parametrize("is_near_steps", [False, True])
+def test_copies_that_are_changed(
+    is_near_steps: bool, told: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of memory, or of numbers that wait, is made where it is changed, and that at once."""
+    picograd.arange(3).clone().tolist()
+    monkeypatch.setattr(CODED, "compute", CODED.compute or (lambda nodes, place: False))
+    for order in (picograd.arange(8), Tensor(np.arange(8)), picograd.full((8,), 3)):
+        for i, j in ((0, 4), (2, 5), (3, 8)):
+            leave()
+            wanted, after = order.numpy().copy(), EVENTS.after
+            if is_near_steps:
+                monkeypatch.setattr(EVENTS, "after", lambda: None)
+            tried = order.clone()
+            told.clear()
+            tried[i:j] = order[i:j].flip(0)
+            tried[1] = 7
+            assert told == [True, True]
+            monkeypatch.setattr(EVENTS, "after", after)
+            changed = wanted.copy()
+            changed[i:j], changed[1] = wanted[i:j][::-1], 7
+            assert tried.tolist() == changed.tolist() and order.tolist() == wanted.tolist()
+
+
+def test_copies_that_gradients_pass_or_others_see() -> None:
+    weight = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    copy = weight.clone()
+    copy[0] = 5.0
+    (copy * copy).sum().backward()
+    assert weight.grad is not None and weight.grad.tolist() == [0, 4, 6]
+    source = Tensor([1.0, 2.0, 3.0])
+    copy = source.clone()
+    before, row = copy * 2, copy[1:]
+    source[1] = 9.0
+    copy[2] = 7.0
+    assert before.tolist() == [2, 4, 6] and row.tolist() == [2, 7]
+    assert copy.tolist() == [1, 2, 7] and source.tolist() == [1, 9, 3]

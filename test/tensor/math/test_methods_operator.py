@@ -11,7 +11,7 @@ from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.recording import apply
 from picograd.tensor.math import elementwise
-from picograd.tensor.math.methods_operator import operate
+from picograd.tensor.math.methods_operator import operate, paired, with_number
 
 torch = pytest.importorskip("torch")
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -163,3 +163,30 @@ def test_the_short_way_records_what_the_long_way_does(dtype: str) -> None:
                 short, long = operate(function, op, a, b), apply(function, op, a, b)
                 assert told(short.node) == told(long.node), (op, a, b)
                 assert short.requires_grad == long.requires_grad
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_integers_are_recorded_as_they_are(dtype: str, device: str) -> None:
+    """As floats are, where nothing is promoted, demanded or out of range."""
+    values = [[1, -2, 3], [4, 5, -6]]
+    a, b = Tensor(values, dtype=dtype), Tensor([1, -2, 5], dtype=dtype)
+    c, d = torch.tensor(values, dtype=torch_dtype(dtype)), torch.tensor([1, -2, 5])
+    d = d.to(torch_dtype(dtype))
+    for name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"):
+        function = getattr(operator, name)
+        for first, second in (
+            ((a, b), (c, d)),
+            ((a, a), (c, c)),
+            ((a, 5), (c, 5)),
+            ((5, a), (5, c)),
+        ):
+            found, wanted = function(*first), function(*second)
+            assert found.dtype.name == str(wanted.dtype)[6:] and found.tolist() == wanted.tolist()
+    straight = elementwise.arithmetic
+    assert with_number(straight, "add", a, 100) is not None
+    assert with_number(straight, "floordiv", a, 100) is None
+    assert with_number(elementwise.division, "div", a, 100) is None
+    for number in (2.5, True, 1 << 63):
+        assert with_number(straight, "add", a, number) is None
+    assert with_number(straight, "add", Tensor([1, 2], dtype="uint8"), 1) is None
+    assert paired("floordiv", a, a) is None and paired("add", a, a) is not None

@@ -3,6 +3,7 @@
 import copy
 import gc
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from picograd import Tensor, nn
 from picograd.engine import pending
 from picograd.engine.native_calls import NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
+from picograd.engine.realize import CHECK_LIMIT, CHECKS
 from picograd.runtime.python_layout import is_possible
+from picograd.tensor.transforms import jit_native
 
 pytestmark = [
     pytest.mark.usefixtures("cpu_by_default"),
@@ -379,3 +382,114 @@ def test_methods_with_names():
         np.testing.assert_allclose(layer.scaled(x, scale=scale).numpy(), wanted * scale.numpy())
         np.testing.assert_allclose(Scaled.scaled(layer, x).numpy(), wanted)
         np.testing.assert_allclose(layer.scaled(x).numpy(), wanted)
+
+
+CHECKED = {
+    "gather": lambda x, i: x.gather(1, i),
+    "getitem": lambda x, i: x[i] * 2,
+    "index_copy": lambda x, i: x.index_copy(0, i[0], x.T),
+    "embedding": lambda x, i: nn.functional.embedding(i, x),
+    "one_hot": lambda x, i: nn.functional.one_hot(i, 3),
+    "cross_entropy": lambda x, i: nn.functional.cross_entropy(x, i[0]),
+    "several": lambda x, i: (x[i[0]], x.gather(0, i[1:]), x + 1),
+}
+
+
+def listed(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("function", CHECKED.values(), ids=CHECKED)
+def test_checks_are_looked_at(function):
+    """A wrong index raises as it does where the function is not jitted."""
+    good = [Tensor(np.array([[0, 1, 2], at], np.int64)) for at in ([2, 0, 1], [1, 1, 0])]
+    step = warmed(function, leaf(0), good[0])
+    assert step.closure.capture.checks and step.closure.native is not None
+    for x, i in ((leaf(1), good[1]), (leaf(2), good[0])):
+        found, wanted = listed(step.closure.native(x, i)), listed(function(x, i))
+        assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
+    for place, index in (((0, 1), 3), ((1, 2), 7), ((0, 0), -4)):
+        wrong = good[0].numpy().copy()
+        wrong[place] = index
+        x, i = leaf(3), Tensor(wrong)
+        try:
+            wanted = function(x, i)
+            listed(wanted)[0].numpy()
+        except IndexError as error:
+            assert step.closure.native(x, i) is None
+            with pytest.raises(type(error), match="out of range"):
+                step(x, i)
+        else:
+            assert np.array_equal(listed(step(x, i))[0].numpy(), listed(wanted)[0].numpy())
+        assert step.closure.native(leaf(4), good[1]) is not None
+    assert step.traces == 1
+
+
+def test_calls_that_fail_leave_memory_and_references_flat():
+    step = warmed(lambda x, i: (x[i], x + 1), leaf(0), Tensor([0, 2]))
+    x, good, wrong = leaf(1), Tensor([1, 1]), Tensor([0, 3])
+    native = step.closure.native
+    error = step.closure.capture.checks[0][1]
+    objects = (None, True, False, 0, Tensor, error, x, good, wrong, x._node, native)
+    gc.collect()
+    stats, before = picograd.memory_stats(), [sys.getrefcount(each) for each in objects]
+    for _ in range(20_000):
+        assert native(x, good) is not None and native(x, wrong) is None
+    after = [sys.getrefcount(each) for each in objects]
+    assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 20
+    assert picograd.memory_stats()["in_use"] == stats["in_use"]
+
+
+class Pair(NamedTuple):
+    sums: Tensor
+    rest: list
+
+
+RETURNED = {
+    "tuple": lambda x, y: (x + y, x * y),
+    "list": lambda x, y: [x + y, x * y],
+    "turned": lambda x, y: {"b": x * y, "a": x + y},
+    "the same twice": lambda x, y: (s := x + y, s, x - y),
+    "of a class": lambda x, y: (x + y).max(1),
+    "nested": lambda x, y: Pair(x + y, [x * y, ("text", 2, x - y)]),
+    "one in a list": lambda x, y: [x @ y],
+}
+
+
+def leaves_of(value):
+    if isinstance(value, dict):
+        return [part for key in value for part in (key, *leaves_of(value[key]))]
+    if isinstance(value, (tuple, list)):
+        return [type(value), *[part for each in value for part in leaves_of(each)]]
+    return [value.tolist() if isinstance(value, Tensor) else value]
+
+
+@pytest.mark.parametrize("function", RETURNED.values(), ids=RETURNED)
+def test_what_is_returned_has_the_structure_it_had(function):
+    step = warmed(function, leaf(0), leaf(1))
+    assert step.closure.native is not None
+    before = step.closure.runs
+    for number in range(4):
+        x, y = leaf(number), leaf(number + 5)
+        assert leaves_of(step(x, y)) == leaves_of(function(x, y))
+    assert step.closure.runs == before
+
+
+def test_bools_wait_where_nobody_looks_yet(monkeypatch):
+    """As on a GPU: until a value is read, or many wait."""
+    monkeypatch.setattr(jit_native, "is_host", lambda device: False)
+    step = warmed(lambda x, i: x[i], leaf(0), Tensor([0, 2]))
+    x, good, wrong = leaf(1), Tensor([1, 1]), Tensor([0, 3])
+    native = step.closure.native
+    CHECKS.clear()
+    found = native(x, wrong)
+    assert [error for _, error in CHECKS] == [step.closure.capture.checks[0][1]]
+    with pytest.raises(IndexError, match="out of range for axis 0 of size 3"):
+        found.numpy()
+    assert not CHECKS and np.array_equal(native(x, good).numpy(), x.numpy()[[1, 1]])
+    held = [leaf(number) for number in range(2 * CHECK_LIMIT)]
+    del held
+    for number in range(CHECK_LIMIT):
+        assert native(x, good) is not None and len(CHECKS) == number + 1
+    assert native(x, good) is None
+    CHECKS.clear()
