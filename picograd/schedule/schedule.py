@@ -49,6 +49,7 @@ from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
+from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.views import is_window
 from picograd.target import Target
@@ -466,6 +467,7 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
     folded = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    folded = sum_pieces(draft.slots, folded, draft.copies, draft.target)
     folded = chain_maps(draft.slots, folded, draft.copies, draft.target)
     every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))

@@ -88,6 +88,8 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     if is_column and len(kernel.parts) == 1:
         return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
+    if split_axes(part) is None and (threads := threads_of_pieces(part)) > 0:
+        return max(threads, CUDA_THREADS)
     rows = product(axis.size for axis in part.rows)
     is_alone = len(kernel.parts) == 1 and not is_column
     if length <= HELD * CUDA_THREADS or not is_alone or rows < target.multiprocessors:
@@ -114,6 +116,7 @@ def cluster_of(kernel: Kernel, target: Target) -> int:
     is_long = is_dense or bytes_of_row(part) > target.shared_bytes
     is_once = split_axes(part) is not None or keeps_shared(kernel, target)
     threads = threads_of_cluster(part)
+    is_once = is_once or pieces_of(part) > 1
     is_wanted = is_long and not is_once and threads <= MOST_BLOCKS * MOST_THREADS
     return min(MOST_BLOCKS, threads // CUDA_THREADS) if is_wanted else 1
 
@@ -138,6 +141,21 @@ def stored_of(part: Part) -> list[Compute]:
     """List what is stored of elements of rows."""
     along = set(part.rows)
     return [each for each in part.computes if each.store and set(each.axes) - along]
+
+
+def pieces_of(part: Part) -> int:
+    """Count the elements of a row that are stored of one array at each point."""
+    slots = [each.store[0] for each in stored_of(part) if each.store]
+    return max(map(slots.count, slots), default=1)
+
+
+def threads_of_pieces(part: Part) -> int:
+    """Count the threads that keep a row whose points have several elements; 0: none need."""
+    pieces = pieces_of(part)
+    if pieces == 1:
+        return 0
+    points = threads_along(inner_size(part), 1)
+    return min(threads_along(inner_size(part) * pieces, HELD // 2), points, 2 * CUDA_THREADS)
 
 
 def keeps_shared(kernel: Kernel, target: Target) -> bool:
@@ -178,13 +196,13 @@ def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
 def is_of_columns(kernel: Kernel, part: Part) -> bool:
     """Tell whether a part reduces columns."""
     hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
-    return hero == "reduce.col" and bool(part.rows)
+    return hero == "reduce.col" and bool(part.rows) and pieces_of(part) == 1
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Choose the scheme of one part."""
     if not any(compute.reduce for compute in part.computes):
-        return map_template.build_part(kernel, part, target)
+        return map_template.build_part(kernel, part, target, threads=threads_of(kernel, target))
     if sums_of(part):
         return build_column_sums(kernel, share_elements(part), target)
     is_column = is_of_columns(kernel, part)
@@ -199,10 +217,11 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if not is_column and rescaled is None:
         is_chain = target.has_blocks and split_axes(part) is None
         least = 1 if keeps_shared(kernel, target) else HELD_BYTES
-        part = share_elements(part, least if is_chain else 0)
+        part = share_elements(part, least if is_chain and pieces_of(part) == 1 else 0)
     over = rescaled or split_axes(part)
     if over is not None:
-        splits = split_count(part, product(a.size for a in over), is_column, target)
+        length = product(a.size for a in over) * pieces_of(part)
+        splits = split_count(part, length, is_column, target)
         splits = min(splits, most_splits(over, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -310,6 +329,8 @@ def rows_in_block(kernel: Kernel, part: Part, target: Target) -> int:
     Of rows too short for a warp as many as it has threads for, where there are many.
     """
     longest = inner_size(part)
+    if (threads := threads_of_pieces(part)) > 0:
+        return max(1, threads_of(kernel, target) // threads)
     if longest > LONG_ROW:
         return 1
     least = CUDA_THREADS // WARP

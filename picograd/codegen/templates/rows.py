@@ -180,13 +180,26 @@ class Rows:
             exprs.append(self.guarded_elements(body, fill))
         over = group[0][1].reduce
         early: list[Store] = []
+        ahead = self.ahead()
         if self.threads is None and self.is_column and not elements_follow:
             early = [store for store in self.stores if store.dims == (*over, *self.dims)]
             self.stores = [store for store in self.stores if store not in early]
-        steps = self.accumulate(group, over, exprs, early)
+        steps = [*ahead, *self.accumulate(group, over, exprs, early)]
         for number, compute in group:
             self.store(compute, self.values[number], ())
         return steps
+
+    def ahead(self) -> list[Store]:
+        """Take off the stores of elements that fill registers: they go before what follows."""
+        if self.threads is None:
+            return []
+        layouts = [each.layout for each in self.stores if each.dims != self.dims]
+        held = sum(each.register_count for each in layouts if isinstance(each, Blocked))
+        if held <= KEPT_REGISTERS:
+            return []
+        found = [each for each in self.stores if each.dims != self.dims]
+        self.stores = [each for each in self.stores if each.dims == self.dims]
+        return found
 
     def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
         """Write a compute that is no row reduction: nothing, if its readers recompute it."""
@@ -258,7 +271,8 @@ class Rows:
         if not compute.store:
             return
         slot, index = compute.store[0], rebind(compute.store[1], self.axes)
-        self.stores.append(self.store_step(slot, index, inner, value, ()))
+        seen = tuple([(rebind(test, self.axes), lo, hi) for test, lo, hi in compute.seen])
+        self.stores.append(self.store_step(slot, index, inner, value, seen))
 
     def store_step(
         self, slot: int, index: Index, inner: Axes, value: Expr, more: Conditions

@@ -1,0 +1,352 @@
+"""summed_pieces: sums over rows of what a map stores in pieces are taken where it is computed.
+
+    t[c, 4 i + a] = f_a(x[c, i])   for a in 0..3                over 64 x 784
+    s[c] = sum[k] t[c, k]                                       over 64, 3136 elements each
+
+    t[c, 4 i + a] = f_a(x[c, i]),  s[c] = sum[i] f_0 + f_1 + f_2 + f_3
+
+Statistics of a norm behind a convolution by transformed patches, and sums of its gradients: a
+thread of the map computes 16 elements of an image, which the reduction reads by rows of it. The map
+walks the rows of the reduction instead, and what is computed of each element of a row, is computed
+of each piece. Where patches reach beyond the image nothing is summed nor stored.
+
+So it is with maps of small windows, the gradient of a maximum of pixels say, of one piece.
+
+On a GPU alone: a CPU has the reductions of a convolution's result in its kernel.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from picograd.late_methods import dataclass
+from picograd.schedule.arrange import WORD_LIMIT
+from picograd.schedule.folding import Pair, groups_of, numbered, slots_in
+from picograd.schedule.in_place import launch_of, lives_of, renumbered
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
+from picograd.schedule.loop import Compute, Conditions, Expr, Part, binary, const
+from picograd.schedule.loop import rewrite_all, walk_all
+from picograd.schedule.monoid import COMBINE, identity
+from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.target import Target
+
+Axes = tuple[Axis, ...]
+Places = Mapping[Axis, Index]
+WINDOW = 4  # elements of a window that are written one by one
+HELD = 32768  # elements of a row that the registers of a block hold, for what is computed of sums
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How the elements of rows fall into pieces: the axis of points, and where each piece is."""
+
+    point: Axis
+    points: Places  # what stands for the axes of the map
+    pieces: Sequence[Places]  # what stands for the axes of an element, in each
+    slot: int  # that the map stores
+    stored: Mapping[Index, int]  # by its place in the slot: the compute of the map
+
+
+def sum_pieces(
+    slots: Sequence[PlanSlot], steps: Sequence[Step], copies: Sequence[Step], target: Target
+) -> list[Step]:
+    """Let reductions over rows join the maps before them; see the module docstring."""
+    if not target.has_blocks:
+        return list(steps)
+    found: list[Step] = []
+    lives: dict[int, tuple[int, int]] = {}
+    for number, step in enumerate(steps):
+        pair = pair_of(found[-1], step) if found else None
+        made = None
+        if pair is not None:
+            lives = lives or lives_of([*steps, *copies])
+            stored = slots_in(pair.first, "out")
+            made = joined(
+                pair,
+                {
+                    pair.numbers[slot]
+                    for slot in stored
+                    if lives[slot][1] <= number and slots[slot].kind == "temporary"
+                },
+            )
+        if made is None:
+            found.append(step)
+        else:
+            found[-1] = made
+    return found
+
+
+def pair_of(first: Step, second: Step) -> Pair | None:
+    """Pair a map and reductions over rows of what it stores."""
+    if not isinstance(first, KernelLaunch) or not isinstance(second, KernelLaunch):
+        return None
+    if first.device != second.device or second.kernel.hero != "reduce.row":
+        return None
+    is_once = len({*first.slots}) == len(first.slots) and not first.scalars
+    if first.kernel.hero != "map" or not is_once:
+        return None
+    if slots_in(first, "out").isdisjoint(slots_in(second, "in")):
+        return None
+    roles = {slot.role for launch in (first, second) for slot in launch.kernel.slots}
+    is_apart = slots_in(second, "out").isdisjoint(first.slots)
+    return numbered(first, second) if is_apart and roles <= {"in", "out"} else None
+
+
+def joined(pair: Pair, gone: set[int]) -> KernelLaunch | None:
+    """Compute both in one kernel, which does not store what is `gone`; None if it can not."""
+    numbers = pair.slots_of(pair.first), pair.slots_of(pair.second)
+    every = [(part, numbers[0]) for part in pair.first.kernel.parts]
+    every += [(part, numbers[1]) for part in pair.second.kernel.parts]
+    summed: list[Part] = []
+    others: list[Part] = []
+    for group in groups_of(every):
+        first = [renumbered(part, known) for part, known in group if known is numbers[0]]
+        second = [renumbered(part, known) for part, known in group if known is numbers[1]]
+        if not first or not second:
+            others += first or second
+            continue
+        part = summed_part(first[0], second[0], gone) if len(group) == 2 else None
+        if part is None:
+            return None
+        summed.append(part)
+    slots = dict(pair.every())
+    if len(slots) > WORD_LIMIT or not summed:
+        return None
+    parts = (*summed, *others)
+    kernel = replace(pair.second.kernel, slots=tuple(slots.values()), parts=parts)
+    return launch_of(replace(pair.second, kernel=kernel, slots=tuple(slots)), parts)
+
+
+# -- how rows fall into pieces --------------------------------------------------------------------
+
+
+def cut_of(first: Part, second: Part) -> Cut | None:
+    """Find how the rows of a part fall into the pieces that a map stores; None if they do not.
+
+    All that is read of one array lies at one place for each element of a row.
+    """
+    elements = elements_of(second)
+    stores = {each.store[0] for each in first.computes if each.store}
+    exprs = walk_all([each.body for each in second.computes])
+    read = {expr.arg for expr in exprs if expr.op == "load" and expr.arg[0] in stores}
+    if not elements or len(read) != 1 or not is_plain(first) or not is_plain(second):
+        return None
+    ((slot, place),) = read
+    stored = {}
+    for number, each in enumerate(first.computes):
+        if each.store and each.store[0] == slot:
+            stored[each.store[1]] = number
+    axes = (*second.rows, *elements)
+    steps, own = steps_of(place, axes), steps_of(min(stored, key=least), first.rows)
+    windows = [prod(axis.size for axis in each.reduce) for each in first.computes if each.reduce]
+    is_wanted = len(stored) > 1 or bool(windows)
+    if waits_for_rows(second):
+        is_short = prod(axis.size for axis in elements) <= HELD
+        is_wanted = is_short and len(stored) > 1
+    if max(windows, default=0) > WINDOW or steps is None or own is None or not is_wanted:
+        return None
+    return cut_at(first.rows, own, {axis: steps[axis] for axis in axes}, elements, slot, stored)
+
+
+def is_plain(part: Part) -> bool:
+    """Tell whether a part computes all of its values at each point, or of each row."""
+    is_whole = not (part.scatter or part.along or part.ends)
+    return is_whole and not any(each.seen for each in part.computes)
+
+
+def least(index: Index) -> int:
+    """Give where an index begins."""
+    return index.lo
+
+
+def waits_for_rows(part: Part) -> bool:
+    """Tell whether elements of rows are computed of what rows are reduced to."""
+    late: set[int] = set()
+    for number, each in enumerate(part.computes):
+        refs = {expr.arg for expr in walk_all([each.body]) if expr.op == "ref"}
+        is_element = each.reduce or each.axes != part.rows
+        if is_element and not late.isdisjoint(refs):
+            return True
+        late |= set() if is_element and not each.reduce else {number}
+    return False
+
+
+def elements_of(part: Part) -> Axes:
+    """List the axes of the elements of rows, if all reductions are over these."""
+    rows, found = set(part.rows), set()
+    for each in part.computes:
+        inner = tuple([axis for axis in (*each.axes, *each.reduce) if axis not in rows])
+        is_window = bool(each.reduce) and each.axes != part.rows
+        if is_window or not rows <= set(each.axes):
+            return ()
+        found.add(inner)
+    found.discard(())
+    return found.pop() if len(found) == 1 else ()
+
+
+def steps_of(place: Index, axes: Axes) -> dict[Axis, int] | None:
+    """Find how far apart the elements along axes are; None if that differs from place to place."""
+    found = dict.fromkeys(axes, 0)
+    for atom, step in place.terms:
+        if not isinstance(atom, Axis) or step <= 0:
+            return None
+        found[atom] = step
+    return found
+
+
+def cut_at(
+    map_rows: Axes,
+    own: Mapping[Axis, int],
+    steps: Mapping[Axis, int],
+    elements: Axes,
+    slot: int,
+    stored: Mapping[Index, int],
+) -> Cut | None:
+    """Write the axes of a map by those of rows, and places in rows by what a point stores.
+
+    `own` and `steps` are how far apart elements are in the array along the axes of both. An axis of
+    the map is as long as some axes of rows, and what is left of it runs within them.
+    """
+    kept: list[Axis] = []
+    left: list[Axis] = []
+    points: dict[Axis, Index] = {}
+    for axis in map_rows:
+        size, index = axis.size, constant(0)
+        for each in sorted(steps, key=lambda each: -steps[each]):
+            many, rest = divmod(steps[each], own[axis] or 1)
+            if each.size > 1 and many and not rest and size == many * each.size:
+                index += axis_index(each) * many
+                kept.append(each)
+                size = many
+        short = Axis("p", size)
+        left += [short] * (size > 1)
+        points[axis] = index + axis_index(short)
+    cut = [axis for axis in elements if axis not in kept and axis.size > 1]
+    if not cut or any(axis not in (*kept, *elements) and axis.size > 1 for axis in steps):
+        return None
+    near = [axis for axis in elements if axis in kept]
+    flat = Axis("p", prod(axis.size for axis in (*near, *left)))
+    there = unflatten(axis_index(flat), tuple([axis.size for axis in (*near, *left)]))
+    within = dict(zip((*near, *left), there, strict=True))
+    base = constant(0)
+    for axis in kept:
+        base += axis_index(axis) * steps[axis]
+    pieces: list[Places] = []
+    for where in stored:
+        rest = substitute(where, points) - base
+        piece = {axis: within[axis] for axis in near}
+        for axis in sorted(cut, key=lambda each: -steps[each]):
+            piece[axis] = substitute(rest // steps[axis], within)
+            rest = rest % steps[axis]
+        pieces.append(piece)
+        if rest.lo or rest.hi:
+            return None
+    wide = prod(max(piece[axis].hi for piece in pieces) + 1 for axis in cut)
+    counted = prod(axis.size for axis in left) * len(stored)
+    if counted != wide or any(piece[axis].lo < 0 for piece in pieces for axis in cut):
+        return None
+    points = {axis: substitute(index, within) for axis, index in points.items()}
+    known = {substitute(where, points): number for where, number in stored.items()}
+    return Cut(flat, points, pieces, slot, known) if len(known) == len(stored) else None
+
+
+# -- both in one part -----------------------------------------------------------------------------
+
+
+def summed_part(first: Part, second: Part, gone: set[int]) -> Part | None:
+    """Compute a map for the elements of rows, and in pieces what a part computes of these."""
+    cut = cut_of(first, second)
+    if cut is None:
+        return None
+    computes, names = map_computes(first, second.rows, cut, gone)
+    places: list[list[int]] = []  # of what the second part computes, in each piece
+    for each in second.computes:
+        count = len(computes)
+        if not each.reduce and each.axes == second.rows:
+            body = in_piece(each.body, {}, cut, names, [where[0] for where in places])
+            computes.append(replace(each, body=body))
+            places.append([count] * len(cut.pieces))
+            continue
+        bodies = []
+        for number, piece in enumerate(cut.pieces):
+            body = in_piece(each.body, piece, cut, names, [where[number] for where in places])
+            fill = identity(each.monoid or "sum", body.dtype)
+            bodies.append(guarded(body, fill, beyond(piece)))
+        if each.reduce:
+            body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
+            computes.append(replace(each, reduce=(cut.point,), body=body))
+            places.append([count] * len(bodies))
+            continue
+        axes = (*second.rows, cut.point)
+        for piece, body in zip(cut.pieces, bodies, strict=True):
+            store = each.store and (each.store[0], substitute(each.store[1], piece))
+            seen = beyond(piece) if store else ()
+            computes.append(replace(each, axes=axes, body=body, store=store, seen=seen))
+        places.append([*range(count, len(computes))])
+    return Part(second.rows, tuple(computes))
+
+
+def map_computes(
+    part: Part, rows: Axes, cut: Cut, gone: set[int]
+) -> tuple[list[Compute], dict[int, int]]:
+    """Compute a map at the points of rows; which compute stands for each of those it had.
+
+    What is only another name of a value is stored where that is computed.
+    """
+    computes: list[Compute] = []
+    names: dict[int, int] = {}
+
+    def named(expr: Expr) -> Expr | None:
+        return Expr("ref", (), names[expr.arg], expr.dtype) if expr.op == "ref" else None
+
+    for number, each in enumerate(part.computes):
+        places = [range(axis.size) for axis in each.reduce]
+        spots = [dict(zip(each.reduce, map(constant, spot))) for spot in product(*places)]
+        bodies = [rewrite_all([each.body], {**cut.points, **spot}, named)[0] for spot in spots]
+        body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
+        store = each.store and (each.store[0], substitute(each.store[1], cut.points))
+        store = None if store and store[0] in gone else store
+        is_name = body.op == "ref" and computes[body.arg].store is None
+        names[number] = body.arg if is_name else len(computes)
+        if is_name:
+            computes[body.arg] = replace(computes[body.arg], store=store)
+            continue
+        own = replace(each, axes=(*rows, cut.point), reduce=(), monoid=None, body=body)
+        computes.append(replace(own, store=store))
+    return computes, names
+
+
+def in_piece(
+    body: Expr, piece: Places, cut: Cut, names: Mapping[int, int], places: Sequence[int]
+) -> Expr:
+    """Write what is computed of an element for one piece."""
+
+    def settled(expr: Expr) -> Expr | None:
+        if expr.op == "ref":
+            return Expr("ref", (), places[expr.arg], expr.dtype)
+        if expr.op == "load" and expr.arg[0] == cut.slot:
+            return Expr("ref", (), names[cut.stored[expr.arg[1]]], expr.dtype)
+        return None
+
+    return rewrite_all([body], piece, settled)[0]
+
+
+def beyond(piece: Places) -> Conditions:
+    """List the conditions under which an element of a piece is one of a row."""
+    places = [(index, 0, axis.size - 1) for axis, index in piece.items()]
+    return tuple([each for each in places if each[0].lo < 0 or each[0].hi > each[2]])
+
+
+def guarded(body: Expr, fill: object, tests: Conditions) -> Expr:
+    """Compute something where conditions hold."""
+    both = body, const(fill, body.dtype)
+    return Expr("guard", both, tests, body.dtype) if tests else body
+
+
+def in_pairs(exprs: Sequence[Expr], op: str) -> Expr:
+    """Combine expressions two by two, then what these give."""
+    while len(exprs) > 1:
+        pairs = [binary(op, *exprs[n : n + 2]) for n in range(0, len(exprs) - 1, 2)]
+        exprs = [*pairs, *exprs[len(pairs) * 2 :]]
+    return exprs[0]
