@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.block_cuda import (
+    WIDTHS,
+    WORD,
     Block,
     are_alike,
     are_beside,
@@ -205,9 +207,8 @@ def reduce_elements(
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
             places = [constant(n if lanes > 1 else 0) for n in range(lanes_of(found))]
             add_lanes(block, each.monoid, partial, value, places)
-        for other in every:
-            if isinstance(other, Store):
-                put_element(block, other, found, values)
+        for row in beside([each for each in every if isinstance(each, Store)], found):
+            put_elements(block, row, found, values)
     return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 
 
@@ -332,6 +333,47 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             other = emitter.add("shuffle_xor", dtype, (value,), mask)
             value = combine(emitter, step.monoid, value, other)
         finish(block, step, found, block.tiles[step.tile], 0, value)
+
+
+def beside(steps: Sequence[Store], found: Walk) -> list[list[Store]]:
+    """Put stores of elements together that make a vector in memory."""
+    rows: list[list[Store]] = []
+    for step in steps:
+        if rows and found.vector is None and goes_on(rows[-1], step):
+            rows[-1].append(step)
+        else:
+            rows.append([step])
+    return rows
+
+
+def goes_on(row: Sequence[Store], step: Store) -> bool:
+    """Tell whether a store goes on where others end, of a vector that begins at a multiple."""
+    first = row[0]
+    is_next = step.slot == first.slot and step.index == first.index + len(row)
+    steps = (first.index.const, *(each for _, each in first.index.terms))
+    is_even = not any(each % WIDTHS[0] for each in steps)
+    has_words = step.expr.dtype.itemsize == WORD and step.conditions == first.conditions
+    return is_next and is_even and has_words and len(row) < WIDTHS[0]
+
+
+def put_elements(
+    block: Block, row: Sequence[Store], found: Walk, values: Mapping[Axis, Index]
+) -> None:
+    """Store elements that reductions have at hand, a vector at once."""
+    if len(row) not in WIDTHS:
+        for each in row:
+            put_element(block, each, found, values)
+        return
+    emitter, first = block.emitter, row[0]
+    outer = emitter.scopes[-1].mask
+    tests = [(substitute(index, values), lo, hi) for index, lo, hi in first.conditions]
+    made = [emitter.value(rewrite(each.expr, values)) for each in row]
+    mask = emitter.both(outer, emitter.conditions(tests))
+    if first.layout is not None:
+        mask = emitter.both(write_once(block, first.layout), mask)
+    wide = emitter.add("pack", emitter.dtype(made[0]), made, lanes=len(made))
+    place = emitter.index(substitute(first.index, values))
+    emitter.store(emitter.slots[first.slot], place, wide, mask)
 
 
 def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:

@@ -46,10 +46,10 @@ from picograd.schedule.recurrence import Binder
 from picograd.schedule.rewrites import REWRITES
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
+from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
-from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.views import is_window
 from picograd.target import Target

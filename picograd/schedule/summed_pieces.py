@@ -25,14 +25,23 @@ from picograd.schedule.arrange import WORD_LIMIT
 from picograd.schedule.folding import Pair, groups_of, numbered, slots_in
 from picograd.schedule.in_place import launch_of, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
-from picograd.schedule.loop import Compute, Conditions, Expr, Part, binary, const
-from picograd.schedule.loop import rewrite_all, walk_all
+from picograd.schedule.loop import (
+    Compute,
+    Conditions,
+    Expr,
+    Part,
+    binary,
+    const,
+    rewrite_all,
+    walk_all,
+)
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 Axes = tuple[Axis, ...]
 Places = Mapping[Axis, Index]
+Stored = tuple[int, Mapping[Index, int]]  # a slot, and by its places the computes of a map
 WINDOW = 4  # elements of a window that are written one by one
 HELD = 32768  # elements of a row that the registers of a block hold, for what is computed of sums
 
@@ -146,7 +155,8 @@ def cut_of(first: Part, second: Part) -> Cut | None:
         is_wanted = is_short and len(stored) > 1
     if max(windows, default=0) > WINDOW or steps is None or own is None or not is_wanted:
         return None
-    return cut_at(first.rows, own, {axis: steps[axis] for axis in axes}, elements, slot, stored)
+    match = matched(first.rows, own, steps)
+    return cut_at(match, steps, elements, place, (slot, stored))
 
 
 def is_plain(part: Part) -> bool:
@@ -187,26 +197,28 @@ def elements_of(part: Part) -> Axes:
 
 def steps_of(place: Index, axes: Axes) -> dict[Axis, int] | None:
     """Find how far apart the elements along axes are; None if that differs from place to place."""
-    found = dict.fromkeys(axes, 0)
+    found = {axis: 1 for axis in axes if axis.size == 1}
     for atom, step in place.terms:
         if not isinstance(atom, Axis) or step <= 0:
             return None
         found[atom] = step
-    return found
+    return found if all(axis in found for axis in axes) else None
 
 
-def cut_at(
-    map_rows: Axes,
-    own: Mapping[Axis, int],
-    steps: Mapping[Axis, int],
-    elements: Axes,
-    slot: int,
-    stored: Mapping[Index, int],
-) -> Cut | None:
-    """Write the axes of a map by those of rows, and places in rows by what a point stores.
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The axes of a map by those of rows: some stay, and what is left runs within rows."""
+
+    points: Places
+    kept: Sequence[Axis]
+    left: Sequence[Axis]
+
+
+def matched(map_rows: Axes, own: Mapping[Axis, int], steps: Mapping[Axis, int]) -> Match:
+    """Write the axes of a map by those of rows.
 
     `own` and `steps` are how far apart elements are in the array along the axes of both. An axis of
-    the map is as long as some axes of rows, and what is left of it runs within them.
+    the map is as long as some axes of rows, and what is left of it.
     """
     kept: list[Axis] = []
     left: list[Axis] = []
@@ -222,33 +234,41 @@ def cut_at(
         short = Axis("p", size)
         left += [short] * (size > 1)
         points[axis] = index + axis_index(short)
-    cut = [axis for axis in elements if axis not in kept and axis.size > 1]
-    if not cut or any(axis not in (*kept, *elements) and axis.size > 1 for axis in steps):
+    return Match(points, kept, left)
+
+
+def cut_at(
+    match: Match, steps: Mapping[Axis, int], elements: Axes, place: Index, stored: Stored
+) -> Cut | None:
+    """Write where elements are in rows by what a point of a map stores, at one axis of points."""
+    slot, numbers = stored
+    kept, cut = match.kept, [axis for axis in elements if axis not in match.kept]
+    if any(axis.size > 1 and axis not in (*kept, *cut) for axis in steps):
         return None
     near = [axis for axis in elements if axis in kept]
-    flat = Axis("p", prod(axis.size for axis in (*near, *left)))
-    there = unflatten(axis_index(flat), tuple([axis.size for axis in (*near, *left)]))
-    within = dict(zip((*near, *left), there, strict=True))
+    flat = Axis("p", prod(axis.size for axis in (*near, *match.left)))
+    there = unflatten(axis_index(flat), tuple([axis.size for axis in (*near, *match.left)]))
+    within = dict(zip((*near, *match.left), there, strict=True))
+    points = {axis: substitute(index, within) for axis, index in match.points.items()}
     base = constant(0)
     for axis in kept:
         base += axis_index(axis) * steps[axis]
     pieces: list[Places] = []
-    for where in stored:
-        rest = substitute(where, points) - base
+    known: dict[Index, int] = {}
+    for where, number in numbers.items():
+        rest = substitute(where, match.points) - base
         piece = {axis: within[axis] for axis in near}
         for axis in sorted(cut, key=lambda each: -steps[each]):
             piece[axis] = substitute(rest // steps[axis], within)
             rest = rest % steps[axis]
-        pieces.append(piece)
-        if rest.lo or rest.hi:
+        here = substitute(where, points)
+        if substitute(place, piece) != here or any(piece[axis].lo < 0 for axis in cut):
             return None
+        pieces.append(piece)
+        known[here] = number
     wide = prod(max(piece[axis].hi for piece in pieces) + 1 for axis in cut)
-    counted = prod(axis.size for axis in left) * len(stored)
-    if counted != wide or any(piece[axis].lo < 0 for piece in pieces for axis in cut):
-        return None
-    points = {axis: substitute(index, within) for axis, index in points.items()}
-    known = {substitute(where, points): number for where, number in stored.items()}
-    return Cut(flat, points, pieces, slot, known) if len(known) == len(stored) else None
+    counted = prod(axis.size for axis in match.left) * len(known)
+    return Cut(flat, points, pieces, slot, known) if counted == wide else None
 
 
 # -- both in one part -----------------------------------------------------------------------------

@@ -95,13 +95,7 @@ def extent_of(members: Sequence[Member]) -> Axis | None:
     return Axis("extent", members[0].size + 1) if members and members[0].size else None
 
 
-def build_part(
-    kernel: Kernel,
-    part: Part,
-    target: Target,
-    extent: Axis | None = None,
-    threads: int = CUDA_THREADS,
-) -> TilePart:
+def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None = None) -> TilePart:
     """Write one part: cut the space, then lay out the steps of one grid point."""
     axes = widest_axes(part)
     is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
@@ -117,7 +111,7 @@ def build_part(
         lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
         points = product(axis.size for axis in axes)
         rounds = count_rounds(kernel, part, points, target, lanes)
-    space = cut_space(axes, target, lanes, rounds, threads)
+    space = cut_space(axes, target, lanes, rounds)
     if extent is not None:
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
     layout: Layout | None = None
@@ -126,7 +120,7 @@ def build_part(
             patched = build_patches(part, axes, lanes, partial(in_vectors, part, lanes))
             if patched is not None:
                 return patched
-        layout = in_steps(space, lanes, threads)
+        layout = in_steps(space, lanes)
     spaces = [space] if target.has_blocks else in_pieces(part, space)
     tiles: list[Tile] = []
     steps: list[Step] = []
@@ -371,12 +365,10 @@ def loads_inside(expr: Expr, but: tuple[Condition, ...] = ()) -> set[Expr]:
     return {load for each in guards for load in walk(each.args[0])}
 
 
-def cut_space(
-    axes: Sequence[Axis], target: Target, lanes: int, rounds: int, threads: int = CUDA_THREADS
-) -> Cut:
+def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
     """Cut the space of a map for the target."""
     if target.has_blocks:
-        return cut_flat(axes, threads * rounds, lanes)
+        return cut_flat(axes, CUDA_THREADS * rounds, lanes)
     total = product(axis.size for axis in axes)
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
 

@@ -28,6 +28,7 @@ from picograd.codegen.templates.column_sums import block_threads, build_column_s
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, in_pieces, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rescaled_sums import rescaled_axes
+from picograd.codegen.templates.row_pieces import pieces_of, stored_of, threads_of_pieces
 from picograd.codegen.templates.rows import GRAND_PIECE, KEPT_REGISTERS, Rows
 from picograd.codegen.templates.sharing import HELD_BYTES, is_held, share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
@@ -88,7 +89,7 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     if is_column and len(kernel.parts) == 1:
         return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
-    if split_axes(part) is None and (threads := threads_of_pieces(part)) > 0:
+    if split_axes(part) is None and (threads := threads_of_pieces(part, length)) > 0:
         return max(threads, CUDA_THREADS)
     rows = product(axis.size for axis in part.rows)
     is_alone = len(kernel.parts) == 1 and not is_column
@@ -137,27 +138,6 @@ def bytes_of_row(part: Part) -> int:
     return inner_size(part) * sum(expr.dtype.itemsize for expr in held_of(part))
 
 
-def stored_of(part: Part) -> list[Compute]:
-    """List what is stored of elements of rows."""
-    along = set(part.rows)
-    return [each for each in part.computes if each.store and set(each.axes) - along]
-
-
-def pieces_of(part: Part) -> int:
-    """Count the elements of a row that are stored of one array at each point."""
-    slots = [each.store[0] for each in stored_of(part) if each.store]
-    return max(map(slots.count, slots), default=1)
-
-
-def threads_of_pieces(part: Part) -> int:
-    """Count the threads that keep a row whose points have several elements; 0: none need."""
-    pieces = pieces_of(part)
-    if pieces == 1:
-        return 0
-    points = threads_along(inner_size(part), 1)
-    return min(threads_along(inner_size(part) * pieces, HELD // 2), points, 2 * CUDA_THREADS)
-
-
 def keeps_shared(kernel: Kernel, target: Target) -> bool:
     """Tell whether shared memory keeps rows of 16 bits that are stored again.
 
@@ -202,7 +182,7 @@ def is_of_columns(kernel: Kernel, part: Part) -> bool:
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Choose the scheme of one part."""
     if not any(compute.reduce for compute in part.computes):
-        return map_template.build_part(kernel, part, target, threads=threads_of(kernel, target))
+        return map_template.build_part(kernel, part, target)
     if sums_of(part):
         return build_column_sums(kernel, share_elements(part), target)
     is_column = is_of_columns(kernel, part)
@@ -220,8 +200,9 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         part = share_elements(part, least if is_chain and pieces_of(part) == 1 else 0)
     over = rescaled or split_axes(part)
     if over is not None:
-        length = product(a.size for a in over) * pieces_of(part)
-        splits = split_count(part, length, is_column, target)
+        pieces = pieces_of(part)
+        splits = split_count(part, product(a.size for a in over) * pieces, is_column, target)
+        splits *= min(pieces, 2)  # many short blocks end evenly: each of few holds registers
         splits = min(splits, most_splits(over, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -329,7 +310,7 @@ def rows_in_block(kernel: Kernel, part: Part, target: Target) -> int:
     Of rows too short for a warp as many as it has threads for, where there are many.
     """
     longest = inner_size(part)
-    if (threads := threads_of_pieces(part)) > 0:
+    if (threads := threads_of_pieces(part, longest)) > 0:
         return max(1, threads_of(kernel, target) // threads)
     if longest > LONG_ROW:
         return 1
@@ -516,7 +497,9 @@ def build_split(
     # More blocks than a GPU holds at once would take a second turn.
     pieces = splits // count if together else ceil_div(splits, count)
     chunk = balanced(first.size, ceil_div(first.size, pieces))
-    if not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
+    if pieces_of(part) > 1:
+        chunk = round_up(chunk, CUDA_THREADS)
+    elif not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
         # chunks are cut out of the contiguous axis of a GPU's loads
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import balanced, guard, in_piece, loads_apart, rebind
 from picograd.codegen.templates.rescaled_sums import below_piece, rescaled, sums_of
+from picograd.codegen.templates.row_pieces import stores_ahead
 from picograd.codegen.templates.threads import Threads, is_expensive, loads_free_of
 from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
@@ -180,7 +181,8 @@ class Rows:
             exprs.append(self.guarded_elements(body, fill))
         over = group[0][1].reduce
         early: list[Store] = []
-        ahead = self.ahead()
+        ahead = stores_ahead(self.stores, self.dims) if self.threads else []
+        self.stores = [store for store in self.stores if store not in ahead]
         if self.threads is None and self.is_column and not elements_follow:
             early = [store for store in self.stores if store.dims == (*over, *self.dims)]
             self.stores = [store for store in self.stores if store not in early]
@@ -188,18 +190,6 @@ class Rows:
         for number, compute in group:
             self.store(compute, self.values[number], ())
         return steps
-
-    def ahead(self) -> list[Store]:
-        """Take off the stores of elements that fill registers: they go before what follows."""
-        if self.threads is None:
-            return []
-        layouts = [each.layout for each in self.stores if each.dims != self.dims]
-        held = sum(each.register_count for each in layouts if isinstance(each, Blocked))
-        if held <= KEPT_REGISTERS:
-            return []
-        found = [each for each in self.stores if each.dims != self.dims]
-        self.stores = [each for each in self.stores if each.dims == self.dims]
-        return found
 
     def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
         """Write a compute that is no row reduction: nothing, if its readers recompute it."""
