@@ -15,7 +15,7 @@ So it is with maps of small windows, the gradient of a maximum of pixels say, of
 On a GPU alone: a CPU has the reductions of a convolution's result in its kernel.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -25,16 +25,7 @@ from picograd.schedule.arrange import WORD_LIMIT
 from picograd.schedule.folding import Pair, groups_of, numbered, slots_in
 from picograd.schedule.in_place import launch_of, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
-from picograd.schedule.loop import (
-    Compute,
-    Conditions,
-    Expr,
-    Part,
-    binary,
-    const,
-    rewrite_all,
-    walk_all,
-)
+from picograd.schedule.loop import Compute, Conditions, Expr, Part, binary, const, rewrite, walk_all
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
@@ -67,22 +58,18 @@ def sum_pieces(
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
         pair = pair_of(found[-1], step) if found else None
-        made = None
-        if pair is not None:
-            lives = lives or lives_of([*steps, *copies])
-            stored = slots_in(pair.first, "out")
-            made = joined(
-                pair,
-                {
-                    pair.numbers[slot]
-                    for slot in stored
-                    if lives[slot][1] <= number and slots[slot].kind == "temporary"
-                },
-            )
-        if made is None:
-            found.append(step)
-        else:
-            found[-1] = made
+        found.append(step)
+        if pair is None:
+            continue
+        lives = lives or lives_of([*steps, *copies])
+        gone: set[int] = set()
+        for slot in slots_in(pair.first, "out"):
+            _, last = lives[slot]
+            if last <= number and slots[slot].kind == "temporary":
+                gone.add(pair.numbers[slot])
+        made = joined(pair, gone)
+        if made is not None:
+            found[-2:] = [made]
     return found
 
 
@@ -110,12 +97,12 @@ def joined(pair: Pair, gone: set[int]) -> KernelLaunch | None:
     summed: list[Part] = []
     others: list[Part] = []
     for group in groups_of(every):
-        first = [renumbered(part, known) for part, known in group if known is numbers[0]]
-        second = [renumbered(part, known) for part, known in group if known is numbers[1]]
-        if not first or not second:
-            others += first or second
+        own = [renumbered(part, known) for part, known in group]
+        kinds = {known is numbers[0] for _, known in group}
+        if len(kinds) == 1:
+            others += own
             continue
-        part = summed_part(first[0], second[0], gone) if len(group) == 2 else None
+        part = summed_part(*own, gone) if len(own) == 2 else None
         if part is None:
             return None
         summed.append(part)
@@ -142,21 +129,27 @@ def cut_of(first: Part, second: Part) -> Cut | None:
     if not elements or len(read) != 1 or not is_plain(first) or not is_plain(second):
         return None
     ((slot, place),) = read
-    stored = {}
+    stored: dict[Index, int] = {}
     for number, each in enumerate(first.computes):
-        if each.store and each.store[0] == slot:
-            stored[each.store[1]] = number
+        own_slot, where = each.store or (None, place)
+        if own_slot == slot:
+            stored[where] = number
     axes = (*second.rows, *elements)
     steps, own = steps_of(place, axes), steps_of(min(stored, key=least), first.rows)
-    windows = [prod(axis.size for axis in each.reduce) for each in first.computes if each.reduce]
+    windows = [size_of(each.reduce) for each in first.computes if each.reduce]
     is_wanted = len(stored) > 1 or bool(windows)
     if waits_for_rows(second):
-        is_short = prod(axis.size for axis in elements) <= HELD
+        is_short = size_of(elements) <= HELD
         is_wanted = is_short and len(stored) > 1
     if max(windows, default=0) > WINDOW or steps is None or own is None or not is_wanted:
         return None
     match = matched(first.rows, own, steps)
     return cut_at(match, steps, elements, place, (slot, stored))
+
+
+def size_of(axes: Sequence[Axis]) -> int:
+    """Count the points along axes."""
+    return prod(axis.size for axis in axes)
 
 
 def is_plain(part: Part) -> bool:
@@ -186,11 +179,11 @@ def elements_of(part: Part) -> Axes:
     """List the axes of the elements of rows, if all reductions are over these."""
     rows, found = set(part.rows), set()
     for each in part.computes:
-        inner = tuple([axis for axis in (*each.axes, *each.reduce) if axis not in rows])
+        points = *each.axes, *each.reduce
         is_window = bool(each.reduce) and each.axes != part.rows
         if is_window or not rows <= set(each.axes):
             return ()
-        found.add(inner)
+        found.add(tuple([axis for axis in points if axis not in rows]))
     found.discard(())
     return found.pop() if len(found) == 1 else ()
 
@@ -225,9 +218,10 @@ def matched(map_rows: Axes, own: Mapping[Axis, int], steps: Mapping[Axis, int]) 
     points: dict[Axis, Index] = {}
     for axis in map_rows:
         size, index = axis.size, constant(0)
-        for each in sorted(steps, key=lambda each: -steps[each]):
-            many, rest = divmod(steps[each], own[axis] or 1)
-            if each.size > 1 and many and not rest and size == many * each.size:
+        for each in farthest_first(steps, steps):
+            many, rest = divmod(steps[each], own[axis])
+            is_digit = many > 0 and not rest and size == many * each.size
+            if is_digit and each.size > 1:
                 index += axis_index(each) * many
                 kept.append(each)
                 size = many
@@ -235,6 +229,11 @@ def matched(map_rows: Axes, own: Mapping[Axis, int], steps: Mapping[Axis, int]) 
         left += [short] * (size > 1)
         points[axis] = index + axis_index(short)
     return Match(points, kept, left)
+
+
+def farthest_first(axes: Iterable[Axis], steps: Mapping[Axis, int]) -> list[Axis]:
+    """Sort axes by how far apart the elements along them are."""
+    return sorted(axes, key=lambda axis: -steps[axis])
 
 
 def cut_at(
@@ -246,9 +245,11 @@ def cut_at(
     if any(axis.size > 1 and axis not in (*kept, *cut) for axis in steps):
         return None
     near = [axis for axis in elements if axis in kept]
-    flat = Axis("p", prod(axis.size for axis in (*near, *match.left)))
-    there = unflatten(axis_index(flat), tuple([axis.size for axis in (*near, *match.left)]))
-    within = dict(zip((*near, *match.left), there, strict=True))
+    several = *near, *match.left
+    flat = Axis("p", size_of(several))
+    sizes = tuple([axis.size for axis in several])
+    there = unflatten(axis_index(flat), sizes)
+    within = dict(zip(several, there, strict=True))
     points = {axis: substitute(index, within) for axis, index in match.points.items()}
     base = constant(0)
     for axis in kept:
@@ -258,16 +259,17 @@ def cut_at(
     for where, number in numbers.items():
         rest = substitute(where, match.points) - base
         piece = {axis: within[axis] for axis in near}
-        for axis in sorted(cut, key=lambda each: -steps[each]):
+        for axis in farthest_first(cut, steps):
             piece[axis] = substitute(rest // steps[axis], within)
             rest = rest % steps[axis]
         here = substitute(where, points)
-        if substitute(place, piece) != here or any(piece[axis].lo < 0 for axis in cut):
+        is_there = substitute(place, piece) == here
+        if not is_there or any(piece[axis].lo < 0 for axis in cut):
             return None
         pieces.append(piece)
         known[here] = number
     wide = prod(max(piece[axis].hi for piece in pieces) + 1 for axis in cut)
-    counted = prod(axis.size for axis in match.left) * len(known)
+    counted = size_of(match.left) * len(known)
     return Cut(flat, points, pieces, slot, known) if counted == wide else None
 
 
@@ -282,19 +284,21 @@ def summed_part(first: Part, second: Part, gone: set[int]) -> Part | None:
     computes, names = map_computes(first, second.rows, cut, gone)
     places: list[list[int]] = []  # of what the second part computes, in each piece
     for each in second.computes:
-        count = len(computes)
+        count, monoid = len(computes), each.monoid or "sum"
         if not each.reduce and each.axes == second.rows:
-            body = in_piece(each.body, {}, cut, names, [where[0] for where in places])
+            known = [where[0] for where in places]
+            body = in_piece(each.body, {}, cut, names, known)
             computes.append(replace(each, body=body))
             places.append([count] * len(cut.pieces))
             continue
         bodies = []
         for number, piece in enumerate(cut.pieces):
-            body = in_piece(each.body, piece, cut, names, [where[number] for where in places])
-            fill = identity(each.monoid or "sum", body.dtype)
+            known = [where[number] for where in places]
+            body = in_piece(each.body, piece, cut, names, known)
+            fill = identity(monoid, body.dtype)
             bodies.append(guarded(body, fill, beyond(piece)))
         if each.reduce:
-            body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
+            body = in_pairs(bodies, COMBINE[monoid])
             computes.append(replace(each, reduce=(cut.point,), body=body))
             places.append([count] * len(bodies))
             continue
@@ -318,12 +322,16 @@ def map_computes(
     names: dict[int, int] = {}
 
     def named(expr: Expr) -> Expr | None:
-        return Expr("ref", (), names[expr.arg], expr.dtype) if expr.op == "ref" else None
+        if expr.op != "ref":
+            return None
+        return Expr("ref", (), names[expr.arg], expr.dtype)
 
     for number, each in enumerate(part.computes):
         places = [range(axis.size) for axis in each.reduce]
-        spots = [dict(zip(each.reduce, map(constant, spot))) for spot in product(*places)]
-        bodies = [rewrite_all([each.body], {**cut.points, **spot}, named)[0] for spot in spots]
+        bodies = []
+        for spot in product(*places):
+            window = dict(zip(each.reduce, map(constant, spot)))
+            bodies.append(rewrite(each.body, {**cut.points, **window}, named))
         body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
         store = each.store and (each.store[0], substitute(each.store[1], cut.points))
         store = None if store and store[0] in gone else store
@@ -349,7 +357,7 @@ def in_piece(
             return Expr("ref", (), names[cut.stored[expr.arg[1]]], expr.dtype)
         return None
 
-    return rewrite_all([body], piece, settled)[0]
+    return rewrite(body, piece, settled)
 
 
 def beyond(piece: Places) -> Conditions:
@@ -367,6 +375,7 @@ def guarded(body: Expr, fill: object, tests: Conditions) -> Expr:
 def in_pairs(exprs: Sequence[Expr], op: str) -> Expr:
     """Combine expressions two by two, then what these give."""
     while len(exprs) > 1:
-        pairs = [binary(op, *exprs[n : n + 2]) for n in range(0, len(exprs) - 1, 2)]
-        exprs = [*pairs, *exprs[len(pairs) * 2 :]]
+        rest = exprs[len(exprs) // 2 * 2 :]
+        pairs = zip(exprs[::2], exprs[1::2], strict=False)
+        exprs = [*(binary(op, a, b) for a, b in pairs), *rest]
     return exprs[0]

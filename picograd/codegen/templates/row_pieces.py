@@ -3,13 +3,14 @@
 The points of a row are few, and their threads hold all of its elements until those are reduced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from picograd.codegen.layout import Blocked
+from picograd.codegen.templates.grid import rebind
 from picograd.codegen.templates.threads import threads_along
 from picograd.codegen.tile import Store
-from picograd.schedule.index import Axes
-from picograd.schedule.loop import Compute, Part
+from picograd.schedule.index import Axes, Axis, Index
+from picograd.schedule.loop import Compute, Conditions, Part
 
 HELD = 32  # elements that a thread is to hold
 MOST_THREADS = 512  # of a row: with more, a thread has too few registers for a patch
@@ -37,9 +38,16 @@ def threads_of_pieces(part: Part, points: int) -> int:
     return min(wanted, threads_along(points, 1), MOST_THREADS)
 
 
-def stores_ahead(stores: Sequence[Store], dims: Axes) -> list[Store]:
-    """List the stores of elements if they fill registers: they go before what follows."""
+def seen_at(compute: Compute, axes: Mapping[Axis, Index]) -> Conditions:
+    """List the conditions under which a compute is stored, over the axes of a kernel."""
+    return tuple([(rebind(test, axes), low, high) for test, low, high in compute.seen])
+
+
+def stores_ahead(stores: Sequence[Store], dims: Axes) -> tuple[list[Store], list[Store]]:
+    """Part the stores of elements from others if they fill registers: they go before those."""
     found = [each for each in stores if each.dims != dims]
     layouts = [each.layout for each in found]
     held = sum(each.register_count for each in layouts if isinstance(each, Blocked))
-    return found if held > MOST_REGISTERS else []
+    if held <= MOST_REGISTERS:
+        return [], list(stores)
+    return found, [each for each in stores if each.dims == dims]
