@@ -161,7 +161,7 @@ def network(size: int, channels: int = FEW, images: int = 4) -> tuple[Node, list
 
 @pytest.mark.parametrize("size", [8, 7])
 def test_statistics_and_sums_of_gradients(size: int) -> None:
-    made, inputs = network(size)
+    made, _ = network(size)
     assert len(summing(check_plan([made], target=GPU))) == 1
 
 

@@ -25,8 +25,11 @@ def stored_of(part: Part) -> list[Compute]:
 
 def pieces_of(part: Part) -> int:
     """Count the elements of a row that a point stores of one array."""
-    slots = [each.store[0] for each in stored_of(part) if each.store]
-    return max(map(slots.count, slots), default=1)
+    places = []
+    for each in stored_of(part):
+        slot, _ = each.store or (-1, None)
+        places.append((slot, each.axes))
+    return max(map(places.count, places), default=1)
 
 
 def threads_of_pieces(part: Part, points: int) -> int:

@@ -63,8 +63,9 @@ def stores_of(tiles: TileKernel) -> list[Store]:
 
 @pytest.mark.parametrize("last", [4, 3])
 @pytest.mark.parametrize(
-    ("rows", "points", "is_chain"), [(6, 40, True), (6, 40, False), (3, 3000, True), (2, 9000, False)]
-)  # fmt: skip
+    ("rows", "points", "is_chain"),
+    [(6, 40, True), (6, 40, False), (3, 3000, True), (2, 9000, False)],
+)
 def test_results(rows: int, points: int, is_chain: bool, last: int) -> None:
     kernel = kernel_of(rows, points, is_chain, last)
     given = np.random.default_rng(0).integers(-4, 5, rows * points).astype(np.float32)
