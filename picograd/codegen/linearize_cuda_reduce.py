@@ -10,7 +10,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.block_cuda import Block, are_alike, are_beside, inside, lane_of, loops
+from picograd.codegen.block_cuda import (
+    WIDTHS,
+    Block,
+    are_alike,
+    are_beside,
+    inside,
+    lane_of,
+    loops,
+    put,
+    write_once,
+)
 from picograd.codegen.descend import is_guard
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
@@ -198,7 +208,11 @@ def reduce_elements(
             places = [constant(n if lanes > 1 else 0) for n in range(lanes_of(found))]
             add_lanes(block, each.monoid, partial, value, places)
         for row in beside([each for each in every if isinstance(each, Store)], found):
-            put_elements(block, row, found, values)
+            if len(row) in WIDTHS:
+                put_elements(block, row, values)
+                continue
+            for other in row:
+                put_element(block, other, found, values)
     return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 
 
@@ -323,6 +337,25 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             other = emitter.add("shuffle_xor", dtype, (value,), mask)
             value = combine(emitter, step.monoid, value, other)
         finish(block, step, found, block.tiles[step.tile], 0, value)
+
+
+def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:
+    """Store an element that reductions have at hand."""
+    emitter = block.emitter
+    first_lane = {found.vector[0]: constant(0)} if found.vector else {}
+    tests = [
+        (substitute(substitute(index, values), first_lane), lo, hi)
+        for index, lo, hi in step.conditions
+    ]
+    outer, expr = emitter.scopes[-1].mask, rewrite(step.expr, values)
+    is_guarded = is_guard(expr) and set(step.conditions) <= set(step.expr.arg)
+    value = emitter.value(expr) if is_guarded else None  # under the mask of the reductions
+    emitter.scopes[-1].mask = mask = emitter.both(outer, emitter.conditions(tests))
+    value = emitter.value(expr) if value is None else value
+    if step.layout is not None:
+        mask = emitter.both(write_once(block, step.layout), mask)
+    put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)
+    emitter.scopes[-1].mask = outer
 
 
 def start(block: Block, step: Accumulate, lanes: int, held: Walk | None = None) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from math import prod
 
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import WORD_LIMIT
-from picograd.schedule.folding import Pair, groups_of, numbered, slots_in
+from picograd.schedule.folding import Pair, groups_of, moved_store, numbered, slots_in
 from picograd.schedule.in_place import launch_of, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
 from picograd.schedule.loop import Compute, Conditions, Expr, Part, binary, const, rewrite, walk_all
@@ -125,8 +125,11 @@ def cut_of(first: Part, second: Part) -> Cut | None:
     elements = elements_of(second)
     stores = {each.store[0] for each in first.computes if each.store}
     exprs = walk_all([each.body for each in second.computes])
-    read = {expr.arg for expr in exprs if expr.op == "load" and expr.arg[0] in stores}
-    if not elements or len(read) != 1 or not is_plain(first) or not is_plain(second):
+    loads = {expr.arg for expr in exprs if expr.op == "load"}
+    read = [arg for arg in loads if arg[0] in stores]
+    if not elements or len(read) != 1:
+        return None
+    if not is_plain(first) or not is_plain(second):
         return None
     ((slot, place),) = read
     stored: dict[Index, int] = {}
@@ -134,14 +137,16 @@ def cut_of(first: Part, second: Part) -> Cut | None:
         own_slot, where = each.store or (None, place)
         if own_slot == slot:
             stored[where] = number
-    axes = (*second.rows, *elements)
-    steps, own = steps_of(place, axes), steps_of(min(stored, key=least), first.rows)
+    nearest = min(stored, key=least)
+    own = steps_of(nearest, first.rows)
+    steps = steps_of(place, (*second.rows, *elements))
     windows = [size_of(each.reduce) for each in first.computes if each.reduce]
     is_wanted = len(stored) > 1 or bool(windows)
     if waits_for_rows(second):
         is_short = size_of(elements) <= HELD
         is_wanted = is_short and len(stored) > 1
-    if max(windows, default=0) > WINDOW or steps is None or own is None or not is_wanted:
+    is_wanted &= max(windows, default=0) <= WINDOW
+    if steps is None or own is None or not is_wanted:
         return None
     match = matched(first.rows, own, steps)
     return cut_at(match, steps, elements, place, (slot, stored))
@@ -154,8 +159,9 @@ def size_of(axes: Sequence[Axis]) -> int:
 
 def is_plain(part: Part) -> bool:
     """Tell whether a part computes all of its values at each point, or of each row."""
-    is_whole = not (part.scatter or part.along or part.ends)
-    return is_whole and not any(each.seen for each in part.computes)
+    if part.scatter or part.along or part.ends:
+        return False
+    return not any(each.seen for each in part.computes)
 
 
 def least(index: Index) -> int:
@@ -171,7 +177,8 @@ def waits_for_rows(part: Part) -> bool:
         is_element = each.reduce or each.axes != part.rows
         if is_element and not late.isdisjoint(refs):
             return True
-        late |= set() if is_element and not each.reduce else {number}
+        if each.reduce or not is_element:
+            late.add(number)
     return False
 
 
@@ -241,7 +248,8 @@ def cut_at(
 ) -> Cut | None:
     """Write where elements are in rows by what a point of a map stores, at one axis of points."""
     slot, numbers = stored
-    kept, cut = match.kept, [axis for axis in elements if axis not in match.kept]
+    kept = match.kept
+    cut = [axis for axis in elements if axis not in kept]
     if any(axis.size > 1 and axis not in (*kept, *cut) for axis in steps):
         return None
     near = [axis for axis in elements if axis in kept]
@@ -250,7 +258,9 @@ def cut_at(
     sizes = tuple([axis.size for axis in several])
     there = unflatten(axis_index(flat), sizes)
     within = dict(zip(several, there, strict=True))
-    points = {axis: substitute(index, within) for axis, index in match.points.items()}
+    points: dict[Axis, Index] = {}
+    for axis, index in match.points.items():
+        points[axis] = substitute(index, within)
     base = constant(0)
     for axis in kept:
         base += axis_index(axis) * steps[axis]
@@ -268,7 +278,9 @@ def cut_at(
             return None
         pieces.append(piece)
         known[here] = number
-    wide = prod(max(piece[axis].hi for piece in pieces) + 1 for axis in cut)
+    wide = 1
+    for axis in cut:
+        wide *= max(piece[axis].hi for piece in pieces) + 1
     counted = size_of(match.left) * len(known)
     return Cut(flat, points, pieces, slot, known) if counted == wide else None
 
@@ -304,9 +316,10 @@ def summed_part(first: Part, second: Part, gone: set[int]) -> Part | None:
             continue
         axes = (*second.rows, cut.point)
         for piece, body in zip(cut.pieces, bodies, strict=True):
-            store = each.store and (each.store[0], substitute(each.store[1], piece))
+            store = moved_store(each, piece)
             seen = beyond(piece) if store else ()
-            computes.append(replace(each, axes=axes, body=body, store=store, seen=seen))
+            made = replace(each, axes=axes, body=body, store=store)
+            computes.append(replace(made, seen=seen))
         places.append([*range(count, len(computes))])
     return Part(second.rows, tuple(computes))
 
@@ -333,8 +346,9 @@ def map_computes(
             window = dict(zip(each.reduce, map(constant, spot)))
             bodies.append(rewrite(each.body, {**cut.points, **window}, named))
         body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
-        store = each.store and (each.store[0], substitute(each.store[1], cut.points))
-        store = None if store and store[0] in gone else store
+        store = moved_store(each, cut.points)
+        if store and store[0] in gone:
+            store = None
         is_name = body.op == "ref" and computes[body.arg].store is None
         names[number] = body.arg if is_name else len(computes)
         if is_name:
@@ -362,8 +376,12 @@ def in_piece(
 
 def beyond(piece: Places) -> Conditions:
     """List the conditions under which an element of a piece is one of a row."""
-    places = [(index, 0, axis.size - 1) for axis, index in piece.items()]
-    return tuple([each for each in places if each[0].lo < 0 or each[0].hi > each[2]])
+    found = []
+    for axis, index in piece.items():
+        last = axis.size - 1
+        if index.lo < 0 or index.hi > last:
+            found.append((index, 0, last))
+    return tuple(found)
 
 
 def guarded(body: Expr, fill: object, tests: Conditions) -> Expr:

@@ -43,7 +43,10 @@ def threads_of_pieces(part: Part, points: int) -> int:
 
 def seen_at(compute: Compute, axes: Mapping[Axis, Index]) -> Conditions:
     """List the conditions under which a compute is stored, over the axes of a kernel."""
-    return tuple([(rebind(test, axes), low, high) for test, low, high in compute.seen])
+    found = []
+    for test, low, high in compute.seen:
+        found.append((rebind(test, axes), low, high))
+    return tuple(found)
 
 
 def stores_ahead(stores: Sequence[Store], dims: Axes) -> tuple[list[Store], list[Store]]:
