@@ -10,7 +10,8 @@ thread of the map computes 16 elements of an image, which the reduction reads by
 walks the rows of the reduction instead, and what is computed of each element of a row, is computed
 of each piece. Where patches reach beyond the image nothing is summed nor stored.
 
-So it is with maps of small windows, the gradient of a maximum of pixels say, of one piece.
+So it is with maps of small windows, the gradient of a maximum of pixels say, which are cut where
+windows begin.
 
 On a GPU alone: a CPU has the reductions of a convolution's result in its kernel.
 """
@@ -22,9 +23,18 @@ from math import prod
 
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import WORD_LIMIT
-from picograd.schedule.folding import Pair, groups_of, moved_store, numbered, slots_in
+from picograd.schedule.folding import Pair, groups_of, moved_store, numbered, piece_of, slots_in
 from picograd.schedule.in_place import launch_of, lives_of, renumbered
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    Mod,
+    axes_of,
+    axis_index,
+    constant,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import Compute, Conditions, Expr, Part, binary, const, rewrite, walk_all
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
@@ -129,7 +139,8 @@ def cut_of(first: Part, second: Part) -> Cut | None:
     read = [arg for arg in loads if arg[0] in stores]
     if not elements or len(read) != 1:
         return None
-    if not is_plain(first) or not is_plain(second):
+    is_flat = not any(each.reduce for each in first.computes)
+    if not is_flat or not is_plain(first) or not is_plain(second):
         return None
     ((slot, place),) = read
     stored: dict[Index, int] = {}
@@ -140,12 +151,9 @@ def cut_of(first: Part, second: Part) -> Cut | None:
     nearest = min(stored, key=least)
     own = steps_of(nearest, first.rows)
     steps = steps_of(place, (*second.rows, *elements))
-    windows = [size_of(each.reduce) for each in first.computes if each.reduce]
-    is_wanted = len(stored) > 1 or bool(windows)
+    is_wanted = len(stored) > 1
     if waits_for_rows(second):
-        is_short = size_of(elements) <= HELD
-        is_wanted = is_short and len(stored) > 1
-    is_wanted &= max(windows, default=0) <= WINDOW
+        is_wanted &= size_of(elements) <= HELD
     if steps is None or own is None or not is_wanted:
         return None
     match = matched(first.rows, own, steps)
@@ -155,6 +163,46 @@ def cut_of(first: Part, second: Part) -> Cut | None:
 def size_of(axes: Sequence[Axis]) -> int:
     """Count the points along axes."""
     return prod(axis.size for axis in axes)
+
+
+def without_windows(part: Part) -> Part:
+    """Write small windows out, and cut a map where they begin, each so many elements apart.
+
+    Of nine that a gradient of 3 x 3 pixels, two apart, adds up at four places, none is at all.
+    """
+    windows = [size_of(each.reduce) for each in part.computes if each.reduce]
+    if not windows or max(windows) > WINDOW:
+        return part
+    computes = []
+    for each in part.computes:
+        places = [range(axis.size) for axis in each.reduce]
+        bodies = []
+        for spot in product(*places):
+            window = dict(zip(each.reduce, map(constant, spot)))
+            bodies.append(rewrite(each.body, window))
+        body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
+        computes.append(replace(each, reduce=(), monoid=None, body=body))
+    whole = replace(part, computes=tuple(computes))
+    apart = {axis: distance(whole, axis) for axis in part.rows}
+    rows = tuple([Axis(axis.name, axis.size // apart[axis]) for axis in part.rows])
+    found: list[Compute] = []
+    for firsts in product(*[range(count) for count in apart.values()]):
+        piece = {}
+        for axis, row, first in zip(part.rows, rows, firsts, strict=True):
+            piece[axis] = axis_index(row) * apart[axis] + first
+        found += piece_of(whole, rows, piece, {}, len(found))
+    return Part(rows, tuple(found))
+
+
+def distance(part: Part, axis: Axis) -> int:
+    """Find how far apart windows are along an axis, by the remainders that guards ask for."""
+    for expr in walk_all([each.body for each in part.computes]):
+        for index, _, _ in expr.arg if expr.op == "guard" else ():
+            for atom, _ in index.terms:
+                is_own = isinstance(atom, Mod) and axes_of(atom.index) == {axis}
+                if is_own and not axis.size % atom.n:
+                    return atom.n
+    return 1
 
 
 def is_plain(part: Part) -> bool:
@@ -290,6 +338,7 @@ def cut_at(
 
 def summed_part(first: Part, second: Part, gone: set[int]) -> Part | None:
     """Compute a map for the elements of rows, and in pieces what a part computes of these."""
+    first = without_windows(first)
     cut = cut_of(first, second)
     if cut is None:
         return None
@@ -340,12 +389,7 @@ def map_computes(
         return Expr("ref", (), names[expr.arg], expr.dtype)
 
     for number, each in enumerate(part.computes):
-        places = [range(axis.size) for axis in each.reduce]
-        bodies = []
-        for spot in product(*places):
-            window = dict(zip(each.reduce, map(constant, spot)))
-            bodies.append(rewrite(each.body, {**cut.points, **window}, named))
-        body = in_pairs(bodies, COMBINE[each.monoid or "sum"])
+        body = rewrite(each.body, cut.points, named)
         store = moved_store(each, cut.points)
         if store and store[0] in gone:
             store = None
@@ -354,7 +398,7 @@ def map_computes(
         if is_name:
             computes[body.arg] = replace(computes[body.arg], store=store)
             continue
-        own = replace(each, axes=(*rows, cut.point), reduce=(), monoid=None, body=body)
+        own = replace(each, axes=(*rows, cut.point), body=body)
         computes.append(replace(own, store=store))
     return computes, names
 

@@ -12,7 +12,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.interpret import interpret
-from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const, walk
 from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot
 from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.verify import verify
@@ -114,12 +114,15 @@ def test_what_does_not_fit_is_left() -> None:
     assert sum_pieces(plan_slots(), steps[::-1], [], GPU) == steps[::-1]
 
 
-def windowed(size: int) -> list[KernelLaunch]:
-    """Store sums of windows of so many neighbours, and sum each of 3 rows of them."""
+def windowed(size: int, apart: int) -> list[KernelLaunch]:
+    """Store what windows that begin so far apart add up to, and sum each of 3 rows of that."""
     row, column, near = Axis("i", 3), Axis("i", 20), Axis("w", size)
     rows, here = (row, column), axis_index(row) * 20 + axis_index(column)
-    places = axis_index(row) * 24 + axis_index(column) + axis_index(near)
-    window = Compute(rows, (near,), "sum", read(0, places), float32)
+    places = axis_index(row) * 24 + axis_index(column) // apart + axis_index(near)
+    inside = axis_index(column) % apart + axis_index(near) * apart
+    value = read(0, places), const(0.0, float32)
+    met = Expr("guard", value, ((inside, 0, apart),), float32)
+    window = Compute(rows, (near,), "sum", met, float32)
     double = both("add", Expr("ref", (), 0, float32), Expr("ref", (), 0, float32))
     stored = Compute(rows, (), None, double, float32, (1, here))
     slots = Slot(float32, 72, "in"), Slot(float32, 60, "out")
@@ -132,11 +135,17 @@ def windowed(size: int) -> list[KernelLaunch]:
     return [KernelLaunch(kernel, (0, 1), (), "gpu"), KernelLaunch(other, (1, 3), (), "gpu")]
 
 
-@pytest.mark.parametrize(("size", "count"), [(2, 1), (4, 1), (5, 2)])
-def test_small_windows_are_written_out(size: int, count: int) -> None:
-    steps = windowed(size)
+@pytest.mark.parametrize(
+    ("size", "apart", "count"), [(2, 2, 1), (4, 5, 1), (5, 2, 2), (2, 1, 2), (2, 3, 2)]
+)
+def test_small_windows_are_cut_where_they_begin(size: int, apart: int, count: int) -> None:
+    steps = windowed(size, apart)
     made = sum_pieces(plan_slots(), steps, [], GPU)
     assert len(made) == count
+    if count == 1:
+        first, *rest = made[0].kernel.parts[0].computes
+        guards = [expr for each in (first, *rest) for expr in walk(each.body) if expr.op == "guard"]
+        assert not guards, "what a window adds up to is known of each piece"
     sizes = 72, 60, 1, 3, 1
     np.testing.assert_array_equal(results(made, [*sizes])[3], results(steps, [*sizes])[3])
 
