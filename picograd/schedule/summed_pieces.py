@@ -112,7 +112,9 @@ def joined(pair: Pair, gone: set[int]) -> KernelLaunch | None:
         if len(kinds) == 1:
             others += own
             continue
-        part = summed_part(*own, gone) if len(own) == 2 else None
+        if len(own) > 2:
+            return None
+        part = summed_part(own[0], own[1], gone)
         if part is None:
             return None
         summed.append(part)
