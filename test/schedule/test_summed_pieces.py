@@ -10,6 +10,7 @@ from picograd.dtype import float32
 from picograd.graph import conv_winograd
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
+from picograd.schedule import summed_pieces
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.interpret import interpret
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const, walk
@@ -112,6 +113,17 @@ def test_what_does_not_fit_is_left() -> None:
     steps = [pieces(), sums(True)]
     assert sum_pieces(plan_slots(), steps, [], TARGET) == steps
     assert sum_pieces(plan_slots(), steps[::-1], [], GPU) == steps[::-1]
+    whole = steps[0].kernel
+    fewer = replace(whole.parts[0], computes=whole.parts[0].computes[:3])
+    steps[0] = replace(steps[0], kernel=replace(whole, parts=(fewer,)))
+    assert sum_pieces(plan_slots(), steps, [], GPU) == steps, "others store the rest"
+
+
+def test_rows_that_registers_do_not_hold_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summed_pieces, "HELD", IMAGES * SIZE**2 - 1)
+    steps = [pieces(), sums(True)]
+    assert sum_pieces(plan_slots(), steps, [], GPU) == steps
+    assert len(sum_pieces(plan_slots(), [pieces(), sums(False)], [], GPU)) == 1
 
 
 def windowed(size: int, apart: int) -> list[KernelLaunch]:
