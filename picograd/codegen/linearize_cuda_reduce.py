@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.block_cuda import (
+    WIDTHS,
     Block,
     are_alike,
     are_beside,
@@ -25,6 +26,7 @@ from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
 from picograd.codegen.layout import walk as walk_layout
 from picograd.codegen.quick import relaxed
+from picograd.codegen.stored_elements import beside, put_elements
 from picograd.codegen.templates.grid import guard, is_static, loads_guarded
 from picograd.codegen.templates.threads import loads_free_of
 from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile
@@ -205,8 +207,11 @@ def reduce_elements(
                 value = emitter.apply("where", mask, value, first, dtype=dtype)
             places = [constant(n if lanes > 1 else 0) for n in range(lanes_of(found))]
             add_lanes(block, each.monoid, partial, value, places)
-        for other in every:
-            if isinstance(other, Store):
+        for row in beside([each for each in every if isinstance(each, Store)], found):
+            if len(row) in WIDTHS:
+                put_elements(block, row, values)
+                continue
+            for other in row:
                 put_element(block, other, found, values)
     return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 

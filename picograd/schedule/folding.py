@@ -37,6 +37,7 @@ from picograd.schedule.loop import (
     Expr,
     Part,
     Slot,
+    chosen,
     count_operations,
     rewrite_all,
     walk,
@@ -471,7 +472,7 @@ def piece_of(
         if row is not None and row.factors == (1, 1):
             left, right = expr.args
             return right if is_zero(left) else left if is_zero(right) else None
-        return None
+        return chosen(expr.op, expr.args) if row is not None and expr.args else None
 
     found = []
     bodies = rewrite_all([each.body for each in part.computes], piece, settled)

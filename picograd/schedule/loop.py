@@ -36,7 +36,8 @@ Expr operations:
 Ends. `part.ends` are conditions on the axes of the part, with runtime scalars in them: nobody sees
 what is computed where one of them fails, and reductions over the axis of one leave it out by a
 guard. So loops may stop there, before the bound that the axis has in memory, and need not. What a
-compute stores where one of the conditions `seen` fails, nobody looks at: it need not be stored.
+compute stores where one of the conditions `seen` fails, nobody looks at: it need not be stored,
+and where rows are reduced it is not, as the place may be of another row or behind the array.
 
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 

@@ -46,6 +46,7 @@ from picograd.schedule.recurrence import Binder
 from picograd.schedule.rewrites import REWRITES
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
+from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
@@ -466,6 +467,7 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
     folded = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    folded = sum_pieces(draft.slots, folded, draft.copies, draft.target)
     folded = chain_maps(draft.slots, folded, draft.copies, draft.target)
     every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))

@@ -84,18 +84,22 @@ def verify_compute(kernel: Kernel, part: Part, number: int, compute: Compute) ->
     if compute.store is not None:
         slot, index = compute.store
         check(axes_of(index) <= set(compute.axes), f"the store of %{number} is unbound", kernel)
-        verify_store(kernel, slot, index, compute.dtype.name)
+        verify_store(kernel, slot, index, compute.dtype.name, compute.seen)
     for index, _, _ in compute.seen:
         check(axes_of(index) <= bound, f"what is seen of %{number} is unbound", kernel)
 
 
-def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:
-    """Check that a store writes an output inside its bounds."""
+def verify_store(
+    kernel: Kernel, slot: int, index: Index, dtype: str, tests: Iterable[Condition] = ()
+) -> None:
+    """Check that a store writes an output inside its bounds, where `tests` hold."""
     check(0 <= slot < len(kernel.slots), f"no slot s{slot}", kernel)
     facts = kernel.slots[slot]
     check(facts.role != "in", f"s{slot} is stored but is an input", kernel)
     check(facts.dtype.name == dtype, f"s{slot} is stored as another dtype", kernel)
-    is_inside = index.lo >= 0 and index.hi < facts.size
+    lo, hi = narrowed(index, tests) if tests else (index.lo, index.hi)
+    is_inside = (lo >= 0 and hi < facts.size) or lo > hi
+    is_inside = is_inside or (bool(tests) and not is_disproved(index, tests, facts.size))
     check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
 
 

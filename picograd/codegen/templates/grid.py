@@ -230,6 +230,7 @@ def spread_lanes(part: Part, axes: Sequence[Axis], lanes: int, threads: int) -> 
 def part_indices(part: Part) -> Iterator[Index]:
     """Yield every index a part uses, those inside Dynamic atoms included."""
     own: list[Index] = [c.store[1] for c in part.computes if c.store]
+    own += [index for c in part.computes for index, _, _ in c.seen]
     own += [index for index, _, _ in part.ends]
     roots: list[Expr] = [compute.body for compute in part.computes]
     if part.scatter:
@@ -355,6 +356,7 @@ def substitute_part(part: Part, new: Mapping[Axis, Index], merged: Mapping[Axis,
             body(c.body),
             c.dtype,
             (c.store[0], index(c.store[1])) if c.store else None,
+            tuple((index(i), lo, hi) for i, lo, hi in c.seen),
         )
         for c in part.computes
     )

@@ -28,6 +28,7 @@ from picograd.codegen.templates.column_sums import block_threads, build_column_s
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, in_pieces, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rescaled_sums import rescaled_axes
+from picograd.codegen.templates.row_pieces import pieces_of, stored_of, threads_of_pieces
 from picograd.codegen.templates.rows import GRAND_PIECE, KEPT_REGISTERS, Rows
 from picograd.codegen.templates.sharing import HELD_BYTES, is_held, share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
@@ -88,6 +89,8 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     if is_column and len(kernel.parts) == 1:
         return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
+    if split_axes(part) is None and (threads := threads_of_pieces(part, length)) > 0:
+        return max(threads, CUDA_THREADS)
     rows = product(axis.size for axis in part.rows)
     is_alone = len(kernel.parts) == 1 and not is_column
     if length <= HELD * CUDA_THREADS or not is_alone or rows < target.multiprocessors:
@@ -114,6 +117,7 @@ def cluster_of(kernel: Kernel, target: Target) -> int:
     is_long = is_dense or bytes_of_row(part) > target.shared_bytes
     is_once = split_axes(part) is not None or keeps_shared(kernel, target)
     threads = threads_of_cluster(part)
+    is_once = is_once or pieces_of(part) > 1
     is_wanted = is_long and not is_once and threads <= MOST_BLOCKS * MOST_THREADS
     return min(MOST_BLOCKS, threads // CUDA_THREADS) if is_wanted else 1
 
@@ -132,12 +136,6 @@ def held_of(part: Part) -> list[Expr]:
 def bytes_of_row(part: Part) -> int:
     """Count the bytes that are read of a row."""
     return inner_size(part) * sum(expr.dtype.itemsize for expr in held_of(part))
-
-
-def stored_of(part: Part) -> list[Compute]:
-    """List what is stored of elements of rows."""
-    along = set(part.rows)
-    return [each for each in part.computes if each.store and set(each.axes) - along]
 
 
 def keeps_shared(kernel: Kernel, target: Target) -> bool:
@@ -178,7 +176,7 @@ def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
 def is_of_columns(kernel: Kernel, part: Part) -> bool:
     """Tell whether a part reduces columns."""
     hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
-    return hero == "reduce.col" and bool(part.rows)
+    return hero == "reduce.col" and bool(part.rows) and pieces_of(part) == 1
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -199,10 +197,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if not is_column and rescaled is None:
         is_chain = target.has_blocks and split_axes(part) is None
         least = 1 if keeps_shared(kernel, target) else HELD_BYTES
-        part = share_elements(part, least if is_chain else 0)
+        part = share_elements(part, least if is_chain and pieces_of(part) == 1 else 0)
     over = rescaled or split_axes(part)
     if over is not None:
-        splits = split_count(part, product(a.size for a in over), is_column, target)
+        pieces = pieces_of(part)
+        splits = split_count(part, product(a.size for a in over) * pieces, is_column, target)
+        splits *= min(pieces, 2)  # many short blocks end evenly: each of few holds registers
         splits = min(splits, most_splits(over, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
@@ -310,6 +310,8 @@ def rows_in_block(kernel: Kernel, part: Part, target: Target) -> int:
     Of rows too short for a warp as many as it has threads for, where there are many.
     """
     longest = inner_size(part)
+    if (threads := threads_of_pieces(part, longest)) > 0:
+        return max(1, threads_of(kernel, target) // threads)
     if longest > LONG_ROW:
         return 1
     least = CUDA_THREADS // WARP
@@ -495,7 +497,9 @@ def build_split(
     # More blocks than a GPU holds at once would take a second turn.
     pieces = splits // count if together else ceil_div(splits, count)
     chunk = balanced(first.size, ceil_div(first.size, pieces))
-    if not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
+    if pieces_of(part) > 1:
+        chunk = round_up(chunk, CUDA_THREADS)
+    elif not is_column and target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS:
         # chunks are cut out of the contiguous axis of a GPU's loads
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import balanced, guard, in_piece, loads_apart, rebind
 from picograd.codegen.templates.rescaled_sums import below_piece, rescaled, sums_of
+from picograd.codegen.templates.row_pieces import seen_at, stores_ahead
 from picograd.codegen.templates.threads import Threads, is_expensive, loads_free_of
 from picograd.codegen.templates.transposed import write_out
 from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
@@ -180,10 +181,11 @@ class Rows:
             exprs.append(self.guarded_elements(body, fill))
         over = group[0][1].reduce
         early: list[Store] = []
+        ahead, self.stores = stores_ahead(self.stores, self.dims)
         if self.threads is None and self.is_column and not elements_follow:
             early = [store for store in self.stores if store.dims == (*over, *self.dims)]
             self.stores = [store for store in self.stores if store not in early]
-        steps = self.accumulate(group, over, exprs, early)
+        steps = [*ahead, *self.accumulate(group, over, exprs, early)]
         for number, compute in group:
             self.store(compute, self.values[number], ())
         return steps
@@ -258,7 +260,7 @@ class Rows:
         if not compute.store:
             return
         slot, index = compute.store[0], rebind(compute.store[1], self.axes)
-        self.stores.append(self.store_step(slot, index, inner, value, ()))
+        self.stores.append(self.store_step(slot, index, inner, value, seen_at(compute, self.axes)))
 
     def store_step(
         self, slot: int, index: Index, inner: Axes, value: Expr, more: Conditions
