@@ -218,8 +218,9 @@ def known_at(block: Block, pipeline: Pipeline, position: int) -> list[int]:
     if not pipeline.known:
         return []
     last = emitter.integer(pipeline.axis.size - 1)
-    emitter.bind(pipeline.axis, emitter.raw("minimum", emitter.index_dtype, position, last))
-    return [emitter.index(index) for _, index in pipeline.known]
+    here = emitter.raw("minimum", emitter.index_dtype, position, last)
+    with emitter.scope({pipeline.axis: here}):  # nothing found here is that of another position
+        return [emitter.index(index) for _, index in pipeline.known]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.joined_softmaxes import join_softmaxes
 from picograd.schedule.loop import Expr
+from picograd.schedule.pages import Paged, axes_in, pages_of, tables_in
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
@@ -248,7 +249,8 @@ class Boxed:
     """What a stream reads in boxes: an operand, its labels, and which of them are what.
 
     Elements of the `near` one lie next to one another; `shared` ones count products of a batch.
-    The `far` ones are places of the stream, or rows, as of one dimension.
+    The `far` ones are places of the stream, or rows, as of one dimension. A forward pass finds the
+    pages of what it streams over.
     """
 
     operand: Facts
@@ -256,6 +258,17 @@ class Boxed:
     near: set[int]
     shared: set[int]
     far: tuple[int, ...] = ()
+    has_pages: bool = False
+
+    def axes(self) -> dict[Axis, int]:
+        """Make an axis of each dimension, with its label."""
+        named = enumerate(zip(self.labels, self.operand.node.shape, strict=True))
+        return {Axis(f"d{number}", size): label for number, (label, size) in named}
+
+    def far_axes(self, axes: Mapping[Axis, int]) -> list[Axis]:
+        """List the axes of places, the last the fastest."""
+        every = [axis for label in self.far for axis, own in axes.items() if own == label]
+        return [axis for axis in every if axis.size > 1]
 
     @property
     def near_sizes(self) -> list[int]:
@@ -266,23 +279,25 @@ class Boxed:
 
 def boxed_operands(stream: Stream) -> Iterator[Boxed]:
     """Yield what a stream reads in boxes: what is streamed, and rows where there are maxima."""
+    is_forward = stream.total is not None
     for seed in seeds_of(stream):
         *labels, out = seed.node.arg
         depth = set(labels[0]) - set(out)
         shared = set(labels[0]) & set(labels[1]) - depth
         streamed = streamed_operand(seed, stream)
         places = places_in(stream, out, stream.at[seed.number])
-        for number in (streamed,) if stream.total is not None else (0, 1):
+        for number in (streamed,) if is_forward else (0, 1):
             own = [label for label in out if label in labels[number] and label not in shared]
             far = places if number == streamed else tuple(own[-1:])
-            yield Boxed(seed.inputs[number], labels[number], depth, shared, far)
+            yield Boxed(seed.inputs[number], labels[number], depth, shared, far, is_forward)
     for sink in filter(is_product, stream.sinks):
         number, node = 1 - sink.operand, sink.facts.node
         labels, out = node.arg[number], set(node.arg[2])
         others = node.arg[sink.operand]
         columns, shared = set(labels) - set(others), set(labels) & set(others) & out
         places = places_in(stream, others, stream.at[sink.facts.inputs[sink.operand].number])
-        yield Boxed(sink.facts.inputs[number], labels, columns, shared, places)
+        operand = sink.facts.inputs[number]
+        yield Boxed(operand, labels, columns, shared, places, is_forward)
 
 
 def places_in(stream: Stream, labels: Sequence[int], at: Indices) -> tuple[int, ...]:
@@ -301,6 +316,7 @@ def box_operands(streams: Sequence[Stream]) -> None:
     for stream in streams:
         for each in boxed_operands(stream):
             each.operand.is_boxed = True
+            each.operand.has_pages = paged_index(each, each.axes()) is not None
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -318,18 +334,18 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
 
     Heads may be repeated: products of a batch read those before `cuts` of an axis in turn.
     """
-    dtype, shape = boxed.operand.node.dtype, boxed.operand.node.shape
-    axes = [Axis(f"d{number}", size) for number, size in enumerate(shape)]
-    index = memory_index(boxed.operand, tuple(map(axis_index, axes)))
+    names = boxed.axes()
+    index = memory_index(boxed.operand, tuple(map(axis_index, names)))
     if index is None or not has_columns(boxed):
         return False
-    names = dict(zip(axes, boxed.labels, strict=True))
-    (near,) = (axis for axis in axes if names[axis] in boxed.near)
+    far = boxed.far_axes(names)
+    paged = paged_index(boxed, names)
+    if paged is not None:
+        index, far = paged.index, [paged.place]
+    (near,) = (axis for axis in names if names[axis] in boxed.near)
     if dict(index.terms).get(near) != 1:
         return False
     rest = [(atom, step) for atom, step in index.terms if atom is not near]
-    places = [axis for label in boxed.far for axis in axes if names[axis] == label]
-    far = [axis for axis in places if axis.size > 1]
     is_moved = any(isinstance(atom, Dynamic) for atom, _ in rest)
     if is_moved and len(index.terms) + (not far) > MOST_DIMENSIONS:
         return False
@@ -343,7 +359,44 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
             return False
         cuts.add(atom.n)
     steps = [index.const, *(step for _, step in rest)]
-    return len(cuts) <= 1 and all(step * dtype.itemsize % ALIGNMENT == 0 for step in steps)
+    itemsize = boxed.operand.node.dtype.itemsize
+    return len(cuts) <= 1 and all(step * itemsize % ALIGNMENT == 0 for step in steps)
+
+
+def paged_index(boxed: Boxed, axes: Mapping[Axis, int]) -> Paged | None:
+    """Find where pages have an operand that a table in memory orders; None if nothing does."""
+    gather = strip_views(boxed.operand)
+    if not boxed.has_pages or gather.is_loaded or gather.node.row.role is not Role.GATHER:
+        return None
+    starts = tuple(map(axis_index, axes))
+    index = memory_index(boxed.operand, starts, gathered_index)
+    if index is None:
+        return None
+    found = pages_of(index, boxed.far_axes(axes))
+    own = [axis for axis, label in axes.items() if label in boxed.near]
+    tables = () if found is None else tables_in(found.index)
+    is_free = all(step > 0 and axes_in(atom).isdisjoint(own) for atom, step in tables)
+    return found if tables and is_free else None
+
+
+def gathered_index(gather: Facts, indices: Indices) -> Index | None:
+    """Find where in memory a gather reads an element; what a table says is anything."""
+    source, *tables = gather.inputs
+    rank = tables[0].node.rank
+    rest = iter(indices[rank:])
+    numbers = dict(zip(gather.node.arg, tables, strict=True))
+    found = []
+    for axis, size in enumerate(source.node.shape):
+        table = numbers.get(axis)
+        if table is None:
+            found.append(next(rest))
+        elif size > 1:
+            at = flatten(indices[:rank], table.node.shape)
+            read = Expr("load", (), (table.number, at), table.node.dtype)
+            found.append(atom_index(Dynamic(read, 0, size - 1)))
+        else:
+            found.append(constant(0))
+    return memory_index(source, tuple(found))
 
 
 def is_one_dimension(axes: Sequence[Axis], index: Index) -> bool:
@@ -362,8 +415,13 @@ def has_columns(boxed: Boxed) -> bool:
     return is_known and len(near) == 1 and LEAST_COLUMNS <= near[0] <= MOST_COLUMNS
 
 
-def memory_index(facts: Facts, indices: Indices) -> Index | None:
-    """Find where in memory views of a row-major array have an element; None if they copy."""
+def memory_index(
+    facts: Facts, indices: Indices, below: Callable[[Facts, Indices], Index | None] | None = None
+) -> Index | None:
+    """Find where in memory views of a row-major array have an element; None if they copy.
+
+    `below` finds what the array is read from instead.
+    """
     base = strip_views(facts)
     while facts is not base:
         node = facts.node
@@ -372,7 +430,7 @@ def memory_index(facts: Facts, indices: Indices) -> Index | None:
         if node.row.role is Role.VIEW:  # else it gives another name
             indices = view_source(node, indices, position)
         facts = facts.inputs[0]
-    return flatten(indices, base.node.shape)
+    return flatten(indices, base.node.shape) if below is None else below(base, indices)
 
 
 def position(start: int, room: int) -> Index:

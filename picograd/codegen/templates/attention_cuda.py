@@ -54,6 +54,7 @@ from picograd.codegen.tile import Assign, Step, TileKernel, TilePart
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, Kernel, walk
+from picograd.schedule.pages import axes_in, tables_in
 from picograd.target import Target
 
 PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA cores
@@ -67,7 +68,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
     stream = with_added_scores(analyse(kernel, with_few_operations(part)))
-    stream = with_sharers_beside(with_long_rows(stream))
+    stream = with_sharers_beside(with_long_rows(with_pages_first(stream)))
     built = [build_stream(each, target) for each in narrow_streams(stream)]
     threads = built[0][1]
     ahead = tuple([attention_ahead.build(kernel, each, target, threads) for each in before])
@@ -117,6 +118,19 @@ def program_of(frame: Frame) -> TilePart:
     if frame.stream.peak is None:
         return attention_gradient_cuda.Writer(frame).part()
     return Writer(frame).part()
+
+
+def with_pages_first(stream: Stream) -> Stream:
+    """Let the places of a page be beside one another, and pages what is streamed over."""
+    operands = [each.streamed for each in stream.scores]
+    operands += [each.value for each in stream.products]
+    found: set[Axis] = set()
+    for operand in map(narrow, operands):
+        if operand.op == "load":
+            found.update(*(axes_in(atom) for atom, _ in tables_in(operand.arg[1])))
+    pages = [axis for axis in stream.over if axis in found]
+    places = [axis for axis in stream.over if axis not in found]
+    return replace(stream, over=(*pages, *places))
 
 
 def with_long_rows(stream: Stream) -> Stream:

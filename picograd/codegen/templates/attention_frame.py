@@ -5,8 +5,9 @@ more copies: what is streamed arrives in rings, what stays for a tile of rows ma
 longest tiles of a mask come first.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import gcd
 
 from picograd.codegen import streams
 from picograd.codegen.boxes import (
@@ -17,6 +18,7 @@ from picograd.codegen.boxes import (
     Teams,
     View,
     places_of,
+    read_place,
     view_of,
 )
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
@@ -47,6 +49,7 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.schedule.monoid import COMBINE
+from picograd.schedule.pages import Paged, pages_of, tables_in
 from picograd.target import Target
 
 ROWS = 64  # of a warpgroup
@@ -297,22 +300,57 @@ class Frame:
         if plain.op != "load":
             internal("an operand in boxes lies in memory", plain)
         slot, index = plain.arg
-        itemsize = self.half.itemsize
-        batch = self.stream.batch
-        places = places_of(index, (), batch) or ()
-        view = view_of(index, near, far, batch, itemsize, places)
-        if view is None:
-            internal("an operand has other strides than boxes", plain)
         zeros = dict.fromkeys(near, constant(0))
         key = slot, substitute(index, zeros), first
         if key in self.copied:
             return self.copied[key]
         rows = self.size if copies is self.ring else self.height
         width = round_up(size_of(near), SPAN)
-        layout = Swizzled((rows, width), itemsize)
+        layout = Swizzled((rows, width), self.half.itemsize)
         name = self.copied[key] = f"boxes{len(self.copied)}"
-        self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
+        paged = pages_of(index, far) if tables_in(index) else None
+        if paged is not None:
+            self.add_pages(name, plain, paged, near, layout, first, copies)
+        else:
+            view = self.view_of(plain, index, near, far)
+            self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
         return name
+
+    def view_of(
+        self, load: Expr, index: Index, near: tuple[Axis, ...], far: tuple[Axis, ...]
+    ) -> View:
+        """See what is read as dimensions of boxes; values in memory that move it are some."""
+        batch = self.stream.batch
+        tables = tuple([read_place(*each) for each in tables_in(index)])
+        places = places_of(index, (), batch) or ()
+        view = view_of(index, near, far, batch, self.half.itemsize, (*places, *tables))
+        return view or internal("an operand has other strides than boxes", load)
+
+    def add_pages(
+        self,
+        name: str,
+        load: Expr,
+        paged: Paged,
+        near: tuple[Axis, ...],
+        layout: Swizzled,
+        first: Index,
+        copies: list[CopyBox],
+    ) -> None:
+        """Add a tile that boxes of pages fill, which a table in memory numbers."""
+        view = self.view_of(load, paged.index, near, (paged.place,))
+        size = paged.place.size
+        together = gcd(size, layout.shape[0])  # rows of a page that a block of places has
+        last = constant(paged.page.size - 1)
+        for start in range(0, layout.shape[0], together):
+            place = first + start
+            page = place // size
+            if page.hi > last.const:  # behind the end nobody looks
+                page = minimum_of([page, last])
+            values = {**self.batch.values, paged.page: page}
+            corner = constant(0), place % size
+            box = self.box_at(name, load, view, layout, corner, values, together)
+            at = tuple(map(self.read_early, box.at))
+            copies.append(replace(box, at=at, start=start * layout.span))
 
     def add_boxes(
         self,
@@ -324,14 +362,28 @@ class Frame:
         copies: list[CopyBox],
     ) -> None:
         """Add a tile that boxes of an array fill, from a corner on: its column and its row."""
+        box = self.box_at(name, load, view, layout, corner, self.batch.values, layout.shape[0])
+        copies.append(box)
+
+    def box_at(
+        self,
+        name: str,
+        load: Expr,
+        view: View,
+        layout: Swizzled,
+        corner: tuple[Index, Index],
+        values: Mapping[Axis, Index],
+        rows: int,
+    ) -> CopyBox:
+        """Describe boxes of so many rows, one a slab, and add the tile that they fill."""
         slot, _ = load.arg
         self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
-        rest = view.places_of(self.batch.values)
-        tensor = view.tensor(slot, load.dtype, (layout.span, layout.shape[0]))
+        rest = view.places_of(values)
+        tensor = view.tensor(slot, load.dtype, (layout.span, rows))
         slab = Axis("slab", layout.slabs)
         first, row = corner
         column = axis_index(slab) * layout.span + first
-        copies.append(CopyBox(name, tensor, (column, row, *rest), slab))
+        return CopyBox(name, tensor, (column, row, *rest), slab)
 
     def fill_memory(self, values: Sequence[str]) -> None:
         """Give the rings, those of values too, as many stages as there is memory for.
@@ -340,7 +392,7 @@ class Frame:
         rings.
         """
         held = [each.tile for each in self.held]
-        rings = [each.tile for each in self.ring]
+        rings = list(dict.fromkeys(each.tile for each in self.ring))
         rings += values
         size, stage = self.bytes_of(held), self.bytes_of(rings)
         memory = self.memory
@@ -357,7 +409,7 @@ class Frame:
         behind = [each.tile for each in self.behind]
         return MEMORY // self.schedule.blocks - self.bytes_of(behind)
 
-    def bytes_of(self, names: Sequence[str]) -> int:
+    def bytes_of(self, names: Collection[str]) -> int:
         """Count the bytes of one stage of some tiles."""
         tiles = [self.tiles[name] for name in names]
         return sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
@@ -416,12 +468,23 @@ class Frame:
                 index += (self.known_as(atom) - atom_index(atom)) * factor
         return index
 
+    def read_early(self, index: Index) -> Index:
+        """Let all values that are read, and differ by blocks, be known before."""
+        for atom, factor in index.terms:
+            if isinstance(atom, Dynamic) and expr_axes(atom.expr):
+                index += (self.known_value(atom) - atom_index(atom)) * factor
+        return index
+
+    def known_value(self, atom: Dynamic) -> Index:
+        """Find or add the axis that has a value that is read."""
+        low, high = atom.bounds
+        new = Axis(f"known{len(self.known)}", high - low + 1)
+        return axis_index(self.known.setdefault(atom_index(atom) - low, new)) + low
+
     def known_as(self, atom: Dynamic) -> Index:
         """Find or add the axis that has a value that is read, else write it with what is known."""
         if atom.expr.op in ("load", "guard"):
-            low, high = atom.bounds
-            new = Axis(f"known{len(self.known)}", high - low + 1)
-            return axis_index(self.known.setdefault(atom_index(atom) - low, new)) + low
+            return self.known_value(atom)
 
         def find(expr: Expr) -> Expr | None:
             is_index = expr.op == "index"
