@@ -184,6 +184,8 @@ class Fuser:
             return
         if node.row.is_stored:
             self.store(facts, "contiguous was asked for")
+        elif facts.has_pages:
+            return  # products read the pages that it says
         elif is_long(facts):
             self.store(facts, "its chain is long")
         elif facts.kernels > 1:

@@ -18,6 +18,7 @@ queries that all of a batch share, sums one side first.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import is_
@@ -316,7 +317,8 @@ def box_operands(streams: Sequence[Stream]) -> None:
     for stream in streams:
         for each in boxed_operands(stream):
             each.operand.is_boxed = True
-            each.operand.has_pages = paged_index(each, each.axes()) is not None
+            if paged_index(each, each.axes()) is not None:
+                each.operand.has_pages = strip_views(each.operand).has_pages = True
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -453,7 +455,9 @@ def fit_streams(
 ) -> list[Node]:
     """Write anew what keeps a stream from being one; `order` lists inputs first."""
     streams = [each for each in every if not each.region.shared]  # with others than streams
-    copies = copies_of(streams) if target.has_blocks else {}
+    copies: dict[int, Node] = {}
+    if target.has_blocks:
+        copies = copies_of(streams, shared_gathers(roots, facts, streams))
     wide: dict[int, list[int]] = {}
     for stream in streams:
         wide |= stream.region.wide
@@ -484,16 +488,33 @@ def streamed(
     return facts, streams_of(values, wanted, target, Reasons(), can_be_boxed)
 
 
-def copies_of(streams: Sequence[Stream]) -> dict[int, Node]:
-    """Copy what no box can bring; by the numbers of operands."""
+def copies_of(streams: Sequence[Stream], shared: Collection[Facts]) -> dict[int, Node]:
+    """Copy what no box can bring; by the numbers of operands.
+
+    What is gathered for others too is stored, and read as it lies there.
+    """
     copies: dict[int, Node] = {}
     for stream in streams:
         cuts: set[int] = set()
         for boxed in boxed_operands(stream):
             number = boxed.operand.number
-            if not is_boxed(boxed, cuts) and number not in copies:
+            has_pages = boxed.has_pages and strip_views(boxed.operand) not in shared
+            if not is_boxed(replace(boxed, has_pages=has_pages), cuts) and number not in copies:
                 copies[number] = copied(boxed)
     return copies
+
+
+def shared_gathers(
+    roots: Sequence[Node], facts: Mapping[int, Facts], streams: Sequence[Stream]
+) -> set[Facts]:
+    """Find what is gathered, and read by others than products of streams, or by the user."""
+    products = {seed.number for stream in streams for seed in seeds_of(stream)}
+    products.update(sink.facts.number for stream in streams for sink in stream.sinks)
+    read = [facts[id(root)] for root in roots]
+    for each in dict.fromkeys(facts.values()):
+        if each.number not in products and each.node.row.view is None:
+            read += each.inputs
+    return set(map(strip_views, read))
 
 
 def can_be_boxed(boxed: Boxed, cuts: set[int]) -> bool:

@@ -17,6 +17,8 @@ from picograd.dtype import bfloat16, float32, int32, int64
 from picograd.graph import build
 from picograd.graph.interpret import interpret
 from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index
+from picograd.schedule.interpret import interpret as interpret_kernel
+from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.loop import Expr
 from picograd.schedule.pages import pages_of
 from picograd.schedule.schedule import schedule
@@ -76,20 +78,39 @@ def paged(places, many, *, batch=1, rows=1, size=64, dtype=bfloat16, is_turned=F
     return attended(q, cache(k, table, is_turned), cache(v, table, is_turned), length)
 
 
-def run_all(plan):
-    """Run the only kernel of a plan by both interpreters."""
-    (step,) = plan.steps
-    kernel, slots = step.kernel, step.kernel.slots
-    tiles = verify(TEMPLATES[kernel.hero](kernel, FEW))
-    inputs = dict(zip((n for n, x in enumerate(plan.slots) if x.kind == "input"), plan.inputs))
-    values = [np.array(VALUES[inputs[number]]).reshape(-1) for number in step.slots[:-1]]
-    values.append(np.full(slots[-1].size, np.nan, np.float32))
-    interpret_tile.interpret(tiles, values)
-    yield values[-1]
-    program = verify_program(linearize(tiles, FEW))
+def stored(node):
+    """Bits of an array in memory."""
+    return np.array(VALUES[node]).reshape(-1)
+
+
+def run_kernel(kernel, values, is_program):
+    """Run an attention kernel by one of the interpreters of what a GPU runs."""
+    tiles, slots = verify(TEMPLATES[kernel.hero](kernel, FEW)), kernel.slots
+    if not is_program:
+        interpret_tile.interpret(tiles, values)
+        return
     raw = [to_bits(value, slot.dtype) for value, slot in zip(values, slots, strict=True)]
-    interpret_program.interpret(program, raw)
-    yield from_bits(raw[-1], slots[-1].dtype)
+    interpret_program.interpret(verify_program(linearize(tiles, FEW)), raw)
+    for value, bits, slot in zip(values, raw, slots, strict=True):
+        value[...] = from_bits(bits, slot.dtype)
+
+
+def heroes_that_are_right(roots):
+    """Run a plan, its attention as tiles and as a program; list its kernels."""
+    plan = schedule(roots, FEW)
+    wanted = interpret(roots, values=VALUES)
+    for is_program in (False, True):
+        memory = allocate(plan, list(map(stored, plan.inputs)))
+        for step in plan.steps:
+            values = [memory[number] for number in step.slots]
+            if step.kernel.hero == "attention":
+                run_kernel(step.kernel, values, is_program)
+            else:
+                interpret_kernel(step.kernel, values)
+        for number, each in zip(plan.outputs, wanted, strict=True):
+            missed = np.linalg.norm(np.float64(memory[number].reshape(each.shape)) - each)
+            assert missed <= 0.015 * np.linalg.norm(each)
+    return [step.kernel.hero for step in plan.steps]
 
 
 @pytest.mark.parametrize(
@@ -101,13 +122,72 @@ def run_all(plan):
         (8, 30, {"batch": 2, "lengths": [1, 130]}),
         (256, 2, {"batch": 3, "is_turned": True, "lengths": [0, 512, 257]}),
         (96, 3, {"rows": 70}),
+        (24, 9, {"batch": 2, "rows": 3, "size": 40}),
+        (320, 1, {"batch": 2}),
         (48, 5, {"rows": 5, "dtype": float32}),
     ],
 )
 def test_values(places, many, options):
-    output = paged(places, many, **options)
-    plan = schedule([output], FEW)
-    (wanted,) = interpret([output], values=VALUES)
-    for found in run_all(plan):
-        missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
-        assert missed <= 0.015 * np.linalg.norm(wanted)
+    assert heroes_that_are_right([paged(places, many, **options)]) == ["attention"]
+
+
+def operands(*shape, batch=2, many=5):
+    """Make queries, pages and a table, of which numbers come again."""
+    np.random.seed(0)
+    q = rounded(leaf(batch, 4, 1, 64, dtype=bfloat16))
+    pages = rounded(leaf(*shape, dtype=bfloat16))
+    table = leaf(batch, many, dtype=int64, below=shape[0])
+    VALUES[table] = np.random.randint(0, shape[0], (batch, many))
+    return q, pages, table
+
+
+def test_keys_and_values_of_one_gather():
+    q, pages, table = operands(12, 32, 2, 2, 64)
+    found = pages.gather((table,), (0,))  # batch, many, places, keys or values, heads, size
+    whole = [(0, size, 1) for size in found.shape]
+    k, v = (found.slice((*whole[:3], (i, i + 1, 1), *whole[4:])) for i in range(2))
+    k, v = (each.reshape((2, 160, 2, 64)).permute((0, 2, 1, 3)) for each in (k, v))
+    assert heroes_that_are_right([attended(q, k, v)]) == ["attention"]
+
+
+def test_a_slice_of_what_pages_hold():
+    q, pages, table = operands(12, 32, 2, 64)
+    k = cache(pages, table, False).slice(((0, 2, 1), (0, 2, 1), (0, 150, 1), (0, 64, 1)))
+    assert heroes_that_are_right([attended(q, k, k)]) == ["attention"]
+    k = cache(pages, table, False).slice(((0, 2, 1), (0, 2, 1), (3, 150, 1), (0, 64, 1)))
+    assert "attention" in heroes_that_are_right([attended(q, k, k)])
+
+
+def test_what_others_read_too_is_gathered_for_all():
+    q, pages, table = operands(12, 2, 32, 64)
+    found = pages.gather((table,), (0,))
+    k = cache(pages, table, True)
+    assert len(heroes_that_are_right([attended(q, k, k), found])) > 1
+    summed = k.contract(rounded(leaf(64, 8, dtype=bfloat16)), ((0, 1, 2, 3), (3, 4), (0, 1, 2, 4)))
+    assert len(heroes_that_are_right([attended(q, k, k), summed])) > 1
+
+
+def test_pages_that_are_computed_and_numbers_that_are():
+    q, pages, table = operands(12, 32, 2, 64)
+    k = cache(pages * 0.5 + 1, table, False)
+    assert heroes_that_are_right([attended(q, k, k)]) == ["map", "attention"]
+    k = cache(pages, 11 - table, False)
+    assert heroes_that_are_right([attended(q, k, k)]) == ["attention"]
+
+
+@pytest.mark.parametrize("places", [1, 20])
+def test_pages_that_no_box_can_have_are_gathered(places):
+    q, pages, table = operands(12, places, 2, 64, many=80 // places)
+    k = cache(pages, table, False)
+    assert heroes_that_are_right([attended(q, k, k)]) == ["map", "attention"]
+
+
+def test_an_index_over_pages():
+    place, table = Axis("i", 96), 0
+    number = Expr("load", (), (table, axis_index(place) // 32), int64)
+    index = atom_index(Dynamic(number, 0, 9)) * 2048 + axis_index(place) % 32 * 64
+    found = pages_of(index, [place])
+    assert (found.page.size, found.place.size) == (3, 32)
+    assert dict(found.index.terms)[found.place] == 64
+    mixed = index + axis_index(place) // 32  # the number of a page moves it, too
+    assert pages_of(mixed, [place]) is None
