@@ -5,9 +5,8 @@ more copies: what is streamed arrives in rings, what stays for a tile of rows ma
 longest tiles of a mask come first.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from math import gcd
 
 from picograd.codegen import streams
 from picograd.codegen.boxes import (
@@ -23,6 +22,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
+from picograd.codegen.page_boxes import Paging, page_boxes
 from picograd.codegen.stream_masks import (
     atom_axes,
     edges,
@@ -33,12 +33,14 @@ from picograd.codegen.stream_masks import (
     seen_places,
 )
 from picograd.codegen.streams import Product, Stream, read, replaced
+from picograd.codegen.templates.attention_heads import head_axes
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
+    Axes,
     Axis,
     Dynamic,
     Index,
@@ -49,13 +51,12 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.schedule.monoid import COMBINE
-from picograd.schedule.pages import Paged, pages_of, tables_in
+from picograd.schedule.pages import pages_of, tables_in
 from picograd.target import Target
 
 ROWS = 64  # of a warpgroup
 MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
-CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
 GRAIN = 16  # columns of a product on the tensor cores
 WARPGROUP = 128  # threads
@@ -97,28 +98,6 @@ def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedul
     for blocks, registers in SHARING.items():
         if live(SPAN) + SPARE <= registers[1]:
             yield Schedule(1, SPAN, registers, blocks=blocks)
-
-
-def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[Axis, Axis]:
-    """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
-
-    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest. It
-    has about one tile a block: of more, the first rounds would wait for memory, which is idle while
-    others read the same heads.
-    """
-    count = size_of(stream.batch)
-    depths = [size_of(each.depth) for each in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
-    columns = max(sum(depths), sum(widths))
-    row_bytes = columns * itemsize
-    size = 2 * size_of(stream.over) * row_bytes
-    in_round = round(blocks / tiles)
-    most = max(min(CACHED // size, in_round), 1) if tiles > 1 else count
-    candidates = range(1, min(count, most) + 1)
-    group = max(n for n in candidates if count % n == 0)
-    outer = Axis("group", count // group)
-    inner = Axis("head", group)
-    return outer, inner
 
 
 class Frame:
@@ -310,47 +289,22 @@ class Frame:
         name = self.copied[key] = f"boxes{len(self.copied)}"
         paged = pages_of(index, far) if tables_in(index) else None
         if paged is not None:
-            self.add_pages(name, plain, paged, near, layout, first, copies)
-        else:
-            view = self.view_of(plain, index, near, far)
-            self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
+            view = self.view_of(paged.index, near, (paged.place,))
+            self.tiles[name] = Tile(name, layout.shape, plain.dtype, "shared", swizzle=layout)
+            paging = Paging(paged, view, self.batch, self.known_value)
+            copies += page_boxes(name, plain, layout, paging, first)
+            return name
+        view = self.view_of(index, near, far)
+        self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
         return name
 
-    def view_of(
-        self, load: Expr, index: Index, near: tuple[Axis, ...], far: tuple[Axis, ...]
-    ) -> View:
+    def view_of(self, index: Index, near: Axes, far: Axes) -> View:
         """See what is read as dimensions of boxes; values in memory that move it are some."""
         batch = self.stream.batch
-        tables = tuple([read_place(*each) for each in tables_in(index)])
         places = places_of(index, (), batch) or ()
-        view = view_of(index, near, far, batch, self.half.itemsize, (*places, *tables))
-        return view or internal("an operand has other strides than boxes", load)
-
-    def add_pages(
-        self,
-        name: str,
-        load: Expr,
-        paged: Paged,
-        near: tuple[Axis, ...],
-        layout: Swizzled,
-        first: Index,
-        copies: list[CopyBox],
-    ) -> None:
-        """Add a tile that boxes of pages fill, which a table in memory numbers."""
-        view = self.view_of(load, paged.index, near, (paged.place,))
-        size = paged.place.size
-        together = gcd(size, layout.shape[0])  # rows of a page that a block of places has
-        last = constant(paged.page.size - 1)
-        for start in range(0, layout.shape[0], together):
-            place = first + start
-            page = place // size
-            if page.hi > last.const:  # behind the end nobody looks
-                page = minimum_of([page, last])
-            values = {**self.batch.values, paged.page: page}
-            corner = constant(0), place % size
-            box = self.box_at(name, load, view, layout, corner, values, together)
-            at = tuple(map(self.read_early, box.at))
-            copies.append(replace(box, at=at, start=start * layout.span))
+        places += tuple([read_place(*each) for each in tables_in(index)])
+        view = view_of(index, near, far, batch, self.half.itemsize, places)
+        return view or internal("an operand has other strides than boxes", index)
 
     def add_boxes(
         self,
@@ -362,28 +316,14 @@ class Frame:
         copies: list[CopyBox],
     ) -> None:
         """Add a tile that boxes of an array fill, from a corner on: its column and its row."""
-        box = self.box_at(name, load, view, layout, corner, self.batch.values, layout.shape[0])
-        copies.append(box)
-
-    def box_at(
-        self,
-        name: str,
-        load: Expr,
-        view: View,
-        layout: Swizzled,
-        corner: tuple[Index, Index],
-        values: Mapping[Axis, Index],
-        rows: int,
-    ) -> CopyBox:
-        """Describe boxes of so many rows, one a slab, and add the tile that they fill."""
         slot, _ = load.arg
         self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
-        rest = view.places_of(values)
-        tensor = view.tensor(slot, load.dtype, (layout.span, rows))
+        rest = view.places_of(self.batch.values)
+        tensor = view.tensor(slot, load.dtype, (layout.span, layout.shape[0]))
         slab = Axis("slab", layout.slabs)
         first, row = corner
         column = axis_index(slab) * layout.span + first
-        return CopyBox(name, tensor, (column, row, *rest), slab)
+        copies.append(CopyBox(name, tensor, (column, row, *rest), slab))
 
     def fill_memory(self, values: Sequence[str]) -> None:
         """Give the rings, those of values too, as many stages as there is memory for.
@@ -466,13 +406,6 @@ class Frame:
         for atom, factor in index.terms:
             if isinstance(atom, Dynamic) and self.block in expr_axes(atom.expr):
                 index += (self.known_as(atom) - atom_index(atom)) * factor
-        return index
-
-    def read_early(self, index: Index) -> Index:
-        """Let all values that are read, and differ by blocks, be known before."""
-        for atom, factor in index.terms:
-            if isinstance(atom, Dynamic) and expr_axes(atom.expr):
-                index += (self.known_value(atom) - atom_index(atom)) * factor
         return index
 
     def known_value(self, atom: Dynamic) -> Index:
