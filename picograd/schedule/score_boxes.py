@@ -38,8 +38,8 @@ from picograd.schedule.score_operands import (
     MOST_COLUMNS,
     Boxed,
     has_columns,
+    has_pages,
     is_boxed,
-    paged_index,
 )
 from picograd.schedule.score_sinks import (
     Limits,
@@ -270,12 +270,16 @@ def is_seed(facts: Facts) -> bool:
 
 
 def box_operands(streams: Sequence[Stream]) -> None:
-    """Tell what streams read in boxes: it has to be stored as it lies."""
-    for stream in streams:
-        for each in boxed_operands(stream):
-            each.operand.is_boxed = True
-            if paged_index(each, each.axes()) is not None:
-                each.operand.has_pages = strip_views(each.operand).has_pages = True
+    """Tell what streams read in boxes: it has to be stored as it lies, or as pages do.
+
+    A gather that some read as it lies, as gradients do, is stored for all.
+    """
+    every = [each for stream in streams for each in boxed_operands(stream)]
+    whole = {strip_views(each.operand) for each in every if not has_pages(each)}
+    for each in every:
+        base = strip_views(each.operand)
+        each.operand.is_boxed = True
+        each.operand.has_pages = base.has_pages = base not in whole
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -352,9 +356,13 @@ def copies_of(streams: Sequence[Stream], shared: Collection[Facts]) -> dict[int,
 def shared_gathers(
     roots: Sequence[Node], facts: Mapping[int, Facts], streams: Sequence[Stream]
 ) -> set[Facts]:
-    """Find what is gathered, and read by others than products of streams, or by the user."""
-    products = {seed.number for stream in streams for seed in seeds_of(stream)}
-    products.update(sink.facts.number for stream in streams for sink in stream.sinks)
+    """Find what is gathered, and read by others than products of forward streams, or the user."""
+    products: set[int] = set()
+    for stream in streams:
+        if stream.total is None:
+            continue
+        products.update(seed.number for seed in seeds_of(stream))
+        products.update(sink.facts.number for sink in stream.sinks)
     read = [facts[id(root)] for root in roots]
     for each in dict.fromkeys(facts.values()):
         if each.number not in products and each.node.row.view is None:

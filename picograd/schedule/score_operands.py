@@ -99,6 +99,11 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
     return len(cuts) <= 1 and all(step * itemsize % ALIGNMENT == 0 for step in steps)
 
 
+def has_pages(boxed: Boxed) -> bool:
+    """Tell whether boxes bring an operand from where a table says its pages are."""
+    return paged_index(boxed, boxed.axes()) is not None
+
+
 def paged_index(boxed: Boxed, axes: Mapping[Axis, int]) -> Paged | None:
     """Find where pages have an operand that a table in memory orders; None if nothing does."""
     gather = strip_views(boxed.operand)

@@ -15,6 +15,7 @@ from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float32, int32, int64
 from picograd.graph import build
+from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
@@ -155,13 +156,29 @@ def test_a_slice_of_what_pages_hold():
     assert "attention" in heroes_that_are_right([attended(q, k, k)])
 
 
-def test_what_others_read_too_is_gathered_for_all():
-    q, pages, table = operands(12, 2, 32, 64)
-    found = pages.gather((table,), (0,))
-    k = cache(pages, table, True)
-    assert len(heroes_that_are_right([attended(q, k, k), found])) > 1
-    summed = k.contract(rounded(leaf(64, 8, dtype=bfloat16)), ((0, 1, 2, 3), (3, 4), (0, 1, 2, 4)))
-    assert len(heroes_that_are_right([attended(q, k, k), summed])) > 1
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_what_others_read_too_is_gathered_for_them(is_turned):
+    shape = (12, 2, 32, 64) if is_turned else (12, 32, 2, 64)
+    q, pages, table = operands(*shape)
+    k = cache(pages, table, is_turned)
+    columns = (0, 1, 2, 3), (3, 4), (0, 1, 2, 4)
+    product = k.contract(rounded(leaf(64, 8, dtype=bfloat16)), columns)
+    others = [pages.gather((table,), (0,)), product, k.unary("exp")]
+    for other in others:
+        assert "attention" in heroes_that_are_right([attended(q, k, k), other])
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_gradients_read_what_is_gathered(rows, is_turned):
+    shape = (12, 2, 32, 64) if is_turned else (12, 32, 2, 64)
+    _, pages, table = operands(*shape)
+    q = rounded(leaf(2, 4, rows, 64, dtype=bfloat16))
+    k = cache(pages, table, is_turned)
+    output = attended(q, k, k)
+    seed = rounded(leaf(*output.shape, dtype=bfloat16))
+    roots = [output, *gradient([(output, seed)], [q, pages])]
+    assert "attention" in heroes_that_are_right(roots)
 
 
 def test_pages_that_are_computed_and_numbers_that_are():
