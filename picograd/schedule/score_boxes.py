@@ -356,11 +356,9 @@ def copies_of(streams: Sequence[Stream], shared: Collection[Facts]) -> dict[int,
 def shared_gathers(
     roots: Sequence[Node], facts: Mapping[int, Facts], streams: Sequence[Stream]
 ) -> set[Facts]:
-    """Find what is gathered, and read by others than products of forward streams, or the user."""
+    """Find what is gathered, and read by others than products of streams, or by the user."""
     products: set[int] = set()
     for stream in streams:
-        if stream.total is None:
-            continue
         products.update(seed.number for seed in seeds_of(stream))
         products.update(sink.facts.number for sink in stream.sinks)
     read = [facts[id(root)] for root in roots]

@@ -13,5 +13,7 @@ def test_an_index_over_pages():
     found = pages_of(index, [place])
     assert (found.page.size, found.place.size) == (3, 32)
     assert dict(found.index.terms)[found.place] == 64
-    mixed = index + axis_index(place) // 32  # the number of a page moves it, too
+    moved = index + axis_index(place) // 32  # the number of a page moves it, too
+    assert pages_of(moved, [place]) is None
+    mixed = index + axis_index(place) % 32 // 4
     assert pages_of(mixed, [place]) is None

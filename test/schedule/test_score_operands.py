@@ -50,3 +50,10 @@ def test_only_what_is_streamed_has_pages():
 
 def test_rows_of_pages_lie_at_multiples_of_16_bytes():
     assert not is_boxed(boxed(paged(32, 36)), set())
+
+
+def test_pages_in_the_other_order_have_no_boxes():
+    pages = leaf(9, 32, 64, dtype=bfloat16).flip((0,))
+    table = leaf(2, 3, dtype=int64, below=9)
+    found = boxed(pages.gather((table,), (0,)).reshape((2, 96, 64)))
+    assert paged_index(found, found.axes()) is None

@@ -51,7 +51,7 @@ from picograd.codegen.templates.attention_online import Softmax, apart
 from picograd.codegen.templates.attention_splits import REGISTERS, finish, shared_out, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Assign, Step, TileKernel, TilePart
-from picograd.helpers import round_up
+from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, Kernel, walk
 from picograd.schedule.pages import axes_in, tables_in
@@ -61,6 +61,7 @@ PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA c
 SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
 PLACES = 128, 96, 64, 32  # of a block of the stream, the last of several softmaxes
+MOST_FEW = 256  # places of a split for which small blocks are faster (docs/records/0012-attention)
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
@@ -173,14 +174,17 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     are then few and high, which costs more where a mask hides much of a high tile
     (docs/records/0012-attention). What is read for rows beside scores, as a slope, has no room in
     their registers. Few rows are one tile, of one warpgroup, which waits for less before it begins,
-    and works for less at the end, where blocks of narrow heads are small.
+    and works for less at the end, where blocks of narrow heads, or of few places, are small.
     """
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1) if width > SPAN else SPAN
-        yield Schedule(1, size, (0, 0))
+        schedule = Schedule(1, size, (0, 0))
+        if size == PLACES[0] and has_few_places(stream, schedule, target):
+            yield replace(schedule, size=SPAN, blocks=2)
+        yield schedule
         return
     is_held = all(narrow(score.row).op == "load" for score in stream.scores)
     if is_held:
@@ -192,6 +196,12 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     is_lone = len(stream.peaks) == 1
     groups = 3 if is_held and is_long and is_lone and width > SPAN // 2 else 2
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def has_few_places(stream: Stream, schedule: Schedule, target: Target) -> bool:
+    """Tell whether blocks that share a stream have a few places each, which are soon there."""
+    splits = split_count(stream, schedule, target)
+    return splits > 1 and ceil_div(size_of(stream.over), splits) <= MOST_FEW
 
 
 def read_beside(stream: Stream) -> list[Expr]:
