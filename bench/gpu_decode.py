@@ -4,15 +4,18 @@ Plans are those of `scaled_dot_product_attention` with grouped queries; `--fille
 behind a length that is in memory. Launches rotate over operands larger than the L2 cache, rivals
 take turns, each a CUDA graph. Times are compared with the best of PyTorch's backends and with a
 copy: one of a tensor that makes as much traffic as keys and values are long, and the rate of a
-copy of 2 GB. `--check` compares values with float64 instead.
+copy of 2 GB. `--check` compares values with float64 instead. `--pages` keeps keys and values in
+pages of so many places, which a table orders at random; PyTorch gathers them first, and what a
+kernel without pages takes for the same keys is shown beside.
 
     python bench/gpu_decode.py [--check] [--batches 1 8 64] [--lengths 1024 8192 32768]
-        [--queries 1] [--heads 32/8/128 16/16/64] [--filled 1.0] [--rounds 5]
+        [--queries 1] [--heads 32/8/128 16/16/64] [--filled 1.0] [--pages 0] [--rounds 5]
 """
 
 import argparse
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from gpu_attention import BACKENDS, programs
@@ -50,11 +53,13 @@ class Case:
     heads: tuple[int, int, int]  # of queries, of keys, and their size
     filled: float = 1.0
     dtype: str = "bfloat16"
+    page: int = 0  # places of a page; 0: a cache without
 
     def __str__(self):
         heads = "/".join(map(str, self.heads))
         seen = f" seen {self.seen}" if self.filled < 1 else ""
-        return f"B{self.batch} Q{self.queries} {heads} S{self.length}{seen} {self.dtype}"
+        pages = f" pages of {self.page}" if self.page else ""
+        return f"B{self.batch} Q{self.queries} {heads} S{self.length}{seen}{pages} {self.dtype}"
 
     @property
     def seen(self):
@@ -66,7 +71,14 @@ class Case:
         """Sizes of queries, keys and values."""
         many, few, size = self.heads
         cache = self.batch, few, self.length, size
+        if self.page:
+            cache = self.batch * self.length // self.page, self.page, few, size
         return {"q": (self.batch, many, self.queries, size), "k": cache, "v": cache}
+
+    @property
+    def table(self):
+        """Size of the table of pages."""
+        return self.batch, self.length // self.page
 
     @property
     def traffic(self):
@@ -89,10 +101,20 @@ def plan_of(case, target):
         rows = columns[: case.queries] + Tensor.from_node(leaves["n"]) - case.queries
         mask = columns <= rows.unsqueeze(-1)
     q, k, v = (Tensor.from_node(leaves[name]) for name in "qkv")
+    if case.page:
+        table = Tensor.zeros(case.table, dtype=int64, device="cpu").contiguous().realize()
+        leaves["t"] = table.node  # in memory: that every page is there is looked at
+        k, v = (in_order(each[table]) for each in (k, v))
     output = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True).node
     plan = schedule([output], target)
     roles = {id(node): name for name, node in leaves.items()}
     return plan, [roles[id(node)] for node in plan.inputs]
+
+
+def in_order(pages):
+    """See (batch, pages, places, heads, size) as (batch, heads, all, size)."""
+    batch, many, places, heads, size = pages.shape
+    return pages.reshape(batch, many * places, heads, size).transpose(1, 2)
 
 
 def tensors_of(case):
@@ -100,12 +122,15 @@ def tensors_of(case):
     kind = getattr(torch, case.dtype)
     given = {n: torch.randn(shape, device="cuda").to(kind) for n, shape in case.shapes.items()}
     given["n"] = torch.tensor([case.seen], device="cuda")
+    if case.page:
+        count = len(given["k"])
+        given["t"] = torch.randperm(count, device="cuda").reshape(case.table)
     return given
 
 
 def torch_call(case, given, backend):
     """Make what computes the same with PyTorch, over the keys that are seen."""
-    q, k, v = given["q"], given["k"][:, :, : case.seen], given["v"][:, :, : case.seen]
+    q, k, v, table = (given.get(name) for name in "qkvt")
     copies = case.heads[0] // case.heads[1]
     is_grouped = copies > 1
     if is_grouped and backend is SDPBackend.EFFICIENT_ATTENTION:  # queries of a group as rows
@@ -117,8 +142,10 @@ def torch_call(case, given, backend):
         mask = mask.tril(case.seen - case.queries)
 
     def run():
+        keys, values = (k, v) if table is None else (in_order(each[table]) for each in (k, v))
+        keys, values = (each[:, :, : case.seen] for each in (keys, values))
         with sdpa_kernel([backend]):
-            return torch_attention(q, k, v, mask, enable_gqa=is_grouped)
+            return torch_attention(q, keys, values, mask, enable_gqa=is_grouped)
 
     return run
 
@@ -135,7 +162,7 @@ def check(case, target):
     """Compare values with float64 and two runs with each other."""
     plan, roles, built = build(case, target)
     given = tensors_of(case)
-    if case.filled < 1:  # nobody may look there
+    if case.filled < 1 and not case.page:  # nobody may look there
         given["k"][:, :, case.seen :], given["v"][:, :, case.seen :] = 100, 1e4
     ours, (result,) = plan_call(plan, roles, built, given)
     found = []
@@ -144,7 +171,7 @@ def check(case, target):
         torch.cuda.synchronize()
         found.append(result.clone())
     wide = {name: each.double() for name, each in given.items()}
-    wide["n"] = given["n"]
+    wide |= {name: given[name] for name in "nt" if name in given}
     expected = torch_call(case, wide, SDPBackend.MATH)()
     error = ((found[0].double() - expected).norm() / expected.norm()).item()
     is_right = error < 1e-2 and torch.equal(*found)
@@ -169,6 +196,10 @@ def compare(case, target, rate, options):
     sets = int(max(1, min(-(-L2_BYTES // case.traffic), 64)))
     every = [tensors_of(case) for _ in range(sets)]
     calls = {"ours": [plan_call(plan, roles, built, given)[0] for given in every]}
+    if case.page:
+        whole = replace(case, page=0)
+        others = build(whole, target)
+        calls["whole"] = [plan_call(*others, tensors_of(whole))[0] for _ in every]
     for name, backend in RIVALS.items():
         calls[name] = [torch_call(case, given, backend) for given in every]
     half = [torch.empty(case.traffic // 2, dtype=torch.uint8, device="cuda") for _ in range(sets)]
@@ -208,6 +239,11 @@ CHECKS = [
     Case(2, 3, 4096, (8, 2, 64), 0.001),
     Case(1, 5, 2048, (4, 1, 128), 0.77),
     Case(16, 1, 2048, (32, 8, 128), dtype="float16"),
+    Case(1, 1, 4096, (32, 8, 128), page=16),
+    Case(3, 2, 1040, (8, 2, 64), 0.7, page=16),
+    Case(2, 1, 4096, (8, 8, 64), 0.3, page=256),
+    Case(2, 300, 1024, (8, 2, 128), page=64),
+    Case(2, 3, 480, (4, 2, 64), dtype="float32", page=48),
 ]
 
 
@@ -219,6 +255,7 @@ def main():
     parser.add_argument("--queries", nargs="+", type=int, default=[1])
     parser.add_argument("--heads", nargs="+", default=["32/8/128", "16/16/64"])
     parser.add_argument("--filled", type=float, default=1.0, help="part of the keys that is seen")
+    parser.add_argument("--pages", nargs="+", type=int, default=[0], help="places of one")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3e-3, help="of a sample")
     options = parser.parse_args()
@@ -231,14 +268,12 @@ def main():
     rate = copy_rate()
     print(f"a copy of 2 GB: {rate / 1e12:.2f} TB/s read and written")
     shares = []
-    for heads in options.heads:
-        for queries in options.queries:
-            for length in options.lengths:
-                for batch in options.batches:
-                    sizes = tuple(map(int, heads.split("/")))
-                    case = Case(batch, queries, length, sizes, options.filled)
-                    shares.append(compare(case, target, rate, options))
-                    torch.cuda.empty_cache()
+    every = product(options.heads, options.pages, options.queries, options.lengths, options.batches)
+    for heads, page, queries, length, batch in every:
+        sizes = tuple(map(int, heads.split("/")))
+        case = Case(batch, queries, length, sizes, options.filled, page=page)
+        shares.append(compare(case, target, rate, options))
+        torch.cuda.empty_cache()
     print(f"{min(shares):.2f} to {max(shares):.2f} of the rate of a copy")
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from picograd.code import TensorMap
 from picograd.codegen.layout import Swizzled
-from picograd.codegen.operands import Contraction, expr_axes, narrow, size_of, step_of
+from picograd.codegen.operands import Contraction, bind, expr_axes, narrow, size_of, step_of
 from picograd.codegen.windows import is_linear, unguarded, windows_of
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
@@ -414,7 +414,7 @@ class View:
         for axis in self.wide:
             value = values.get(axis, axis_index(axis))
             found.append(value * -1 + (axis.size - 1) if axis in self.flipped else value)
-        return found + [substitute(each.at, values) for each in self.places]
+        return found + [moved_to(each.at, values) for each in self.places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +474,11 @@ def joined(dims: Sequence[Place], most: int) -> list[Place]:
     return left
 
 
+def moved_to(index: Index, values: Mapping[Axis, Index]) -> Index:
+    """Substitute coordinates for axes, in what is read, too."""
+    return substitute(index, values, lambda expr: bind(expr, values))
+
+
 def place_terms(place: Index) -> list[tuple[Axis, int]]:
     """List the axes of a linear index, and how far each moves it."""
     return [(atom, step) for atom, step in place.terms if isinstance(atom, Axis)]
@@ -486,13 +491,15 @@ def forward(axis: Axis, step: int) -> Index:
 
 def starts_in(index: Index) -> tuple[Place, ...]:
     """See each number of the plan that moves an index as a dimension: `x[i]` lies in boxes."""
-    found = []
-    for atom, step in index.terms:
-        if isinstance(atom, Dynamic) and step > 0 and not expr_axes(atom.expr):
-            low, high = atom.bounds
-            at = atom_index(atom) - low
-            found.append(Place(at, high - low + 1, step, at * step))
-    return tuple(found)
+    atoms = [(atom, step) for atom, step in index.terms if isinstance(atom, Dynamic) and step > 0]
+    return tuple([read_place(atom, step) for atom, step in atoms if not expr_axes(atom.expr)])
+
+
+def read_place(atom: Dynamic, step: int) -> Place:
+    """See what is read, and moves an index, as a dimension."""
+    low, high = atom.bounds
+    at = atom_index(atom) - low
+    return Place(at, high - low + 1, step, at * step)
 
 
 def view_of(

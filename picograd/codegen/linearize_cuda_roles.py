@@ -168,7 +168,7 @@ def fill_boxes(block: Block, step: Persistent, consumer: Consumer) -> None:
     with points(block, every_point(step), zero):
         if other is not None:
             fill_stage(block, held, other)
-        with stages_of(block, pipeline_of(step)):
+        with stages_of(block, pipeline_of(step), is_copying=True):
             for ring, place in filled:
                 fill_stage(block, ring, place)
         if last is not None:  # work on the point before is done by now

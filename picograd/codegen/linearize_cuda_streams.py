@@ -18,7 +18,7 @@ Place   the stage that a role is at, and the parity of its phase
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import takewhile
 
@@ -183,10 +183,14 @@ def ends_of(block: Block, pipeline: Pipeline) -> tuple[int, int]:
 
 
 @contextmanager
-def stages_of(block: Block, pipeline: Pipeline, is_rest: bool = False) -> Iterator[None]:
+def stages_of(
+    block: Block, pipeline: Pipeline, is_rest: bool = False, is_copying: bool = False
+) -> Iterator[None]:
     """Open the loop over the stages of a point: those from its first, or behind it, to its last.
 
-    What masks hide between these is left out, but for the first.
+    What masks hide between these is left out, but for the first. What is known of the next one is
+    read before the work on this one, under which it comes, but behind copies, which wait for
+    nothing.
     """
     emitter = block.emitter
     first, stop = ends_of(block, pipeline)
@@ -195,21 +199,30 @@ def stages_of(block: Block, pipeline: Pipeline, is_rest: bool = False) -> Iterat
     with emitter.loop(start, stop, 1, None) as position:
         for (axis, _), each in zip(pipeline.known, known, strict=True):
             emitter.bind(axis, read(block, each))
-        if known:
-            following = emitter.arithmetic("add", position, emitter.integer(1))
-            for each, value in zip(known, known_at(block, pipeline, following), strict=True):
-                assign(block, each, value)
+        if not is_copying:
+            read_next(block, pipeline, known, position)
         emitter.bind(pipeline.axis, position)
-        if pipeline.seen is None:
+        with ExitStack() as stack:
+            if pipeline.seen is not None:
+                seen = emitter.index(pipeline.seen)
+                is_seen = emitter.raw("less_equal", bool_, emitter.integer(0), seen)
+                if not is_rest:
+                    is_first = emitter.raw("equal", bool_, position, first)
+                    is_seen = emitter.raw("logical_or", bool_, is_seen, is_first)
+                stack.enter_context(emitter.when(is_seen))
             yield
-            return
-        seen = emitter.index(pipeline.seen)
-        is_seen = emitter.raw("less_equal", bool_, emitter.integer(0), seen)
-        if not is_rest:
-            is_first = emitter.raw("equal", bool_, position, first)
-            is_seen = emitter.raw("logical_or", bool_, is_seen, is_first)
-        with emitter.when(is_seen):
-            yield
+        if is_copying:
+            read_next(block, pipeline, known, position)
+
+
+def read_next(block: Block, pipeline: Pipeline, known: Sequence[int], position: int) -> None:
+    """Read what is known of the position behind one."""
+    if not known:
+        return
+    emitter = block.emitter
+    following = emitter.arithmetic("add", position, emitter.integer(1))
+    for each, value in zip(known, known_at(block, pipeline, following), strict=True):
+        assign(block, each, value)
 
 
 def known_at(block: Block, pipeline: Pipeline, position: int) -> list[int]:
@@ -218,8 +231,9 @@ def known_at(block: Block, pipeline: Pipeline, position: int) -> list[int]:
     if not pipeline.known:
         return []
     last = emitter.integer(pipeline.axis.size - 1)
-    emitter.bind(pipeline.axis, emitter.raw("minimum", emitter.index_dtype, position, last))
-    return [emitter.index(index) for _, index in pipeline.known]
+    here = emitter.raw("minimum", emitter.index_dtype, position, last)
+    with emitter.scope({pipeline.axis: here}):  # nothing found here is that of another position
+        return [emitter.index(index) for _, index in pipeline.known]
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Fuser:
             self.limit_window(facts, views.fold_count(node))
         if facts.tap_rows and self.target.has_blocks:  # before others note what it is made of
             self.store_windowed(facts, facts.kernels, facts.tap_rows)
-        if facts.is_loaded:
+        if facts.is_loaded or facts.has_pages:
             return
         if node.row.is_stored:
             self.store(facts, "contiguous was asked for")

@@ -173,6 +173,7 @@ class Facts:
     labels: Labels | None = None  # its place in the domain of `home`, if it can be told
     is_score: bool = False  # in memory nowhere: it is computed where a stream reads it
     is_boxed: bool = False  # a copy engine brings it: stored row-major
+    has_pages: bool = False  # so it does with pages, which a gather says: that is not stored
     stream: Any = None  # of a reduction of scores: what streams with it (schedule/score_sinks.py)
     over: Labels | None = None  # of a reduction in a chain: the places of its input's dimensions
     is_grand: bool = False  # reads a value reduced over all rows of `home`

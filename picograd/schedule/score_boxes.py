@@ -18,34 +18,29 @@ queries that all of a batch share, sums one side first.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from operator import is_
 
-from picograd.dtype import int64
 from picograd.graph.axes import NoRule
 from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, Role, ops_of
 from picograd.helpers import product
-from picograd.late_methods import dataclass
-from picograd.number import GivenInt
 from picograd.schedule.both_sides import join_sides
 from picograd.schedule.cost import machine
 from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.index import (
-    Axis,
-    Dynamic,
-    Index,
-    Indices,
-    atom_index,
-    axis_index,
-    constant,
-    flatten,
-)
+from picograd.schedule.index import Indices
 from picograd.schedule.joined_softmaxes import join_softmaxes
-from picograd.schedule.loop import Expr
+from picograd.schedule.score_operands import (
+    ALIGNMENT,
+    MOST_COLUMNS,
+    Boxed,
+    has_columns,
+    has_pages,
+    is_boxed,
+)
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
@@ -64,15 +59,12 @@ from picograd.schedule.score_sinks import (
 )
 from picograd.schedule.scores import LEAST_SIDE, Region, lone_axis, openers
 from picograd.schedule.values import facts_of
-from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
 from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
-LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
 # blocks share the places of few rows
 GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS, join=join_softmaxes)
-ALIGNMENT, MOST_DIMENSIONS = 16, 5  # bytes, and of what boxes are of
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 CACHED_BYTES = 1 << 26  # of what is between two products, and costs little in memory
 MOST_COST = 24  # operations between them, with those of gradients, that are not dear
@@ -243,46 +235,27 @@ def seeds_of(stream: Stream) -> list[Facts]:
     return list(found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Boxed:
-    """What a stream reads in boxes: an operand, its labels, and which of them are what.
-
-    Elements of the `near` one lie next to one another; `shared` ones count products of a batch.
-    The `far` ones are places of the stream, or rows, as of one dimension.
-    """
-
-    operand: Facts
-    labels: tuple[int, ...]
-    near: set[int]
-    shared: set[int]
-    far: tuple[int, ...] = ()
-
-    @property
-    def near_sizes(self) -> list[int]:
-        """Sizes of the nearest dimension."""
-        named = zip(self.labels, self.operand.node.shape, strict=True)
-        return [size for name, size in named if name in self.near]
-
-
 def boxed_operands(stream: Stream) -> Iterator[Boxed]:
     """Yield what a stream reads in boxes: what is streamed, and rows where there are maxima."""
+    is_forward = stream.total is not None
     for seed in seeds_of(stream):
         *labels, out = seed.node.arg
         depth = set(labels[0]) - set(out)
         shared = set(labels[0]) & set(labels[1]) - depth
         streamed = streamed_operand(seed, stream)
         places = places_in(stream, out, stream.at[seed.number])
-        for number in (streamed,) if stream.total is not None else (0, 1):
+        for number in (streamed,) if is_forward else (0, 1):
             own = [label for label in out if label in labels[number] and label not in shared]
             far = places if number == streamed else tuple(own[-1:])
-            yield Boxed(seed.inputs[number], labels[number], depth, shared, far)
+            yield Boxed(seed.inputs[number], labels[number], depth, shared, far, is_forward)
     for sink in filter(is_product, stream.sinks):
         number, node = 1 - sink.operand, sink.facts.node
         labels, out = node.arg[number], set(node.arg[2])
         others = node.arg[sink.operand]
         columns, shared = set(labels) - set(others), set(labels) & set(others) & out
         places = places_in(stream, others, stream.at[sink.facts.inputs[sink.operand].number])
-        yield Boxed(sink.facts.inputs[number], labels, columns, shared, places)
+        operand = sink.facts.inputs[number]
+        yield Boxed(operand, labels, columns, shared, places, is_forward)
 
 
 def places_in(stream: Stream, labels: Sequence[int], at: Indices) -> tuple[int, ...]:
@@ -297,10 +270,16 @@ def is_seed(facts: Facts) -> bool:
 
 
 def box_operands(streams: Sequence[Stream]) -> None:
-    """Tell what streams read in boxes: it has to be stored as it lies."""
-    for stream in streams:
-        for each in boxed_operands(stream):
-            each.operand.is_boxed = True
+    """Tell what streams read in boxes: it has to be stored as it lies, or as pages do.
+
+    A gather that some read as it lies, as gradients do, is stored for all.
+    """
+    every = [each for stream in streams for each in boxed_operands(stream)]
+    whole = {strip_views(each.operand) for each in every if not has_pages(each)}
+    for each in every:
+        base = strip_views(each.operand)
+        each.operand.is_boxed = True
+        each.operand.has_pages = base.has_pages = base not in whole
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -311,76 +290,6 @@ def streamed_operand(seed: Facts, stream: Stream) -> int:
         if lone_axis(index) in side:
             return 0 if name in labels_a else 1
     return 1
-
-
-def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
-    """Tell whether an operand is an array whose dimension `near` is contiguous.
-
-    Heads may be repeated: products of a batch read those before `cuts` of an axis in turn.
-    """
-    dtype, shape = boxed.operand.node.dtype, boxed.operand.node.shape
-    axes = [Axis(f"d{number}", size) for number, size in enumerate(shape)]
-    index = memory_index(boxed.operand, tuple(map(axis_index, axes)))
-    if index is None or not has_columns(boxed):
-        return False
-    names = dict(zip(axes, boxed.labels, strict=True))
-    (near,) = (axis for axis in axes if names[axis] in boxed.near)
-    if dict(index.terms).get(near) != 1:
-        return False
-    rest = [(atom, step) for atom, step in index.terms if atom is not near]
-    places = [axis for label in boxed.far for axis in axes if names[axis] == label]
-    far = [axis for axis in places if axis.size > 1]
-    is_moved = any(isinstance(atom, Dynamic) for atom, _ in rest)
-    if is_moved and len(index.terms) + (not far) > MOST_DIMENSIONS:
-        return False
-    if not is_one_dimension(far, index):
-        return False
-    for atom, _ in rest:
-        if isinstance(atom, Axis | Dynamic):
-            continue
-        axis = lone_axis(atom.index)
-        if axis is None or names[axis] not in boxed.shared or axis.size % atom.n:
-            return False
-        cuts.add(atom.n)
-    steps = [index.const, *(step for _, step in rest)]
-    return len(cuts) <= 1 and all(step * dtype.itemsize % ALIGNMENT == 0 for step in steps)
-
-
-def is_one_dimension(axes: Sequence[Axis], index: Index) -> bool:
-    """Tell whether the places of axes, the last the fastest, are at equal steps in memory."""
-    steps = [dict(index.terms).get(axis, 0) for axis in axes]
-    sizes = [axis.size for axis in axes]
-    are_beside = (far == near * n for (far, near), n in zip(pairwise(steps), sizes[1:]))
-    return all(are_beside) and min(steps, default=1) > 0
-
-
-def has_columns(boxed: Boxed) -> bool:
-    """Tell whether an operand has a dtype, and as many columns, as kernels are for."""
-    dtype = boxed.operand.node.dtype
-    is_known = dtype.is_float and dtype.bits in (16, 32)
-    near = boxed.near_sizes
-    return is_known and len(near) == 1 and LEAST_COLUMNS <= near[0] <= MOST_COLUMNS
-
-
-def memory_index(facts: Facts, indices: Indices) -> Index | None:
-    """Find where in memory views of a row-major array have an element; None if they copy."""
-    base = strip_views(facts)
-    while facts is not base:
-        node = facts.node
-        if node.row.view is None or not node.row.is_showing:
-            return None
-        if node.row.role is Role.VIEW:  # else it gives another name
-            indices = view_source(node, indices, position)
-        facts = facts.inputs[0]
-    return flatten(indices, base.node.shape)
-
-
-def position(start: int, room: int) -> Index:
-    """Where a slice begins: a number that is code, or one of the plan, whatever it is now."""
-    if type(start) is not GivenInt:
-        return constant(start)
-    number = Expr("scalar", (), id(start), int64)
-    return atom_index(Dynamic(number, 0, room))
 
 
 CONTRACTIONS = ops_of(Role.CONTRACT)
@@ -395,7 +304,9 @@ def fit_streams(
 ) -> list[Node]:
     """Write anew what keeps a stream from being one; `order` lists inputs first."""
     streams = [each for each in every if not each.region.shared]  # with others than streams
-    copies = copies_of(streams) if target.has_blocks else {}
+    copies: dict[int, Node] = {}
+    if target.has_blocks:
+        copies = copies_of(streams, shared_gathers(roots, facts, streams))
     wide: dict[int, list[int]] = {}
     for stream in streams:
         wide |= stream.region.wide
@@ -426,16 +337,35 @@ def streamed(
     return facts, streams_of(values, wanted, target, Reasons(), can_be_boxed)
 
 
-def copies_of(streams: Sequence[Stream]) -> dict[int, Node]:
-    """Copy what no box can bring; by the numbers of operands."""
+def copies_of(streams: Sequence[Stream], shared: Collection[Facts]) -> dict[int, Node]:
+    """Copy what no box can bring; by the numbers of operands.
+
+    What is gathered for others too is stored, and read as it lies there.
+    """
     copies: dict[int, Node] = {}
     for stream in streams:
         cuts: set[int] = set()
         for boxed in boxed_operands(stream):
             number = boxed.operand.number
-            if not is_boxed(boxed, cuts) and number not in copies:
+            has_pages = boxed.has_pages and strip_views(boxed.operand) not in shared
+            if not is_boxed(replace(boxed, has_pages=has_pages), cuts) and number not in copies:
                 copies[number] = copied(boxed)
     return copies
+
+
+def shared_gathers(
+    roots: Sequence[Node], facts: Mapping[int, Facts], streams: Sequence[Stream]
+) -> set[Facts]:
+    """Find what is gathered, and read by others than products of streams, or by the user."""
+    products: set[int] = set()
+    for stream in streams:
+        products.update(seed.number for seed in seeds_of(stream))
+        products.update(sink.facts.number for sink in stream.sinks)
+    read = [facts[id(root)] for root in roots]
+    for each in dict.fromkeys(facts.values()):
+        if each.number not in products and each.node.row.view is None:
+            read += each.inputs
+    return set(map(strip_views, read))
 
 
 def can_be_boxed(boxed: Boxed, cuts: set[int]) -> bool:

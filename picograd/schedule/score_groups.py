@@ -68,6 +68,10 @@ def visit_sink(fuser: Fusing, facts: Facts) -> None:
 def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:
     """Store what a stream would compute again at great cost, or what boxes bring."""
     base = strip_views(source)
+    if source.has_pages and not base.is_loaded:
+        settle_pages(fuser, base)
+        settle(source, base)
+        return
     is_operand = facts.node.row.role is Role.CONTRACT
     most = OPERAND_LIMIT if is_operand else OPERATION_LIMIT
     is_dear = base.has_window or base.cost > most
@@ -76,3 +80,16 @@ def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:
         fuser.store(base, "a stream of scores reads it")
     base.is_row_major |= source.is_boxed
     settle(source, base)
+
+
+def settle_pages(fuser: Fusing, gather: Facts) -> None:
+    """Store the pages that boxes bring, and the tables that say which, if they are dear."""
+    pages, *tables = gather.inputs
+    base = strip_views(pages)
+    if base.node.inputs and not base.is_loaded:
+        fuser.store(base, "a stream of scores reads its pages")
+    base.is_row_major = True
+    settle(pages, base)
+    for table in tables:
+        settle_read(fuser, table, gather)
+    gather.depth = max(each.depth for each in gather.inputs)

@@ -51,15 +51,17 @@ from picograd.codegen.templates.attention_online import Softmax, apart
 from picograd.codegen.templates.attention_splits import REGISTERS, finish, shared_out, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Assign, Step, TileKernel, TilePart
-from picograd.helpers import round_up
+from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, Kernel, walk
+from picograd.schedule.pages import axes_in, tables_in
 from picograd.target import Target
 
 PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA cores
 SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
 PLACES = 128, 96, 64, 32  # of a block of the stream, the last of several softmaxes
+MOST_FEW = 256  # places of a split for which small blocks are faster (docs/records/0012-attention)
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
@@ -67,7 +69,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
     stream = with_added_scores(analyse(kernel, with_few_operations(part)))
-    stream = with_sharers_beside(with_long_rows(stream))
+    stream = with_sharers_beside(with_long_rows(with_pages_first(stream)))
     built = [build_stream(each, target) for each in narrow_streams(stream)]
     threads = built[0][1]
     ahead = tuple([attention_ahead.build(kernel, each, target, threads) for each in before])
@@ -119,6 +121,19 @@ def program_of(frame: Frame) -> TilePart:
     return Writer(frame).part()
 
 
+def with_pages_first(stream: Stream) -> Stream:
+    """Let the places of a page be beside one another, and pages what is streamed over."""
+    operands = [each.streamed for each in stream.scores]
+    operands += [each.value for each in stream.products]
+    found: set[Axis] = set()
+    for operand in map(narrow, operands):
+        if operand.op == "load":
+            found.update(*(axes_in(atom) for atom, _ in tables_in(operand.arg[1])))
+    pages = [axis for axis in stream.over if axis in found]
+    places = [axis for axis in stream.over if axis not in found]
+    return replace(stream, over=(*pages, *places))
+
+
 def with_long_rows(stream: Stream) -> Stream:
     """Let rows be those of one axis where they fill tiles: masks then hide whole blocks of them.
 
@@ -159,14 +174,17 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     are then few and high, which costs more where a mask hides much of a high tile
     (docs/records/0012-attention). What is read for rows beside scores, as a slope, has no room in
     their registers. Few rows are one tile, of one warpgroup, which waits for less before it begins,
-    and works for less at the end, where blocks of narrow heads are small.
+    and works for less at the end, where blocks of narrow heads, or of few places, are small.
     """
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1) if width > SPAN else SPAN
-        yield Schedule(1, size, (0, 0))
+        schedule = Schedule(1, size, (0, 0))
+        if size == PLACES[0] and has_few_places(stream, schedule, target):
+            yield replace(schedule, size=SPAN, blocks=2)
+        yield schedule
         return
     is_held = all(narrow(score.row).op == "load" for score in stream.scores)
     if is_held:
@@ -178,6 +196,12 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     is_lone = len(stream.peaks) == 1
     groups = 3 if is_held and is_long and is_lone and width > SPAN // 2 else 2
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def has_few_places(stream: Stream, schedule: Schedule, target: Target) -> bool:
+    """Tell whether blocks that share a stream have a few places each, which are soon there."""
+    splits = split_count(stream, schedule, target)
+    return splits > 1 and ceil_div(size_of(stream.over), splits) <= MOST_FEW
 
 
 def read_beside(stream: Stream) -> list[Expr]:

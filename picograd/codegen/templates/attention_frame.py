@@ -5,7 +5,7 @@ more copies: what is streamed arrives in rings, what stays for a tile of rows ma
 longest tiles of a mask come first.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from picograd.codegen import streams
@@ -17,10 +17,12 @@ from picograd.codegen.boxes import (
     Teams,
     View,
     places_of,
+    read_place,
     view_of,
 )
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
+from picograd.codegen.page_boxes import Paging, page_boxes
 from picograd.codegen.stream_masks import (
     atom_axes,
     edges,
@@ -31,12 +33,14 @@ from picograd.codegen.stream_masks import (
     seen_places,
 )
 from picograd.codegen.streams import Product, Stream, read, replaced
+from picograd.codegen.templates.attention_heads import head_axes
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
+    Axes,
     Axis,
     Dynamic,
     Index,
@@ -47,12 +51,12 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Compute, Condition, Expr, binary, const
 from picograd.schedule.monoid import COMBINE
+from picograd.schedule.pages import pages_of, tables_in
 from picograd.target import Target
 
 ROWS = 64  # of a warpgroup
 MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
-CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
 GRAIN = 16  # columns of a product on the tensor cores
 WARPGROUP = 128  # threads
@@ -94,28 +98,6 @@ def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedul
     for blocks, registers in SHARING.items():
         if live(SPAN) + SPARE <= registers[1]:
             yield Schedule(1, SPAN, registers, blocks=blocks)
-
-
-def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[Axis, Axis]:
-    """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
-
-    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest. It
-    has about one tile a block: of more, the first rounds would wait for memory, which is idle while
-    others read the same heads.
-    """
-    count = size_of(stream.batch)
-    depths = [size_of(each.depth) for each in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
-    columns = max(sum(depths), sum(widths))
-    row_bytes = columns * itemsize
-    size = 2 * size_of(stream.over) * row_bytes
-    in_round = round(blocks / tiles)
-    most = max(min(CACHED // size, in_round), 1) if tiles > 1 else count
-    candidates = range(1, min(count, most) + 1)
-    group = max(n for n in candidates if count % n == 0)
-    outer = Axis("group", count // group)
-    inner = Axis("head", group)
-    return outer, inner
 
 
 class Frame:
@@ -297,22 +279,32 @@ class Frame:
         if plain.op != "load":
             internal("an operand in boxes lies in memory", plain)
         slot, index = plain.arg
-        itemsize = self.half.itemsize
-        batch = self.stream.batch
-        places = places_of(index, (), batch) or ()
-        view = view_of(index, near, far, batch, itemsize, places)
-        if view is None:
-            internal("an operand has other strides than boxes", plain)
         zeros = dict.fromkeys(near, constant(0))
         key = slot, substitute(index, zeros), first
         if key in self.copied:
             return self.copied[key]
         rows = self.size if copies is self.ring else self.height
         width = round_up(size_of(near), SPAN)
-        layout = Swizzled((rows, width), itemsize)
+        layout = Swizzled((rows, width), self.half.itemsize)
         name = self.copied[key] = f"boxes{len(self.copied)}"
+        paged = pages_of(index, far) if tables_in(index) else None
+        if paged is not None:
+            view = self.view_of(paged.index, near, (paged.place,))
+            self.tiles[name] = Tile(name, layout.shape, plain.dtype, "shared", swizzle=layout)
+            paging = Paging(paged, view, self.batch, self.known_value)
+            copies += page_boxes(name, plain, layout, paging, first)
+            return name
+        view = self.view_of(index, near, far)
         self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
         return name
+
+    def view_of(self, index: Index, near: Axes, far: Axes) -> View:
+        """See what is read as dimensions of boxes; values in memory that move it are some."""
+        batch = self.stream.batch
+        places = places_of(index, (), batch) or ()
+        places += tuple([read_place(*each) for each in tables_in(index)])
+        view = view_of(index, near, far, batch, self.half.itemsize, places)
+        return view or internal("an operand has other strides than boxes", index)
 
     def add_boxes(
         self,
@@ -340,7 +332,7 @@ class Frame:
         rings.
         """
         held = [each.tile for each in self.held]
-        rings = [each.tile for each in self.ring]
+        rings = list(dict.fromkeys(each.tile for each in self.ring))
         rings += values
         size, stage = self.bytes_of(held), self.bytes_of(rings)
         memory = self.memory
@@ -357,7 +349,7 @@ class Frame:
         behind = [each.tile for each in self.behind]
         return MEMORY // self.schedule.blocks - self.bytes_of(behind)
 
-    def bytes_of(self, names: Sequence[str]) -> int:
+    def bytes_of(self, names: Collection[str]) -> int:
         """Count the bytes of one stage of some tiles."""
         tiles = [self.tiles[name] for name in names]
         return sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
@@ -416,12 +408,16 @@ class Frame:
                 index += (self.known_as(atom) - atom_index(atom)) * factor
         return index
 
+    def known_value(self, atom: Dynamic) -> Index:
+        """Find or add the axis that has a value that is read."""
+        low, high = atom.bounds
+        new = Axis(f"known{len(self.known)}", high - low + 1)
+        return axis_index(self.known.setdefault(atom_index(atom) - low, new)) + low
+
     def known_as(self, atom: Dynamic) -> Index:
         """Find or add the axis that has a value that is read, else write it with what is known."""
         if atom.expr.op in ("load", "guard"):
-            low, high = atom.bounds
-            new = Axis(f"known{len(self.known)}", high - low + 1)
-            return axis_index(self.known.setdefault(atom_index(atom) - low, new)) + low
+            return self.known_value(atom)
 
         def find(expr: Expr) -> Expr | None:
             is_index = expr.op == "index"

@@ -74,7 +74,7 @@ class Leaving:
     def has_room(self, layout: Swizzled) -> bool:
         """Tell whether two stages of the rings have room beside more boxes."""
         frame = self.frame
-        held, ring = ([each.tile for each in boxes] for boxes in (frame.held, frame.ring))
+        held, ring = ({each.tile for each in boxes} for boxes in (frame.held, frame.ring))
         size = layout.size * layout.itemsize + frame.bytes_of(held)
         return size + 2 * frame.bytes_of(ring) <= frame.memory
 

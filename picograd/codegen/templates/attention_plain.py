@@ -131,9 +131,11 @@ class Plain:
         """Load the elements of a box that are in the array."""
         self.is_written = True
         tensor = step.tensor
-        shape = self.tiles[step.tile].shape
+        span, rows, *_ = tensor.box
+        shape = rows, self.tiles[step.tile].shape[1]
         far, near = Axis("far", shape[0]), Axis("near", shape[1])
-        begin = {step.slab: constant(0)}
+        inside = axis_index(far) + step.start // span, axis_index(near)
+        begin = {step.slab: constant(0), **self.known}
         start, first, *rest = (substitute(index, begin) for index in step.at)
         column = start + axis_index(near)
         row = first + axis_index(far)
@@ -145,7 +147,7 @@ class Plain:
         bounds: list[Condition] = [(column, 0, width - 1), (row, 0, height - 1)]
         load = Expr("load", (), (tensor.slot, index), tensor.dtype)
         layout = Blocked(shape, THREADS, (1, LANES))
-        return Assign(step.tile, (far, near), guarded(load, bounds), layout=layout)
+        return Assign(step.tile, (far, near), guarded(load, bounds), inside, layout)
 
     def loop(self, step: Pipeline) -> Step:
         """Write a main loop over the blocks that a mask shows."""

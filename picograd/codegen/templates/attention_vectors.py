@@ -112,7 +112,7 @@ class Vectors:
         """Tell whether two stages have room for boxes beside the others."""
         frame = self.frame
         held = [each.tile for each in frame.held]
-        ring = [each.tile for each in frame.ring]
+        ring = {each.tile for each in frame.ring}
         stage = frame.bytes_of(ring) + layout.size * layout.itemsize
         room = frame.memory - frame.bytes_of(held)
         is_crowded = 2 * stage > room

@@ -177,6 +177,24 @@ def test_a_part_of_every_processor_is_used():
 
 
 @pytest.mark.parametrize(
+    "heads, length, width, chosen",
+    [
+        (8, 4096, 128, (64, 2)),  # places of a block, blocks of a processor
+        (8, 8192, 128, (128, 1)),  # a block has 512 places
+        (200, 1024, 128, (128, 1)),  # no splits
+        (8, 4096, 64, (64, 1)),
+    ],
+)
+def test_blocks_are_small_where_splits_have_few_places(heads, length, width, chosen):
+    shapes = (1, heads, 1, width), *((1, heads, length, width),) * 2
+    leaves = [Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for shape in shapes]
+    target = cuda_target("sm_90a", multiprocessors=132)
+    (kernel,) = schedule([decoded(*leaves)], target).kernels
+    first = next(attention_cuda.schedules(analyse(kernel, kernel.parts[0]), target))
+    assert (first.size, first.blocks) == chosen
+
+
+@pytest.mark.parametrize(
     "heads, rows, length, width, chosen",
     [
         (1, 4096, 4096, 64, (2, 4)),  # warpgroups and splits

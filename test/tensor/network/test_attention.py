@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from nn_support import array, compare, torch
 
+import picograd
 from picograd import Tensor, nn
 from picograd.schedule import score_boxes
 
@@ -132,3 +133,47 @@ def test_a_row_of_lowest_numbers_gives_zeros_and_no_gradient(size):
     made.sum().backward()
     assert not made[:, :, 2].any() and not q.grad[:, :, 2].any()
     assert all(each.isfinite().all() for each in (made, q.grad, k.grad, v.grad))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("places", [1, 16, 64])
+def test_a_cache_in_pages(places, is_turned, dtype, device):
+    """A word is written to its page, and attends to those before it: a step of decoding."""
+    random = np.random.default_rng(0)
+    lengths = np.array([1, 70, 128])
+    many = 128 // places
+    shape = (3 * many, 2, places, 64) if is_turned else (3 * many, places, 2, 64)
+    keys, values, q, new = (
+        Tensor(random.standard_normal(size).astype(np.float32), device=device).cast(dtype)
+        for size in (shape, shape, (3, 4, 1, 64), (3, 2, 64))
+    )
+    order = random.permutation(3 * many).reshape(3, many)
+    last = lengths - 1
+    page, place = order[np.arange(3), last // places], last % places
+
+    def in_order(pages):
+        found = pages[Tensor(order, device=device)]
+        found = found.permute(0, 2, 1, 3, 4) if is_turned else found.permute(0, 3, 1, 2, 4)
+        return found.reshape(3, 2, 128, 64)
+
+    @picograd.jit
+    def step(q, new, keys, values, lengths):
+        at = (page, slice(None), place) if is_turned else (page, place)
+        keys[at], values[at] = new, new
+        seen = (Tensor.arange(128, device=device) < lengths.reshape(3, 1)).reshape(3, 1, 1, 128)
+        attend = nn.functional.scaled_dot_product_attention
+        return attend(q, in_order(keys), in_order(values), seen, enable_gqa=True)
+
+    count = Tensor(lengths, device=device)
+    first, second = (step(q, new, keys, values, count).float().numpy() for _ in range(2))
+    assert np.array_equal(first, second), "what is written is there already: the same bits"
+    k, v, rows = (each.float().numpy() for each in (in_order(keys), in_order(values), q))
+    k, v = (each.repeat(2, 1) for each in (k, v))
+    scores = rows @ k.swapaxes(-1, -2) / 8
+    scores[np.broadcast_to(np.arange(128) >= lengths.reshape(3, 1, 1, 1), scores.shape)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ v
+    most = 1e-5 if dtype == "float32" else 1e-2
+    assert np.linalg.norm(first - wanted) <= most * np.linalg.norm(wanted)
+    assert np.array_equal(k[0, 0, 0], new.float().numpy()[0, 0])
