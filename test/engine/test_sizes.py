@@ -326,6 +326,20 @@ def test_what_is_cut_of_a_sort_is_of_all_that_was_sorted(length: int | None) -> 
     assert not refusals() and plans() == 2
 
 
+def test_what_is_sorted_is_read_beyond_its_end() -> None:
+    """A scatter looks at all that is laid out, `cat` at both inputs: places there are inside."""
+    for n in SIZES:
+        numbers = np.random.default_rng(n).integers(0, 5, n)
+        x, wanted = Tensor(numbers), np.sort(numbers)
+        places = Tensor(numbers)
+        total = np.zeros(5, np.int64)
+        np.add.at(total, numbers, wanted)
+        found = picograd.zeros(5, dtype="int64").scatter_add(0, places, x.sort().values)
+        np.testing.assert_array_equal(found.numpy(), total)
+        joined = picograd.cat([x.sort().values, x])
+        np.testing.assert_array_equal(joined.numpy(), [*wanted, *numbers])
+
+
 def test_what_has_no_rule_gets_plans_of_its_own() -> None:
     for n in SIZES:
         (a,) = given([(n, n + 2)], n)
