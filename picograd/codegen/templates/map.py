@@ -100,7 +100,7 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     axes = widest_axes(part)
     is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
     check(is_flat, "a window inside a window must be stored", kernel)
-    across = transposed_axis(part, axes)
+    across = transposed_axis(part, axes, target)
     if across is not None:
         return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
@@ -154,7 +154,7 @@ def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition,
 def apart(part: Part, target: Target) -> list[Part]:
     """Cut a part where guards on an axis that tasks share begin and end: each piece has its own."""
     axes = widest_axes(part)
-    across = transposed_axis(part, axes)
+    across = transposed_axis(part, axes, target)
     if across is not None:
         return in_squares(part, across, axes[-1])
     space = cut_space(axes, target, 1, 1)
@@ -248,15 +248,19 @@ def edges(part: Part, axis: Axis) -> list[int]:
     return sorted(place for place in found if 0 < place < axis.size)
 
 
-def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
-    """Find an axis along which a load is contiguous while the last axis strides through memory."""
+def transposed_axis(part: Part, axes: Sequence[Axis], target: Target) -> Axis | None:
+    """Find an axis along which a load is contiguous while the last axis strides through memory.
+
+    A GPU reads backwards as fast as forwards.
+    """
+    steps = (1, -1) if target.has_blocks else (1,)
     loads = [e.arg[1] for c in part.computes for e in walk(c.body) if e.op == "load"]
     for index in loads:
         factors = {atom: factor for atom, factor in index.terms if isinstance(atom, Axis)}
         if not axes or factors.get(axes[-1], 1) == 1 or axes[-1].size < TRANSPOSED_SIZE:
             continue
         for axis in axes[:-1]:
-            if factors.get(axis) == 1 and axis.size >= TRANSPOSED_SIZE:
+            if factors.get(axis) in steps and axis.size >= TRANSPOSED_SIZE:
                 return axis
     return None
 
@@ -320,10 +324,10 @@ def turned(steps: Sequence[Step], dims: Sequence[Axis], tiles: list[Tile]) -> li
     return [*copies.values(), *found]
 
 
-def crosses(load: Expr, column: Axis, row: Axis) -> bool:
+def crosses(load: Expr, column: Axis, row: Axis, steps: tuple[int, ...] = (1,)) -> bool:
     """Tell whether memory runs along the columns of a square and not along its rows."""
     index = load.arg[1]
-    return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
+    return step_of(index, column) in steps and step_of(index, row) not in (0, 1)
 
 
 def exchanged(steps: Sequence[Step], space: Cut, stored: Blocked, tiles: list[Tile]) -> list[Step]:
@@ -338,7 +342,7 @@ def exchanged(steps: Sequence[Step], space: Cut, stored: Blocked, tiles: list[Ti
     copies: dict[Expr, Assign] = {}
 
     def read(expr: Expr) -> Expr | None:
-        if expr.op != "load" or not crosses(expr, column, row) or expr in uncertain:
+        if expr.op != "load" or not crosses(expr, column, row, (1, -1)) or expr in uncertain:
             return None
         if not axes_of(expr.arg[1]) <= bound:
             return None  # an element of a window

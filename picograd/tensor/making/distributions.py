@@ -461,7 +461,7 @@ def multinomial(
         times = (weights > 0).where(race / weights, math.inf)
         if count == 1:  # who comes first is found without an order of all
             return apart(times.argmin(-1, keepdim=True))
-        return apart(times.argsort(-1)[..., :count])
+        return apart(times.topk(count, -1, largest=False).indices)
     sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]
     unit = Recorded.kind.rand(
