@@ -39,7 +39,7 @@ from picograd.codegen.templates import (
 from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
-from picograd.codegen.tensor_core_tf32 import Tf32Schedule
+from picograd.codegen.tensor_core_tf32 import Float64Schedule, Tf32Schedule
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -53,7 +53,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.dtype import DType, float16, float32
+from picograd.dtype import DType, float16, float32, float64
 from picograd.errors import check
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
@@ -67,6 +67,7 @@ SMALL = 32, 32, 64
 NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 256  # of K, for which a block of TF32 leaves a part of a sum
+LEAST_FLOAT64 = 64  # of K of a processor, from which tensor cores are worth their larger tiles
 WARP = 32
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
@@ -238,6 +239,8 @@ def choices(
         options = [*contract_steps.sorted_options(c, dtype, majors, target)]
         if is_small:
             options.insert(0, SimtSchedule(SMALL, contract_steps.THREADS, 2, 2, *majors))
+        if dtype is float64 and target.arch == "sm_90a" and c.twin is None and not reductions(c):
+            options = [*float64_options(majors), *options]
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -278,6 +281,15 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
     return [large, alone, Tf32Schedule((64, 96, 32), (1, 4), 2, *majors, resident=3)]
 
 
+def float64_options(majors: tuple[bool, bool]) -> list[Schedule]:
+    """List schedules of float64 on tensor cores, which Hopper has twice the rate of."""
+    return [
+        Float64Schedule((128, 128, 16), (2, 4), 3, *majors),
+        Float64Schedule((128, 64, 16), (4, 2), 4, *majors),
+        Float64Schedule((64, 64, 16), (2, 2), 3, *majors, resident=2),
+    ]
+
+
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     """Tell whether a schedule has shared memory, little waste, and work for every processor."""
     if isinstance(s, SimtSchedule) or s.block == SMALL:
@@ -292,7 +304,8 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
         wave = s.resident * target.multiprocessors
         points = tiles * max(1, wave // tiles)
         is_even = 4 * points >= 3 * round_up(points, wave)
-        return is_even and k * tiles >= 2 * LEAST_TF32 * target.multiprocessors
+        least = LEAST_FLOAT64 if isinstance(s, Float64Schedule) else 2 * LEAST_TF32
+        return is_even and k * tiles >= least * target.multiprocessors
     # Three quarters of a wave of large tiles beat a whole wave of small ones; so much of K for each
     # processor is enough for splitting K to hide the sum over the parts.
     blocks = target.multiprocessors
