@@ -3,13 +3,10 @@
 grid: rows, and their parts    steps: clear the bins; each warp adds its share of the part; then a
 thread adds up a bin of all warps, and stores it, or leaves it: the last block of a row to finish
 adds up what all its parts left, and stores that
-
-Where rows are columns in memory, and their parts stay apart, warps have a row each, of neighbours:
-what one reads of a line is there for the others.
 """
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.operands import step_of
+from picograd.codegen.templates import bin_columns
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, tile_at
 from picograd.codegen.tile import (
@@ -28,8 +25,8 @@ from picograd.dtype import int32
 from picograd.errors import internal
 from picograd.graph.binning import warps_of
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.index import Axis, axis_index, constant, position_over, substitute
-from picograd.schedule.loop import Bins, Kernel, rewrite, walk
+from picograd.schedule.index import Axis, axis_index, position_over
+from picograd.schedule.loop import Bins, Kernel
 from picograd.target import Target
 
 WARP = 32
@@ -44,8 +41,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     count = step.place.size
     lanes = step.lanes
     warps = warps_of(count, dtype.itemsize, lanes, target)
-    if are_columns(step, warps):
-        return TileKernel(kernel, (beside(step, warps),), warps * WARP)
+    if bin_columns.are_columns(step, warps):
+        part = bin_columns.build(step, warps)
+        return TileKernel(kernel, (part,), warps * WARP)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run
@@ -75,41 +73,6 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     )
     made = added_up(step, whole, tiles, steps)
     return TileKernel(kernel, (made,), warps * WARP)
-
-
-def are_columns(step: Bins, warps: int) -> bool:
-    """Tell whether neighbouring rows are neighbours in memory, and the elements of one are not."""
-    is_apart = step.tile.size == 1 or step.is_apart
-    if not step.rows or not is_apart or step.lanes > 1 or step.rows[-1].size % warps:
-        return False
-    exprs = *walk(step.key), *walk(step.body)
-    places = [expr.arg[1] for expr in exprs if expr.op == "load"]
-    steps = [(step_of(place, step.rows[-1]), step_of(place, step.axis)) for place in places]
-    return warps > 1 and all(row == 1 and along not in (0, 1, None) for row, along in steps)
-
-
-def beside(step: Bins, warps: int) -> TilePart:
-    """Let warps of a block have neighbouring rows."""
-    dtype, place = step.body.dtype, step.place
-    *others, last = step.rows
-    group, warp = Axis("group", last.size // warps), Axis("warp", warps)
-    row = {last: axis_index(group) * warps + axis_index(warp)}
-    key, body = rewrite(step.key, row), rewrite(step.body, row)
-    first = axis_index(step.tile) * step.run
-    every = warp, place, Axis("lane", 1)
-    here = tuple(map(axis_index, every))
-    found = tile_at("bins", (*map(axis_index, (warp, place)), constant(0)), dtype)
-    layout = Blocked((warps, place.size), (warps, WARP), (1, 1))
-    target = substitute(step.target, row)
-    steps = (
-        Assign("bins", every, as_term(0, dtype).expr, here),
-        Barrier(),
-        BinStep("bins", warp, step.axis, first, step.run, first + step.run, key, body),
-        Barrier(),
-        Store(step.slot, target, (warp, place), found.expr, (), layout),
-    )
-    tiles = (Tile("bins", (warps, place.size, 1), dtype, "shared"),)
-    return TilePart((*others, group, step.tile), tiles, steps)
 
 
 def sharing_of(layout: Blocked) -> Blocked:

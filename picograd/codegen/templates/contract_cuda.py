@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
+from picograd.codegen import tensor_core_tf32
 from picograd.codegen.cuts import below, limits_of, stops_of
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
@@ -39,7 +40,7 @@ from picograd.codegen.templates import (
 from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
-from picograd.codegen.tensor_core_tf32 import Float64Schedule, Tf32Schedule
+from picograd.codegen.tensor_core_tf32 import SMALL, Float64Schedule, Tf32Schedule
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -62,8 +63,6 @@ from picograd.schedule.loop import Condition, Expr, Kernel, cast, const
 from picograd.target import Target
 
 MOST_SPLITS = 64
-# The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
-SMALL = 32, 32, 64
 NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
 LEAST_TF32 = 256  # of K, for which a block of TF32 leaves a part of a sum
@@ -234,13 +233,13 @@ def choices(
     _, m, n, k = c.sizes
     is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
     if target.tf32 and dtype is float32:
-        options = tf32_options(m, n, majors)
+        options = [*tensor_core_tf32.tf32_options(m, n, majors)]
     elif not is_half:
         options = [*contract_steps.sorted_options(c, dtype, majors, target)]
         if is_small:
             options.insert(0, SimtSchedule(SMALL, contract_steps.THREADS, 2, 2, *majors))
         if dtype is float64 and target.arch == "sm_90a" and c.twin is None and not reductions(c):
-            options = [*float64_options(majors), *options]
+            options = [*tensor_core_tf32.float64_options(majors), *options]
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -265,28 +264,6 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
         MmaSchedule((128, 256, 64), (2, 4), 3, *majors),
         MmaSchedule((128, 128, 64), (2, 2), 3, *majors),
         MmaSchedule(NARROW, (2, 2), 4, *majors),
-    ]
-
-
-def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
-    """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights.
-
-    A block of the second is as fast alone as two of the first: 128 of 132 processors have one, of
-    512 rows and 3 x 3 taps of 512 columns, where the first would have 144 blocks for 264.
-    """
-    if max(m, n) <= SMALL[0]:
-        return [Tf32Schedule(SMALL, (2, 4), 2, *majors)]
-    large = Tf32Schedule((128, 128, 16), (2, 2), 3, *majors, resident=2)
-    alone = Tf32Schedule((128, 144, 32), (2, 2), 4, *majors)
-    return [large, alone, Tf32Schedule((64, 96, 32), (1, 4), 2, *majors, resident=3)]
-
-
-def float64_options(majors: tuple[bool, bool]) -> list[Schedule]:
-    """List schedules of float64 on tensor cores, which Hopper has twice the rate of."""
-    return [
-        Float64Schedule((128, 128, 16), (2, 4), 3, *majors),
-        Float64Schedule((128, 64, 16), (4, 2), 4, *majors),
-        Float64Schedule((64, 64, 16), (2, 2), 3, *majors, resident=2),
     ]
 
 

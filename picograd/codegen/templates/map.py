@@ -100,7 +100,7 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     axes = widest_axes(part)
     is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
     check(is_flat, "a window inside a window must be stored", kernel)
-    across = transposed_axis(part, axes, target)
+    across = transposed_axis(part, axes)
     if across is not None:
         return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
@@ -154,7 +154,7 @@ def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition,
 def apart(part: Part, target: Target) -> list[Part]:
     """Cut a part where guards on an axis that tasks share begin and end: each piece has its own."""
     axes = widest_axes(part)
-    across = transposed_axis(part, axes, target)
+    across = transposed_axis(part, axes)
     if across is not None:
         return in_squares(part, across, axes[-1])
     space = cut_space(axes, target, 1, 1)
@@ -248,19 +248,16 @@ def edges(part: Part, axis: Axis) -> list[int]:
     return sorted(place for place in found if 0 < place < axis.size)
 
 
-def transposed_axis(part: Part, axes: Sequence[Axis], target: Target) -> Axis | None:
-    """Find an axis along which a load is contiguous while the last axis strides through memory.
-
-    A GPU reads backwards as fast as forwards.
-    """
-    steps = (1, -1) if target.has_blocks else (1,)
+def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
+    """Find an axis along which a load is contiguous, maybe backwards, while the last one strides
+    through memory."""
     loads = [e.arg[1] for c in part.computes for e in walk(c.body) if e.op == "load"]
     for index in loads:
         factors = {atom: factor for atom, factor in index.terms if isinstance(atom, Axis)}
         if not axes or factors.get(axes[-1], 1) == 1 or axes[-1].size < TRANSPOSED_SIZE:
             continue
         for axis in axes[:-1]:
-            if factors.get(axis) in steps and axis.size >= TRANSPOSED_SIZE:
+            if abs(factors.get(axis, 0)) == 1 and axis.size >= TRANSPOSED_SIZE:
                 return axis
     return None
 

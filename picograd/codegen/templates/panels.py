@@ -191,14 +191,9 @@ def factor(matrix: Matrix) -> None:
     has no root. Steps behind it take nothing out, so that what is done stays finite.
     """
     i, j, dtype = matrix.i, matrix.j, matrix.dtype
-    matrix.shared("pivot", dtype, j.size)
-    matrix.shared("root", dtype, j.size)
-    matrix.register("failed", dtype, ALONE)
-    matrix.register("inverse", dtype, ALONE)
-    matrix.register("last", dtype, matrix.rows)
-    matrix.register("next", dtype, matrix.rows)
+    tiles_of_factor(matrix)
     k = Axis("k", j.size)
-    see = shown(matrix, k)
+    seen = shown(matrix, k)
     head = shown_at(matrix, k, constant(j.size - 1))
     failed = matrix.of("failed")
     last = matrix.of("last", i)
@@ -209,7 +204,7 @@ def factor(matrix: Matrix) -> None:
     is_below = position(k) < matrix.row
     body = (
         Barrier(),
-        *see,
+        *seen,
         matrix.set_alone("failed", is_good.where(failed, nothing)),
         matrix.set_alone("pivot", head + failed, k),
         matrix.set_alone("inverse", is_good.where(one / head, zero)),
@@ -231,6 +226,17 @@ def factor(matrix: Matrix) -> None:
     is_lower = matrix.column <= matrix.row
     found = matrix.own * matrix.of("root", j)
     matrix.bring_back(axis_index(i), is_lower.where(found, 0.0))
+
+
+def tiles_of_factor(matrix: Matrix) -> None:
+    """Make what steps of `factor` write."""
+    dtype = matrix.dtype
+    for name in ("pivot", "root"):
+        matrix.shared(name, dtype, matrix.j.size)
+    for name in ("failed", "inverse"):
+        matrix.register(name, dtype, ALONE)
+    for name in ("last", "next"):
+        matrix.register(name, dtype, matrix.rows)
 
 
 def shown(matrix: Matrix, k: Axis) -> list[Step]:

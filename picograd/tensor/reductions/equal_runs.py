@@ -146,8 +146,10 @@ def elements_grouped(
         ordered = ordered.stored()  # read thrice
     shorter = ((0, ordered.size - 1, 1),)
     before = ordered.slice(shorter).pad(((1, 0),))
-    is_first = ordered.binary("not_equal", before)
-    is_first = is_first.binary("logical_or", is_first.iota(0).binary("equal", 0))
+    differs = ordered.binary("not_equal", before)
+    place = differs.iota(0)
+    is_start = place.binary("equal", 0)
+    is_first = differs.binary("logical_or", is_start)
     if not has_inverse and not has_counts:
         return held(is_first, values=ordered)
 
