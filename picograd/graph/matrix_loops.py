@@ -25,7 +25,6 @@ from picograd.helpers import ceil_div
 from picograd.target import Target
 
 SIDE = 32  # columns of a panel: a thread has a row of it (codegen/templates/panels.py)
-FACTORED_BYTES = 256  # of a row of a panel of Cholesky's, which a thread has twice
 WIDTH = 64  # columns of a block of threads that solves triangles
 LOOPED = 1024  # rows of what a step moves whole, 8 MB of float32
 COLUMNS = 512  # of matrices of more rows, one after the other
@@ -160,9 +159,8 @@ def factored(x: Node) -> Node:
     """Factor L L^T: in a loop, or in halves."""
     size = x.shape[-1]
     if size <= LOOPED:
-        side = FACTORED_BYTES // x.dtype.itemsize
-        whole = grown(x, missing(size, side))
-        found = factored_in_loop(whole, side)
+        whole = grown(x, missing(size))
+        found = factored_in_loop(whole)
         return corner(found, size)
     half = half_of(size)
     own = corner(x, half).stored()
@@ -184,26 +182,26 @@ def half_of(size: int) -> int:
     return ceil_div(size, 2 * SIDE) * SIDE
 
 
-def factored_in_loop(x: Node, side: int) -> Node:
-    """Factor L L^T, panel by panel: each of its blocks has the corner, and rows of its own."""
+def factored_in_loop(x: Node) -> Node:
+    """Factor L L^T, panel by panel: each of its warps has the corner, and rows of its own."""
     stack, size, _ = x.shape
-    count = size // side
+    count = size // SIDE
 
     def step(x: Node) -> Two:
-        found = factored_panel(left(x, side))
-        column = found.reshape((stack, size, side))
-        below = moved(column, side, 0)
+        found = factored_panel(left(x, SIDE))
+        column = found.reshape((stack, size, SIDE))
+        below = moved(column, SIDE, 0)
         product = below.contract(below, SQUARE)
         row = product.iota(DOWN)
         at = product.iota(ACROSS)
         furthest = row.binary("maximum", at)
-        is_left = furthest.binary("less", size - side)
-        taken = moved(x, side, side) - product
+        is_left = furthest.binary("less", size - SIDE)
+        taken = moved(x, SIDE, SIDE) - product
         return [is_left.where(taken, 0.0)], [found]
 
     _, results, _ = repeated(step, count, [x])
     columns = results[0]
-    columns = columns.reshape((count, stack, size, side))
+    columns = columns.reshape((count, stack, size, SIDE))
     row = columns.iota(2)
     column = columns.iota(3)
     is_lower = column.binary("less_equal", row)
@@ -213,14 +211,14 @@ def factored_in_loop(x: Node, side: int) -> Node:
 
 def factored_panel(panel: Node) -> Node:
     """Factor the first columns of positive definite matrices, each of its rows as one below."""
-    stack, size, side = panel.shape
-    shape = stack, size // side, side, side
-    first = head(panel, side)
-    first = first.reshape((stack, 1, side, side))
+    stack, size, _ = panel.shape
+    shape = stack, size // SIDE, SIDE, SIDE
+    first = head(panel, SIDE)
+    first = first.reshape((stack, 1, SIDE, SIDE))
     firsts = stacked(first.expand(shape))
     others = stacked(panel.reshape(shape))
     pairs = join([firsts, others], DOWN)
-    return eliminate(pairs, "below", side)
+    return eliminate(pairs, "below", SIDE)
 
 
 def moved_down(columns: Node) -> Node:

@@ -10,16 +10,20 @@ from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import step_of
 from picograd.codegen.terms import as_term, tile_at
 from picograd.codegen.tile import Assign, Barrier, BinStep, Store, Tile, TilePart
+from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Bins, rewrite, walk
+from picograd.target import Target
 
 WARP = 32
+LEAST_BLOCKS = 2  # for each multiprocessor
 
 
-def are_columns(step: Bins, warps: int) -> bool:
+def are_columns(step: Bins, warps: int, target: Target) -> bool:
     """Tell whether neighbouring rows are neighbours in memory, and the elements of one are not.
 
-    Their parts must stay apart, as nobody else adds them up.
+    Their parts must stay apart, as nobody else adds them up, and there must be enough blocks: fewer
+    warps than those that share a row have more each.
     """
     if not step.rows or step.lanes > 1:
         return False
@@ -27,6 +31,10 @@ def are_columns(step: Bins, warps: int) -> bool:
         return False
     last = step.rows[-1]
     if warps == 1 or last.size % warps:
+        return False
+    rows = product(axis.size for axis in step.rows)
+    blocks = rows // warps * step.tile.size
+    if blocks < LEAST_BLOCKS * target.multiprocessors:
         return False
     for root in (step.key, step.body):
         for expr in walk(root):

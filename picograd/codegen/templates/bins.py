@@ -41,7 +41,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     count = step.place.size
     lanes = step.lanes
     warps = warps_of(count, dtype.itemsize, lanes, target)
-    if bin_columns.are_columns(step, warps):
+    if bin_columns.are_columns(step, warps, target):
         part = bin_columns.build(step, warps)
         return TileKernel(kernel, (part,), warps * WARP)
     warp = Axis("warp", warps)

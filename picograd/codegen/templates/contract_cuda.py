@@ -40,7 +40,7 @@ from picograd.codegen.templates import (
 from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
-from picograd.codegen.tensor_core_tf32 import SMALL, Float64Schedule, Tf32Schedule
+from picograd.codegen.tensor_core_tf32 import LEAST_TF32, SMALL, Float64Schedule, Tf32Schedule
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -65,8 +65,6 @@ from picograd.target import Target
 MOST_SPLITS = 64
 NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
-LEAST_TF32 = 256  # of K, for which a block of TF32 leaves a part of a sum
-LEAST_FLOAT64 = 64  # of K of a processor, from which tensor cores are worth their larger tiles
 WARP = 32
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
@@ -277,12 +275,13 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
+    if isinstance(s, Float64Schedule):
+        return tensor_core_tf32.keeps_busy(s, tiles, k, target.multiprocessors)
     if isinstance(s, Tf32Schedule):
         wave = s.resident * target.multiprocessors
         points = tiles * max(1, wave // tiles)
         is_even = 4 * points >= 3 * round_up(points, wave)
-        least = LEAST_FLOAT64 if isinstance(s, Float64Schedule) else 2 * LEAST_TF32
-        return is_even and k * tiles >= least * target.multiprocessors
+        return is_even and k * tiles >= 2 * LEAST_TF32 * target.multiprocessors
     # Three quarters of a wave of large tiles beat a whole wave of small ones; so much of K for each
     # processor is enough for splitting K to hide the sum over the parts.
     blocks = target.multiprocessors

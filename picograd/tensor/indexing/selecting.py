@@ -26,7 +26,7 @@ from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
 from picograd.number import GivenInt
 from picograd.target import is_host
-from picograd.tensor.core.demands import check_values, demand_index, demand_number
+from picograd.tensor.core.demands import check_values, demand_index, demand_number, outside
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import Operand, as_axis, as_shape, broadcast_to, need_integer
@@ -71,17 +71,21 @@ def placed(
 ) -> tuple[Node, Node | None]:
     """Demand an index to be inside an axis to write to: the index, and where it is.
 
-    What is not yet known is clamped, and must not be written where it was not inside: where that
-    changed it. What the check is of would be stored for both, although the index is read anyway.
+    What is not yet known is clamped, and must not be written where it was not inside. Of several
+    axes that is where it was changed: what the check stores would be read in columns, a byte of
+    each sector, beside the index itself.
     """
     if indexing.is_spread(index):
         safe, inside = placed(op, index.inputs[0], size, axis, wraps)
         return safe.expand(index.shape), inside and inside.expand(index.shape)
     if demand_index(op, index, size, axis, wraps):
         return indexing.bounded(index, size, True, wraps), None
-    wanted = indexing.bounded(index, size, True, wraps)
     safe = indexing.bounded(index, size, False, wraps)
-    return safe, safe.binary("equal", wanted)
+    if index.rank > 1:
+        wanted = indexing.bounded(index, size, True, wraps)
+        return safe, safe.binary("equal", wanted)
+    is_outside = outside(index, -size if wraps else 0, size)
+    return safe, is_outside.binary("equal", False)
 
 
 def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:

@@ -23,6 +23,7 @@ def test_warps_have_columns_beside_one_another(
         return found[-1]
 
     monkeypatch.setattr(bin_columns, "are_columns", noted)
+    monkeypatch.setattr(bin_columns, "LEAST_BLOCKS", 0)
     random = np.random.default_rng(0)
     places = random.integers(0, bins_of_each, (count, columns))
     places[::3] = random.integers(0, 5, places[::3].shape)
