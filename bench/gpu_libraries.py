@@ -175,6 +175,14 @@ CASES = {
         lambda: (numbers(16, 48_000), np.hanning(1024).astype(np.float32)),
     ),
 }
+CASES |= {  # products of float64, turns
+    f"float64 product {size}": (
+        lambda m, a, b: a @ b,
+        lambda size=size: (R.standard_normal((size, size)), R.standard_normal((size, size))),
+    )
+    for size in (512, 1024, 4096)
+}
+CASES["rot90 4096"] = lambda m, x: m.rot90(x, 1, (0, 1)), lambda: (numbers(4096, 4096),)
 EAGER = {  # PyTorch looks at results of these, or allocates by them
     "unique 1M of 1000": (lambda m, x: m.unique(x), lambda: (places(1000, N),)),
     "unique counts 1M": (lambda m, x: m.unique(x, return_counts=True)[1], lambda: (places(N, N),)),
@@ -183,6 +191,14 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     "multinomial 64x50257": (
         lambda m, x: m.multinomial(x.softmax(-1), 1) * 0,
         lambda: (numbers(64, VOCABULARY),),
+    ),
+    "multinomial 10 of 64x50257": (
+        lambda m, x: m.multinomial(x.softmax(-1), 10) * 0,
+        lambda: (numbers(64, VOCABULARY),),
+    ),
+    "repeat_interleave 100kx8": (
+        lambda m, x, i: m.repeat_interleave(x, i, 0),
+        lambda: (numbers(100_000, 8), places(8, 100_000)),
     ),
     "solve 256": (solve, lambda: (dominant(256), numbers(256, 1))),
     "solve 1024": (solve, lambda: (dominant(1024), numbers(1024, 1))),
@@ -240,7 +256,12 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
     "matrix_exp 64x32": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(64, 32, 32) / 8,)),
     "matrix_exp 1024": (lambda m, a: m.linalg.matrix_exp(a), lambda: (numbers(1024, 1024) / 32,)),
 }
-PLAIN = "unique", "nonzero", "masked_select"  # sizes that values decide: no jit
+PLAIN = (
+    "unique",
+    "nonzero",
+    "masked_select",
+    "repeat_interleave",
+)  # sizes that values decide: no jit
 
 
 def seconds(call, count, wait):

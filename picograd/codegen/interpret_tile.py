@@ -332,9 +332,9 @@ class BlockInterpreter:
         array, _ = self.memory(step.tile)
         lanes = self.part.tiles[self.numbers[step.tile]].shape[-1]
         rows = array.reshape(step.warp.size, -1, lanes)
-        key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
         for warp in range(step.warp.size):
             self.outer[step.warp] = warp
+            key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
             first = self.here(step.first)
             here = slice(first, max(first, min(first + step.count, self.here(step.stop))))
             is_bin = (key[here] >= 0) & (key[here] < rows.shape[1])

@@ -11,6 +11,7 @@ are under way together.
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.linearize_cuda_reduce import combine
+from picograd.codegen.operands import expr_axes
 from picograd.codegen.tile import BinStep
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, int32, uint32
@@ -31,7 +32,10 @@ def bins_cuda(block: Block, step: BinStep) -> None:
     outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
     bins = Bins(block, step, outer, inner)
     emitter = block.emitter
+    is_shared = step.warp in expr_axes(step.key)
     with emitter.axis_loop(outer):
+        if is_shared:  # warps stay near one another, so that lines are still there
+            emitter.add("barrier", None)
         with emitter.axis_loop(inner, True):
             bins.read()
         with emitter.axis_loop(inner, True):
@@ -69,7 +73,8 @@ class Bins:
         emitter, step = self.emitter, self.step
         at = emitter.axis_value(self.inner)
         mask = emitter.conditions(self.tests)
-        with emitter.scope({step.axis: emitter.index(self.place)}):
+        here = {step.axis: emitter.index(self.place), step.warp: emitter.index(self.warp)}
+        with emitter.scope(here):
             emitter.scopes[-1].mask = mask
             key = emitter.cast(emitter.value(step.key), int32)
             value = emitter.value(step.expr)

@@ -22,7 +22,7 @@ from picograd.codegen.dot import Dot
 from picograd.codegen.emit import compute_dtype, is_unit
 from picograd.codegen.layout import Blocked
 from picograd.codegen.mainloop_operands import Operand, Schedule, forms_of, operands_of, plain_load
-from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
+from picograd.codegen.tensor_core_tf32 import Float64Schedule, Tf32Schedule, multiply_tf32
 from picograd.codegen.tile import MainLoop
 from picograd.dtype import DType, bool_
 from picograd.errors import check, internal
@@ -313,6 +313,7 @@ MULTIPLIERS: dict[type, Multiplier] = {
     tensor_core.MmaSchedule: mma_multiply,
     tensor_core.WgmmaSchedule: mma_multiply,
     tensor_core.SimtSchedule: simt_multiply,
+    Float64Schedule: mma_multiply,
     Tf32Schedule: mma_multiply,
 }
 

@@ -24,6 +24,7 @@ from picograd.target import Target
 
 Array = Any
 MOST_BYTES = 64 << 10  # of all bins of a block: three of them on a multiprocessor
+RESIDENT = 3  # blocks of a multiprocessor
 MOST_WARPS = 16
 LANES = 32
 LANE_BYTES = 32 << 10  # of the bins of a warp, if each of its lanes has some
@@ -67,6 +68,8 @@ def summed_in_bins(
     lanes = lanes_of(bins, itemsize, rows, count, target)
     warps = warps_of(bins, itemsize, lanes, target)
     parts = ceil_div(WAVES * target.multiprocessors, rows)
+    if lanes == 1:  # warps of a block may have a row each
+        parts = max(parts, RESIDENT * target.multiprocessors * warps // rows)
     least = max(LEAST, bins * lanes // CLEARED)
     if lanes == 1 and rows * (count // (warps * least)) < target.multiprocessors:
         parts = ceil_div(target.multiprocessors, rows)

@@ -174,7 +174,9 @@ class Bounded:
                 self.made[id(node)] = made
                 continue
             # The value of an assignment has its ends already, and is looked for by identity.
-            axes = () if node.row.role is Role.WRITE else self.axes.dynamic_axes(node)
+            row = node.row
+            is_whole = row.role is Role.WRITE or (row.sizes is not None and row.sizes.is_whole)
+            axes = () if is_whole else self.axes.dynamic_axes(node)
             ends = self.ends(node, axes)
             self.made[id(node)] = made = ended(made, ends)
             seen.add(id(made))

@@ -176,6 +176,7 @@ class Sizes:
     natural    `natural(axes, node, bounds)` gives bounds that follow from those of an input
     note       `note(node)` is what of the argument is compared with later recordings
     compare    `compare(changes, number, node, noted)` adds how that differs
+    is_whole   all that is laid out is computed: places, by which others read it
     """
 
     link: Callable[[Any, Any], None]
@@ -185,6 +186,7 @@ class Sizes:
     note: Callable[[Any], Any] | None = None
     compare: Callable[[Any, int, Any, Any], None] | None = None
     is_regrouping: bool = False  # it merges axes, and splits them
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

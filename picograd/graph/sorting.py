@@ -410,7 +410,8 @@ def bound_sort(graph: Bounded, node: Node) -> Node:
 
 SORT_ROWS = table(
     Op("sort", Role.COMPOSITE, 1, PLACES, expand_on=expand_sort, shape=first_shape,
-        batch_arg=first_next, sizes=Sizes(link_same, bound_sort), bounds=place_in_order),
+        batch_arg=first_next, sizes=Sizes(link_same, bound_sort, is_whole=True),
+        bounds=place_in_order),
     Op("sort_keys", Role.SORT, 1, replace(BITS, gives=int64), sort_keys, hero="sort",
         shape=first_shape, batch_arg=first_next, bounds=place_in_order),
     Op("radix_count", Role.SORT, 1, replace(BITS, gives=int32), radix_count, hero="radix",

@@ -135,11 +135,12 @@ static inline unsigned to_tf32(float a) {
   memcpy(&bits, &a, 4);
   return bits & ~0x1fffu;
 }
-static inline void multiply_tf32(float* c, const unsigned* a, const unsigned* b) {
-  static float values[1024][6];
+template <typename real, typename part>
+static inline void multiply_m16n8k8(real* c, const part* a, const part* b) {
+  static real values[1024][6];
   int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
-  memcpy(values[threadIdx.x], a, 16);
-  memcpy(values[threadIdx.x] + 4, b, 8);
+  memcpy(values[threadIdx.x], a, 4 * sizeof(real));
+  memcpy(values[threadIdx.x] + 4, b, 2 * sizeof(real));
   warp_meet();
   for (int e = 0; e < 4; e++) {
     int row = lane / 4 + 8 * (e / 2), column = 2 * (lane % 4) + e % 2;
@@ -148,6 +149,8 @@ static inline void multiply_tf32(float* c, const unsigned* a, const unsigned* b)
   }
   warp_meet();
 }
+static inline void multiply_tf32(float* c, const unsigned* a, const unsigned* b) { multiply_m16n8k8(c, a, b); }
+static inline void multiply_float64(double* c, const double* a, const double* b) { multiply_m16n8k8(c, a, b); }
 #pragma GCC pop_options
 static inline void multiply_float16(float* c, const unsigned* a, const unsigned* b) { multiply<half>(c, a, b); }
 static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned* b) { multiply<bfloat16>(c, a, b); }

@@ -6,8 +6,7 @@ import pytest
 
 from picograd.buffer import Storage
 from picograd.codegen.templates import contract_cuda
-from picograd.codegen.templates.contract_cuda import tf32_options
-from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
+from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32, tf32_options
 from picograd.dtype import float32
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec

@@ -11,7 +11,9 @@ from poison import poison
 
 import picograd
 from picograd import Tensor, nn
+from picograd.buffer import Buffer
 from picograd.config import config
+from picograd.dtype import uint8
 from picograd.engine import realize, size_patterns, sizes
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.binding import Bound
@@ -499,6 +501,29 @@ def test_masks_of_varying_length_share_plans_on_cuda(monkeypatch: pytest.MonkeyP
                 np.testing.assert_array_equal(each.numpy(), other)
         assert not any(family.refused for family in sizes.FAMILIES.values())
         assert all(family.reused for family in sizes.FAMILIES.values())
+
+
+def test_what_is_sorted_is_read_beyond_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scatter looks at all that is laid out, `cat` at both inputs: places there are inside."""
+    device = get_device()
+    allocate = device.allocate
+
+    def far(nbytes: int) -> Any:
+        block = allocate(nbytes)  # as places: below all memory
+        buffer = Buffer(device.name, uint8, nbytes, block.address, block)
+        device.copy_in(buffer, np.full(nbytes, 0x80, np.uint8))
+        return block
+
+    monkeypatch.setattr(device, "allocate", far)
+    for n in SIZES:
+        numbers = np.random.default_rng(n).integers(0, 5, n)
+        x, wanted = Tensor(numbers.astype(np.float32)), np.sort(numbers)
+        total = np.zeros(5)
+        np.add.at(total, numbers, wanted)
+        found = picograd.zeros(5).scatter_add(0, Tensor(numbers), x.sort().values)
+        np.testing.assert_array_equal(found.numpy(), total)
+        joined = picograd.cat([x.sort().values, x])
+        np.testing.assert_array_equal(joined.numpy(), [*wanted, *numbers])
 
 
 @pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")

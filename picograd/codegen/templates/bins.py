@@ -6,6 +6,7 @@ adds up what all its parts left, and stores that
 """
 
 from picograd.codegen.layout import Blocked
+from picograd.codegen.templates import bin_columns
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, tile_at
 from picograd.codegen.tile import (
@@ -40,6 +41,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     count = step.place.size
     lanes = step.lanes
     warps = warps_of(count, dtype.itemsize, lanes, target)
+    if bin_columns.are_columns(step, warps, target):
+        part = bin_columns.build(step, warps)
+        return TileKernel(kernel, (part,), warps * WARP)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run

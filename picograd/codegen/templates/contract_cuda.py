@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, Union
 
+from picograd.codegen import tensor_core_tf32
 from picograd.codegen.cuts import below, limits_of, stops_of
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
@@ -39,7 +40,7 @@ from picograd.codegen.templates import (
 from picograd.codegen.templates.contract_block_sums import reductions, sums_of, write_sums
 from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
-from picograd.codegen.tensor_core_tf32 import Tf32Schedule
+from picograd.codegen.tensor_core_tf32 import LEAST_TF32, SMALL, Float64Schedule, Tf32Schedule
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -53,7 +54,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.dtype import DType, float16, float32
+from picograd.dtype import DType, float16, float32, float64
 from picograd.errors import check
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
@@ -62,11 +63,8 @@ from picograd.schedule.loop import Condition, Expr, Kernel, cast, const
 from picograd.target import Target
 
 MOST_SPLITS = 64
-# The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
-SMALL = 32, 32, 64
 NARROW = 64, 64, 64  # the least tile of tensor cores
 LONG = 32  # steps of K of a block from which a processor has two
-LEAST_TF32 = 256  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
 DIRECT = contract_direct, contract_direct_sums  # forms without tiles
 
@@ -233,11 +231,13 @@ def choices(
     _, m, n, k = c.sizes
     is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
     if target.tf32 and dtype is float32:
-        options = tf32_options(m, n, majors)
+        options = [*tensor_core_tf32.tf32_options(m, n, majors)]
     elif not is_half:
         options = [*contract_steps.sorted_options(c, dtype, majors, target)]
         if is_small:
             options.insert(0, SimtSchedule(SMALL, contract_steps.THREADS, 2, 2, *majors))
+        if dtype is float64 and target.arch == "sm_90a" and c.twin is None and not reductions(c):
+            options = [*tensor_core_tf32.float64_options(majors), *options]
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -265,19 +265,6 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
     ]
 
 
-def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
-    """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights.
-
-    A block of the second is as fast alone as two of the first: 128 of 132 processors have one, of
-    512 rows and 3 x 3 taps of 512 columns, where the first would have 144 blocks for 264.
-    """
-    if max(m, n) <= SMALL[0]:
-        return [Tf32Schedule(SMALL, (2, 4), 2, *majors)]
-    large = Tf32Schedule((128, 128, 16), (2, 2), 3, *majors, resident=2)
-    alone = Tf32Schedule((128, 144, 32), (2, 2), 4, *majors)
-    return [large, alone, Tf32Schedule((64, 96, 32), (1, 4), 2, *majors, resident=3)]
-
-
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     """Tell whether a schedule has shared memory, little waste, and work for every processor."""
     if isinstance(s, SimtSchedule) or s.block == SMALL:
@@ -288,6 +275,8 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
+    if isinstance(s, Float64Schedule):
+        return tensor_core_tf32.keeps_busy(s, tiles, k, target.multiprocessors)
     if isinstance(s, Tf32Schedule):
         wave = s.resident * target.multiprocessors
         points = tiles * max(1, wave // tiles)

@@ -185,14 +185,15 @@ def piece_of(part: Part, axis: Axis, first: int, size: int) -> Part:
 
 
 def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
-    """Find an axis along which a load is contiguous while the last axis strides through memory."""
+    """Find an axis along which a load is contiguous, maybe backwards, while the last one strides
+    through memory."""
     loads = [e.arg[1] for c in part.computes for e in walk(c.body) if e.op == "load"]
     for index in loads:
         factors = {atom: factor for atom, factor in index.terms if isinstance(atom, Axis)}
         if not axes or factors.get(axes[-1], 1) == 1 or axes[-1].size < TRANSPOSED_SIZE:
             continue
         for axis in axes[:-1]:
-            if factors.get(axis) == 1 and axis.size >= TRANSPOSED_SIZE:
+            if abs(factors.get(axis, 0)) == 1 and axis.size >= TRANSPOSED_SIZE:
                 return axis
     return None
 
@@ -256,10 +257,10 @@ def turned(steps: Sequence[Step], dims: Sequence[Axis], tiles: list[Tile]) -> li
     return [*copies.values(), *found]
 
 
-def crosses(load: Expr, column: Axis, row: Axis) -> bool:
+def crosses(load: Expr, column: Axis, row: Axis, steps: tuple[int, ...] = (1,)) -> bool:
     """Tell whether memory runs along the columns of a square and not along its rows."""
     index = load.arg[1]
-    return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
+    return step_of(index, column) in steps and step_of(index, row) not in (0, 1)
 
 
 def exchanged(steps: Sequence[Step], space: Cut, stored: Blocked, tiles: list[Tile]) -> list[Step]:
@@ -274,7 +275,7 @@ def exchanged(steps: Sequence[Step], space: Cut, stored: Blocked, tiles: list[Ti
     copies: dict[Expr, Assign] = {}
 
     def read(expr: Expr) -> Expr | None:
-        if expr.op != "load" or not crosses(expr, column, row) or expr in uncertain:
+        if expr.op != "load" or not crosses(expr, column, row, (1, -1)) or expr in uncertain:
             return None
         if not axes_of(expr.arg[1]) <= bound:
             return None  # an element of a window

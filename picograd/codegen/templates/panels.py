@@ -30,6 +30,7 @@ from picograd.target import Target
 WARP, MOST_THREADS = 32, 512
 MOST_COLUMNS = 32  # of a thread, in registers
 MOST_BYTES = 512  # of rows that a thread has
+SEEN_BYTES = 256  # of a row that each thread has beside its own
 FIRST = constant(0)
 SPARE = 1024  # elements beside the matrix, in shared memory
 WIDEST = 16  # bytes that a thread reads at once
@@ -72,7 +73,7 @@ def turns(step: Elimination) -> bool:
 def threads_of(step: Elimination) -> int:
     """Choose the threads of a block: one for a row, or a column; or a warp."""
     if step.kind in ("below", "cholesky"):
-        return max(power_of_two(step.count), WARP)
+        return max(power_of_two(step.axis.size), WARP)
     is_triangle = step.kind in SUBSTITUTIONS
     count = step.column.size - step.count if is_triangle else step.axis.size
     return min(max(power_of_two(count), WARP), MOST_THREADS)
@@ -184,19 +185,16 @@ def take_out(matrix: Matrix, k: Axis) -> list[Step]:
 def factor(matrix: Matrix) -> None:
     """Factor L L^T: each row loses its multiple of the first column, which it keeps.
 
+    A step begins with all that it reads of what others showed, so that threads wait for it once.
     What the next step reads is shown before the other columns are worked on. Columns are multiplied
     by the roots of their pivots at last, which are found at once: NaN from the first pivot on that
     has no root. Steps behind it take nothing out, so that what is done stays finite.
     """
     i, j, dtype = matrix.i, matrix.j, matrix.dtype
-    matrix.shared("pivot", dtype, j.size)
-    matrix.shared("root", dtype, j.size)
-    matrix.register("failed", dtype, ALONE)
-    matrix.register("inverse", dtype, ALONE)
-    matrix.register("last", dtype, matrix.rows)
-    matrix.register("next", dtype, matrix.rows)
+    tiles_of_factor(matrix)
     k = Axis("k", j.size)
-    head = matrix.of("row", axis_index(k) % 2, constant(j.size - 1))
+    seen = shown(matrix, k)
+    head = shown_at(matrix, k, constant(j.size - 1))
     failed = matrix.of("failed")
     last = matrix.of("last", i)
     zero = as_term(0.0, dtype)
@@ -206,6 +204,7 @@ def factor(matrix: Matrix) -> None:
     is_below = position(k) < matrix.row
     body = (
         Barrier(),
+        *seen,
         matrix.set_alone("failed", is_good.where(failed, nothing)),
         matrix.set_alone("pivot", head + failed, k),
         matrix.set_alone("inverse", is_good.where(one / head, zero)),
@@ -229,11 +228,38 @@ def factor(matrix: Matrix) -> None:
     matrix.bring_back(axis_index(i), is_lower.where(found, 0.0))
 
 
+def tiles_of_factor(matrix: Matrix) -> None:
+    """Make what steps of `factor` write."""
+    dtype = matrix.dtype
+    for name in ("pivot", "root"):
+        matrix.shared(name, dtype, matrix.j.size)
+    for name in ("failed", "inverse"):
+        matrix.register(name, dtype, ALONE)
+    for name in ("last", "next"):
+        matrix.register(name, dtype, matrix.rows)
+
+
+def shown(matrix: Matrix, k: Axis) -> list[Step]:
+    """Bring what is shown of a column into registers, where there is room."""
+    j, dtype = matrix.j, matrix.dtype
+    if j.size * dtype.itemsize > SEEN_BYTES:
+        return []
+    value = shown_at(matrix, k, axis_index(j))
+    matrix.register("seen", dtype, Blocked((j.size,), (1,), (1,)))
+    return [Assign("seen", (j,), value.expr)]
+
+
+def shown_at(matrix: Matrix, k: Axis, place: Index) -> Term:
+    """Give what is shown of a column at a place."""
+    if "seen" in matrix.tiles:
+        return matrix.of("seen", place)
+    return matrix.of("row", axis_index(k) % 2, place)
+
+
 def behind(matrix: Matrix, k: Axis, place: Index) -> Term:
     """Take a multiple of the first column out of what lies behind a place: 0 where it is done."""
     beside = matrix.of("a", matrix.i, (place + 1) % matrix.j.size)
-    row = matrix.of("row", axis_index(k) % 2, place)
-    return beside - matrix.multiple * row
+    return beside - matrix.multiple * shown_at(matrix, k, place)
 
 
 def show_first(matrix: Matrix, value: Term, step: Index) -> Assign:

@@ -72,15 +72,21 @@ def placed(
 ) -> tuple[Node, Node | None]:
     """Demand an index to be inside an axis to write to: the index, and where it is.
 
-    What is not yet known is clamped, and must not be written where it was not inside.
+    What is not yet known is clamped, and must not be written where it was not inside. Of several
+    axes that is where it was changed: what the check stores would be read in columns, a byte of
+    each sector, beside the index itself.
     """
     if indexing.is_spread(index):
         safe, inside = placed(op, index.inputs[0], size, axis, wraps)
         return safe.expand(index.shape), inside and inside.expand(index.shape)
     if demand_index(op, index, size, axis, wraps):
         return indexing.bounded(index, size, True, wraps), None
+    safe = indexing.bounded(index, size, False, wraps)
+    if index.rank > 1:
+        wanted = indexing.bounded(index, size, True, wraps)
+        return safe, safe.binary("equal", wanted)
     is_outside = outside(index, -size if wraps else 0, size)
-    return indexing.bounded(index, size, False, wraps), is_outside.binary("equal", False)
+    return safe, is_outside.binary("equal", False)
 
 
 def host_index(op: str, values: Array, size: int, axis: int, device: str) -> Node:

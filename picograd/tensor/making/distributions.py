@@ -462,7 +462,7 @@ def multinomial(
         draws = random.uniform(weights.shape, float64, weights.device, generator)
         if count == 1:
             return fresh(race(weights, draws, True))
-        return apart(fresh(race(weights, draws, False)).argsort(-1)[..., :count])
+        return apart(fresh(race(weights, draws, False)).topk(count, -1, largest=False).indices)
     weights = input.detach().double()
     sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]

@@ -20,7 +20,7 @@ from picograd.graph.scanning import scan
 from picograd.helpers import ceil_div
 from picograd.target import is_host
 from picograd.tensor.core.operands import as_axis
-from picograd.tensor.indexing.selecting import SMALL_MASK, computed_values, first_rows
+from picograd.tensor.indexing.selecting import SMALL_MASK, computed_values, first_rows, held
 from picograd.tensor.shaping import movement
 
 MOST_WORDS = 8  # that slices are sorted by, one after the other
@@ -122,6 +122,41 @@ def runs_of(
     groups = int(number) + 1
     found, *counts = (first_rows(each, groups) for each in listed)
     return [found, *inverse, *counts]
+
+
+def consecutive_elements(row: Node, has_inverse: bool, has_counts: bool) -> list[Node] | None:
+    """Keep one element of each run of a vector on a GPU, as `elements_grouped` does.
+
+    None for few elements, and for complex ones.
+    """
+    is_few = is_host(row.device) or row.size < SMALL_MASK
+    if is_few or row.dtype.is_complex:
+        return None
+    return elements_grouped(row, None, has_inverse, has_counts)
+
+
+def elements_grouped(
+    ordered: Node, order: Node | None, has_inverse: bool = True, has_counts: bool = True
+) -> list[Node]:
+    """Keep one element of each run of equal ones, in an order if there is one.
+
+    Elements that are kept alone are written by the kernel that finds where they go.
+    """
+    if order is not None:
+        ordered = ordered.stored()  # read thrice
+    shorter = ((0, ordered.size - 1, 1),)
+    before = ordered.slice(shorter).pad(((1, 0),))
+    differs = ordered.binary("not_equal", before)
+    place = differs.iota(0)
+    is_start = place.binary("equal", 0)
+    is_first = differs.binary("logical_or", is_start)
+    if not has_inverse and not has_counts:
+        return held(is_first, values=ordered)
+
+    def made(first: Node, last: Node) -> Node:
+        return ordered.gather((last,), (0,))
+
+    return runs_of(is_first, order, made, has_inverse, has_counts)
 
 
 def slices_there(op: str, node: Node, axis: Any) -> Node | None:

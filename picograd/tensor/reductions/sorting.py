@@ -362,16 +362,8 @@ def distinct(node: Node, has_inverse: bool = True, has_counts: bool = True) -> l
     if not row.size:
         return [row, *[node.cast(int64)] * has_inverse, *[row.cast(int64)] * has_counts]
     check_not_tracing("unique")
-    size, target = row.size, get_device(row.device).target
-    values, found = sorted_row(row, target)
-    before = part(values, 0, 0, size - 1).pad(((1, 0),))
-    is_first = values.binary("not_equal", before)
-    is_first = is_first.binary("logical_or", is_first.iota(0, int64).binary("equal", 0))
-
-    def made(first: Node, last: Node) -> Node:
-        return picked_rows(values, last)
-
-    kinds, *others = equal_runs.runs_of(is_first, found, made, has_inverse, has_counts)
+    values, found = sorted_row(row, get_device(row.device).target)
+    kinds, *others = equal_runs.elements_grouped(values, found, has_inverse, has_counts)
     if has_inverse:
         others[0] = others[0].reshape(node.shape)
     return [kinds, *others]

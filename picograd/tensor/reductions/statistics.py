@@ -304,11 +304,16 @@ def unique_consecutive(
     """
     x = input.reshape(input.numel()) if dim is None else input
     axis = 0 if dim is None else dim
-    nodes = equal_runs.consecutive_slices(read(x), axis, return_inverse, return_counts)
+    nodes = None
+    if dim is None and not input.requires_grad:
+        nodes = equal_runs.consecutive_elements(read(x), return_inverse, return_counts)
+    is_found = nodes is not None
+    if nodes is None:
+        nodes = equal_runs.consecutive_slices(read(x), axis, return_inverse, return_counts)
     places, *others = (wrap(node, False) for node in nodes)
     if return_inverse and dim is None:
         others[0] = others[0].reshape(*input.shape)
-    found = apply(indexing.index_select, x, axis, places)
+    found = places if is_found else apply(indexing.index_select, x, axis, places)
     return (found, *others) if others else found
 
 

@@ -8,17 +8,21 @@ from typing import Any, cast
 
 import numpy as np
 
-from picograd.dtype import bool_, float64
+from picograd.dtype import bool_, float64, int64
+from picograd.engine import pending
 from picograd.engine.followed import SCALING
+from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build, composites
 from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_pieces
+from picograd.graph.scanning import scan
 from picograd.graph.shape import broadcast_shapes, is_size, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
+from picograd.target import is_host
 from picograd.tensor.core.annotations import Scalar, Sizes
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
@@ -38,10 +42,10 @@ from picograd.tensor.core.operands import (
     read_scalar,
 )
 from picograd.tensor.core.repeated import recorded_once
-from picograd.tensor.indexing import selecting
+from picograd.tensor.indexing import indexing, selecting
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
-from picograd.tensor.reductions import reduce
+from picograd.tensor.reductions import reduce, sorting
 from picograd.tensor.shaping import movement
 
 MODE = "mm_for_euclid_dist"
@@ -256,6 +260,11 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
     if axis is None:
         node, axis = node.reshape((product(node.shape),)), 0
     at = as_axis(axis, len(node.shape), "repeat_interleave")
+    is_few = is_host(repeats.device) or repeats.size < selecting.SMALL_MASK
+    is_there = repeats.shape == (node.shape[at],) and repeats.device == node.device
+    if is_there and not is_few and not is_tracing():
+        index = repeated_places(repeats.cast(int64))
+        return indexing.index_select(node, at, index)
     counts = selecting.computed_values(repeats).reshape(-1)
     if counts.size not in (1, node.shape[at]) or (counts < 0).any():
         text = f"{counts.size} counts for an axis of size {node.shape[at]}"
@@ -264,6 +273,21 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
     places: Any = np.repeat(np.arange(node.shape[at]), counts)
     index = selecting.host_index("repeat_interleave", places, node.shape[at], at, node.device)
     return selecting.index_select(node, at, index)
+
+
+def repeated_places(counts: Node) -> Node:
+    """List each position as often as a count says, on the device; the host learns how many."""
+    ends = scan(counts, "sum", 0)
+    last = ends.slice(((counts.size - 1, counts.size, 1),))
+    least = counts.reduce("min", (0,)).reshape((1,))
+    facts = composites.join([last, least], 0)
+    pending.compute([ends, facts])
+    total, lowest = map(int, selecting.computed_values(facts))
+    if lowest < 0:
+        text = f"the lowest of {counts.size} counts is {lowest}"
+        raise ShapeError("repeat_interleave", text, "give one count >= 0 per slice")
+    place = Node("iota", (), 0, (total,), int64, counts.device)
+    return sorting.search(ends, place, True).stored()
 
 
 @recorded(pieces=True)

@@ -20,7 +20,7 @@ from structured import moved_part
 
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
-from picograd.codegen.tensor_core_tf32 import Tf32Schedule
+from picograd.codegen.tensor_core_tf32 import Float64Schedule, Tf32Schedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
 from picograd.schedule.index import Dynamic, atom_index, axis_index
 from picograd.schedule.loop import Compute, Expr, rewrite
@@ -239,6 +239,42 @@ def test_tf32_of_what_is_no_boxes():
     generator = np.random.default_rng(0)
     for case, tile_kernel in zip(cases, built, strict=True):
         check_product(library, case, tile_kernel, generator, 1e-3)
+
+
+def uses_float64(schedule):
+    return isinstance(schedule, Float64Schedule)
+
+
+def test_float64_on_tensor_cores(tmp_path):
+    """Also of columns and rows that end within a tile, either way in memory, and K in parts."""
+    cases = [
+        dict(m=65, n=72, k=200, dtype=float64),
+        dict(m=130, n=136, k=72, dtype=float64, a="km"),
+        dict(m=70, n=67, k=33, dtype=float64, b="nk", out="nm"),
+        dict(m=40, n=50, k=600, dtype=float64, a="km", b="nk", batch=2),
+        dict(m=128, n=128, k=1024, dtype=float64),
+    ]
+    built = []
+    for number, case in enumerate(cases):
+        kernel = dataclasses.replace(matmul_kernel(**case), name=f"double_{number}")
+        built.append(contract_cuda.build(kernel, H200, uses_float64))
+    assert built[-1].parts[0].ahead, "K is split"
+    library = compile_host(built)
+    generator = np.random.default_rng(0)
+    for case, tile_kernel in zip(cases, built, strict=True):
+        check_product(library, case, tile_kernel, generator, 1e-13)
+    for tiles in built:
+        cubin, log = compile_cuda(source_of(tiles)[0], "sm_90a")
+        assert "0 bytes spill stores" in log, log
+        assert "DMMA.16x8x8" in disassemble(cubin, tmp_path)
+
+
+def test_large_products_of_float64_go_to_tensor_cores():
+    for size, expected in ((1024, True), (4096, True), (64, False)):
+        kernel = matmul_kernel(m=size, n=size, k=size, dtype=float64)
+        part = contract_cuda.build(kernel, H200).parts[0]
+        steps = part.ahead[0].steps if part.ahead else part.steps
+        assert uses_float64(steps[0].schedule) is expected
 
 
 def test_a_weight_gradient_of_tf32_is_of_tensor_cores(tmp_path):

@@ -149,6 +149,17 @@ def test_a_transpose_passes_through_shared_memory(shape: tuple[int, int], dtype:
     assert (values_of(tiles, given, dtype) == 2 * given.T.ravel()).all()
 
 
+def test_what_is_read_backwards_passes_through_shared_memory() -> None:
+    """A quarter turn."""
+    i, j = Axis("i", 40), Axis("j", 33)
+    stored = load(0, float32, axis_index(j) * i.size - axis_index(i) + (i.size - 1))
+    tiles = built(op("add", stored, stored), (i, j), float32, i.size * j.size)
+    (part,) = tiles.parts
+    assert [tile.space for tile in part.tiles] == ["shared"]
+    given = np.random.default_rng(0).integers(-9, 9, (j.size, i.size)).astype(np.float32)
+    assert (values_of(tiles, given, float32) == 2 * np.rot90(given).ravel()).all()
+
+
 def test_elements_of_windows_are_read_where_they_are() -> None:
     """They have an axis that no square has."""
     i, j, tap = Axis("i", 33), Axis("j", 40), Axis("tap", 3)

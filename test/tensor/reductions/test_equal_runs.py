@@ -70,6 +70,9 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
         same(x.unique_consecutive(**more), t.unique_consecutive(**more))
         same(x.unique_consecutive(dim=0, **more), t.unique_consecutive(dim=0, **more))
         same([x.unique(dim=0)], [t.unique(dim=0)])
+        column, other = x[:, 0], t[:, 0]
+        same([column.unique_consecutive()], [other.unique_consecutive()])
+        same([column.unique()], [other.unique()])
 
 
 @pytest.mark.usefixtures("on_host")

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import NAME, interpreted_cuda
 from op_support import Case, compare, integers, library, numbers
 
 from picograd import Tensor
 from picograd.engine.realize import make_plan
-from picograd.errors import PicogradError, ValueRangeError
+from picograd.errors import PicogradError, ShapeError, ValueRangeError
+from picograd.tensor.indexing import selecting
 
 torch = pytest.importorskip("torch")
 X = numbers((3, 4, 5))
@@ -156,6 +158,24 @@ def test_integers(device: str) -> None:
         Case("floor", lambda s, t: s.div(t, rounding_mode="floor"), floats),
     ]
     compare(cases, device)
+
+
+@pytest.mark.usefixtures("on_host")
+def test_counts_stay_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    monkeypatch.setattr(selecting, "SMALL_MASK", 10)
+    with interpreted_cuda(monkeypatch):
+        for high in (3, 1):
+            rows, counts = random.random((40, 3), np.float32), random.integers(0, high, 40)
+            x = Tensor(rows, device=NAME, requires_grad=True)
+            each = Tensor(counts, device=NAME)
+            found = x.repeat_interleave(each, 0)
+            np.testing.assert_array_equal(found.numpy(), np.repeat(rows, counts, 0))
+            found.sum().backward()
+            assert x.grad is not None
+            np.testing.assert_array_equal(x.grad.numpy(), counts[:, None] + 0 * rows)
+        with pytest.raises(ShapeError, match="lowest of 40 counts is -1"):
+            x.repeat_interleave(each - 1, 0)
 
 
 def test_is_close(device: str) -> None:
