@@ -57,6 +57,8 @@ class Changes:
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
+        targets = (*capture.written, *capture.written_gradients)
+        self.writes_arguments = any(isinstance(target, int) for target in targets)
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -70,7 +72,7 @@ class Changes:
         slots: Sequence[Any],
         are_shown: bool,
     ) -> list[Buffer]:
-        """Run the plan of the trace; `are_shown` if views may show what it writes.
+        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes.
 
         `slots` are the numbers that the trace followed, for this call.
         """
@@ -87,7 +89,7 @@ class Changes:
         kept = self.kept() if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
-        if are_shown:
+        if are_shown or self.writes_arguments:
             spread_writes(capture, args)
         if kept is not None:
             self.give_gradients(results, kept)
