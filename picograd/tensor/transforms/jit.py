@@ -727,7 +727,7 @@ def first_outputs(
     hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
         if isinstance(target, int):
-            replace(tracer.arguments[target], hand.tensor(result))
+            replace(tracer.arguments[target], hand.tensor(result), result.is_moved)
     for target, result in capture.gradients:
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))

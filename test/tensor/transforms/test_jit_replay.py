@@ -411,3 +411,18 @@ def test_a_view_at_numbers_of_the_call_shows_what_it_was_taken_from() -> None:
         wanted[at] += 11000
         assert x.tolist() == wanted.tolist()
     assert table.tolist() == [1, 1, 1, 2, 0, 0]
+
+
+def test_views_of_an_argument_that_is_given_other_memory_keep_the_old() -> None:
+    """In the call that is traced as in later ones."""
+
+    @picograd.jit
+    def renew(x: Tensor, y: Tensor) -> None:
+        x.data = y * 2
+
+    given, other = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+    for _ in range(4):
+        given.zero_()
+        view = given.view(-1)
+        renew(given, other)
+        assert given.tolist() == [6.0, 8.0] and view.tolist() == [0.0, 0.0]
