@@ -322,7 +322,9 @@ class Call:
         for number, (flowing, _) in arrived.items():
             given[number] = wrap(flowing, False)
         kept = self.ctx.kept
-        self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
+        others = dict(zip(map(id, self.inputs), nodes))  # a copy of the graph has other inputs
+        saved = [(others.get(id(node), node), tracks) for node, tracks in kept or ()]
+        self.ctx.kept = self.kept_with(arrived, self.ctx.saved, saved)
         try:
             with derivatives.rules_along(False):
                 is_renamed = self.kind.vjp is not Function.vjp
@@ -494,11 +496,13 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
-        ends = [same_value(each) for each in inputs]  # no path leads from one to another
+        ends = [same_value(each) for each in nodes]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
         return node_gradient([(hooked_again(root, others), flowing)], ends)
 
-    return wrap(custom(root, inputs, vjp), result.requires_grad)
+    made = custom(root, inputs, vjp, "checkpoint")
+    made.arg.is_fixed = True
+    return wrap(made, result.requires_grad)
 
 
 def hooked_again(root: Node, values: dict[int, Node]) -> Node:
