@@ -38,6 +38,7 @@ from picograd.tensor.transforms.jit_replay import (
     prepare_writes,
     put_together,
     spread_writes,
+    writes_arguments,
 )
 from picograd.tensor.transforms.jit_trace import Capture, Result
 from picograd.traced_number import Difference
@@ -57,8 +58,7 @@ class Changes:
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
-        targets = (*capture.written, *capture.written_gradients)
-        self.writes_arguments = any(isinstance(target, int) for target in targets)
+        self.writes_arguments = writes_arguments(capture)
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -79,7 +79,7 @@ class Changes:
         capture = self.capture
         if capture.early is not None:
             capture.early.run(inputs)
-        if capture.recorded != pending.recorded():
+        if self.writes_arguments or capture.recorded != pending.recorded():
             prepare_writes(capture, args)
         values: Sequence[int | float] = ()
         if self.draws or slots:

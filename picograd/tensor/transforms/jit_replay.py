@@ -309,7 +309,7 @@ def replay(
     """Run a captured plan on its inputs; the function itself does not run."""
     if capture.early is not None:
         capture.early.run(inputs)
-    if capture.recorded != pending.recorded():
+    if capture.recorded != pending.recorded() or writes_arguments(capture):
         prepare_writes(capture, arguments)
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
@@ -637,6 +637,12 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
             tensor._move(pending.next_leaf(tensor.node))
+
+
+def writes_arguments(capture: Capture) -> bool:
+    """Tell whether a trace writes arguments: those of a call may be others than of the last one."""
+    targets = (*capture.written, *capture.written_gradients)
+    return any(isinstance(target, int) for target in targets)
 
 
 def is_shared(tensor: Tensor) -> bool:
