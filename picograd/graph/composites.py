@@ -287,13 +287,17 @@ def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 
 
 class CustomGradient:
-    """The VJP of a `custom` node. All are equal: the value of the node does not depend on it."""
+    """The VJP of a `custom` node. All are equal: the value of the node does not depend on it.
 
-    __slots__ = ("name", "vjp")
+    One that `is_fixed` reads others than the inputs: a copy over other values has another.
+    """
+
+    __slots__ = ("is_fixed", "name", "vjp")
 
     def __init__(self, vjp: Any, name: str = "Custom") -> None:
         self.vjp: Any = vjp
         self.name: str = name
+        self.is_fixed = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomGradient)

@@ -82,9 +82,10 @@ class Images:
             return None
         (image,) = base.inputs
         rows = base.shape[0]
-        is_flat = id(image) in self.known and image.shape[0] == rows
+        if id(image) not in self.known or image.shape[0] != rows:
+            return None
         is_wide = image.size > rows * image.shape[1]
-        return image if is_flat and is_wide else None
+        return image if is_wide else None
 
 
 def merges_groups(child: Node, node: Node) -> bool:

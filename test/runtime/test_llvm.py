@@ -4,8 +4,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import numpy as np
 import pytest
 
+import picograd
 from picograd import errors
 from picograd.code import Code
 from picograd.runtime import llvm
@@ -199,3 +201,18 @@ def test_addresses_are_kept_for_kernels_alone(compiler):
     with pytest.raises(errors.CompileError):
         compiler.compile(Code("f", "llvm", "f", "no text", 1))
     assert not llvm.OPEN
+
+
+def test_lanes_that_are_chosen_apart() -> None:
+    """LLVM 22 put three remainders and their signs in vectors, and took a lane from nowhere."""
+    values = np.random.default_rng(0).normal(size=(4, 17, 5, 5)).astype(np.float32)
+    places = np.array([2, 0, 1])
+    x, index = picograd.tensor(values, device="cpu"), picograd.tensor(places, device="cpu")
+    x.realize(index)
+    taken = x.index_select(1, index % 17)
+    total = picograd.cat([taken[2:], taken[:2] * 2], 0).sum(1, keepdim=True) * 0.1
+    joined = picograd.cat([x, x * 2, x.flip(3)], 3)
+    total.realize(joined)
+    rows = values[:, places]
+    expected = np.concatenate([rows[2:], rows[:2] * 2]).sum(1, keepdims=True) * 0.1
+    np.testing.assert_allclose(total.numpy(), expected, rtol=1e-4, atol=1e-6)

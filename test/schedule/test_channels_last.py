@@ -224,3 +224,14 @@ def test_on_a_cpu_channels_that_are_alone_lie_as_their_image_does():
         (part,) = [each.parts[0] for each in kernels if each.hero == "conv"][-1:]
         _, place = next(each.store for each in part.computes if each.store)
         assert min(place.terms, key=lambda term: term[1])[0].size == nearest
+
+
+@pytest.mark.parametrize("shape", [(64,), (), (8, 8)])
+def test_a_product_of_a_vector_that_is_shown_as_a_matrix_beside_a_convolution(shape):
+    """What is flattened may have fewer axes than images."""
+    x, weight = leaf(4, 64, 8, 8), leaf(64, 64, 3, 3)
+    vector = leaf(*shape)
+    rows = vector.reshape((1, 1) if not shape else (4, 16))
+    product = build.matmul(rows, leaf(rows.shape[1], 8))
+    plan = schedule([convolve(x, weight), product], H100)
+    assert len(plan.outputs) == 2

@@ -101,7 +101,7 @@ def slid(
     patch = [axis for axis in step.dims[1:-1] if axis.size > 1]
     slides = slides_of(step.expr, patch, step.over)
     taps = {slide.tap for slide in slides}
-    places = largest(step.expr, partial(makes_places, slides))
+    places = largest(step.expr, partial(makes_places, slides), conditions)
     over = set(step.over)
     moving = [(each, axes_in(each) & over) for each in places]
     # what other taps move is another place for each of them
@@ -117,7 +117,7 @@ def slid(
         tiles.append(register_tile(made, step))
     body = rewrite(step.expr, {}, reads.get)
     reads = {}
-    for expr in largest(body, partial(is_free_of, patch)):
+    for expr in largest(body, partial(is_free_of, patch), conditions):
         name = f"{step.tile}h{len(found)}"
         made, reads[expr] = read_taps(name, expr, step, conditions)
         found.append(made)
@@ -151,8 +151,22 @@ def axes_in(root: Expr) -> set[Axis]:
     return found
 
 
-def largest(body: Expr, fits: Callable[[Index], bool]) -> list[Expr]:
-    """Find the largest expressions with loads whose indices all fit."""
+def largest(
+    body: Expr, fits: Callable[[Index], bool], conditions: Sequence[Condition]
+) -> list[Expr]:
+    """Find the largest expressions with loads whose indices all fit.
+
+    What other guards than those of the `conditions` allow alone is no place of its own: elsewhere
+    it lies outside of the memory.
+    """
+    hidden: set[Expr] = set()
+    for expr in reversed(list(walk(body))):
+        if expr in hidden:
+            hidden.update(expr.args)
+        elif expr.op == "guard":
+            own = [each[0] for each in expr.arg if each not in conditions]
+            if not all(map(fits, own)):
+                hidden.add(expr.args[0])
     good: dict[Expr, bool] = {}
     loads: dict[Expr, bool] = {}
     found: list[Expr] = []
@@ -166,7 +180,7 @@ def largest(body: Expr, fits: Callable[[Index], bool]) -> list[Expr]:
             found += [each for each in args if good[each]]
     if good[body]:
         found.append(body)
-    return [each for each in dict.fromkeys(found) if loads[each]]
+    return [each for each in dict.fromkeys(found) if loads[each] and each not in hidden]
 
 
 def register_tile(made: Assign, step: Accumulate) -> Tile:

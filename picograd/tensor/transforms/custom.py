@@ -323,7 +323,8 @@ class Call:
             # else what a function writes over it would be cut off
             given[number] = wrap(flowing, not autograd.WALKS.is_final)
         own = vars(self.ctx)
-        kept = self.ctx.kept or ()
+        others = dict(zip(map(id, self.inputs), nodes))  # a copy of the graph has other inputs
+        kept = [(others.get(id(node), node), tracks) for node, tracks in self.ctx.kept or ()]
         shown: dict[str, Any] = {}
         if not autograd.WALKS.is_final:
             shown = self.attributes(nodes, arrived)
@@ -530,11 +531,13 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
-        ends = [same_value(each) for each in inputs]  # no path leads from one to another
+        ends = [same_value(each) for each in nodes]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
         return node_gradient([(hooked_again(root, others), flowing)], ends)
 
-    return wrap(custom(root, inputs, vjp), result.requires_grad)
+    made = custom(root, inputs, vjp, "checkpoint")
+    made.arg.is_fixed = True
+    return wrap(made, result.requires_grad)
 
 
 def hooked_again(root: Node, values: dict[int, Node]) -> Node:

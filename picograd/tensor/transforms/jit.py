@@ -629,7 +629,8 @@ def compute(tracer: Tracer, capture: Capture) -> Outcome:
         owners = tracer.argument_of(), tracer.find_captured, tracer.state_of
         capture.graph = keep_graph(wanted, found, *owners)
         if capture.graph.is_fixed:
-            capture.refusals.append("gradients go through a position that no value needs")
+            text = "gradients go through a position that no value needs, or a checkpoint"
+            capture.refusals.append(text)
     capture.scalars = found.scalars
     limits = None if sizes is None else follow(capture, tracer, traced, roots, found)
     plan = find_plan(found, roots, limits, SHORT_PATIENCE if sizes is None else sizes.patience)
@@ -727,7 +728,7 @@ def first_outputs(
     hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
         if isinstance(target, int):
-            replace(tracer.arguments[target], hand.tensor(result))
+            replace(tracer.arguments[target], hand.tensor(result), result.is_moved)
     for target, result in capture.gradients:
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))

@@ -38,6 +38,7 @@ from picograd.tensor.transforms.jit_replay import (
     prepare_writes,
     put_together,
     spread_writes,
+    writes_arguments,
 )
 from picograd.tensor.transforms.jit_trace import Capture, Result
 from picograd.tensor.transforms.pytree import is_named_tuple
@@ -58,8 +59,7 @@ class Changes:
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
-        written = *capture.written, *capture.written_gradients
-        self.writes_given = any(isinstance(target, int) for target in written)
+        self.writes_arguments = writes_arguments(capture)
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -73,14 +73,14 @@ class Changes:
         slots: Sequence[Any],
         are_shown: bool,
     ) -> list[Buffer]:
-        """Run the plan of the trace; `are_shown` if views may show what it writes.
+        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes.
 
         `slots` are the numbers that the trace followed, for this call.
         """
         capture = self.capture
         if capture.early is not None:
             capture.early.run(inputs)
-        if capture.recorded != pending.recorded():
+        if self.writes_arguments or capture.recorded != pending.recorded():
             prepare_writes(capture, args)
         values: Sequence[int | float] = ()
         if self.draws or slots:
@@ -90,7 +90,7 @@ class Changes:
         kept = self.kept() if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
-        if are_shown or self.writes_given:  # nobody looked at views of arguments
+        if are_shown or self.writes_arguments:
             spread_writes(capture, args)
         if kept is not None:
             self.give_gradients(results, kept)

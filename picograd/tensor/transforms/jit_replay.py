@@ -23,6 +23,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
 from picograd.graph.build_composite import custom
+from picograd.graph.composites import CustomGradient
 from picograd.graph.gradient import HOOKS, gradient, with_hooks
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
@@ -75,7 +76,7 @@ class KeptGraph:
     starts: dict[int, int]
     written: list[tuple[Node, Any]] = field(default_factory=list)  # leaves, as the call leaves them
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
-    is_fixed: bool = False  # gradients go through positions that are those of the trace
+    is_fixed: bool = False  # gradients go through positions, or a checkpoint, of the trace
     owner: Any = None  # the function, weakly: it is told when gradients go through an output
 
     def given(
@@ -150,6 +151,8 @@ def keep_graph(
             else:
                 steady = copy_of(buffer) if id(buffer) in written else buffer
                 kept.fixed.append((made, leaf(steady, node.shape)))
+        elif type(node.arg) is CustomGradient:
+            kept.is_fixed |= node.arg.is_fixed
     kept.written = list(states.values())
     kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
     ends = [*roots.values(), *kept.hooked]
@@ -306,7 +309,7 @@ def replay(
     """Run a captured plan on its inputs; the function itself does not run."""
     if capture.early is not None:
         capture.early.run(inputs)
-    if capture.recorded != pending.recorded():
+    if capture.recorded != pending.recorded() or writes_arguments(capture):
         prepare_writes(capture, arguments)
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
@@ -634,6 +637,12 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
             tensor._move(pending.next_leaf(tensor.node))
+
+
+def writes_arguments(capture: Capture) -> bool:
+    """Tell whether a trace writes arguments: those of a call may be others than of the last one."""
+    targets = (*capture.written, *capture.written_gradients)
+    return any(isinstance(target, int) for target in targets)
 
 
 def is_shared(tensor: Tensor) -> bool:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from box_convolutions import read_leaf
 from depthwise_plans import TWO, plan_of, run, tiles_with_ends
+from interpreted_cuda import interpreted_cuda
 
+import picograd
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
 from picograd.codegen.render.cuda import render
@@ -80,3 +82,17 @@ def test_two_sums_over_windows_and_sums_that_nobody_sees_whole_get_other_kernels
     assert build_columns(part, 8, 128) is not None
     assert build_columns(again, 8, 128) is None
     assert "parts" not in tiles_with_ends(plan)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_what_a_guard_keeps_in_memory_is_not_read_without_it(axis, monkeypatch):
+    """Rows of what is joined go on where the next ones begin, as those of windows do.
+
+    Interpreters refuse what lies outside of memory.
+    """
+    values = np.arange(2 * 2 * 8 * 8, dtype=np.float32).reshape(2, 2, 8, 8)
+    with interpreted_cuda(monkeypatch):
+        x = picograd.tensor(values, device="cuda")
+        found = picograd.cat([x, x * 2, x.flip(axis)], axis).mean(axis).numpy()
+    joined = np.concatenate([values, values * 2, np.flip(values, axis)], axis)
+    np.testing.assert_allclose(found, joined.mean(axis), rtol=1e-5)

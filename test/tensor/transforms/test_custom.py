@@ -618,3 +618,38 @@ def test_what_is_returned_twice_is_one_tensor() -> None:
         a, b = Twice.apply(x)
         (a + b * 10).sum().backward()
         assert a is b and x.grad.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "input", "output"])
+@pytest.mark.parametrize("skipped", [0, 2])
+def test_second_derivatives_of_a_jitted_function(kind: str, skipped: int) -> None:
+    """They go through what a checkpoint computes again, and what was saved, of the call itself."""
+
+    class Cube(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            value = x * x * x if kind == "input" else x.exp()
+            ctx.save_for_backward(x if kind == "input" else value)
+            return value
+
+        @staticmethod
+        def backward(ctx: Any, flowing: Tensor) -> Tensor:
+            (saved,) = ctx.saved_tensors
+            return flowing * saved * (saved * 3.0 if kind == "input" else 1.0)
+
+    def plain(x: Tensor, mask: Tensor) -> Tensor:
+        if kind == "checkpoint":
+            return picograd.checkpoint(lambda y: (y * mask).sin() * y, x * 2.0)
+        return Cube.apply(x * 2.0) * mask
+
+    jitted = picograd.jit(plain)
+    for call in range(skipped):
+        jitted(Tensor([3.0 + call, 4.0], requires_grad=True), Tensor([0.5, 1.0 + call]))
+    found = []
+    for function in (jitted, plain):
+        x = Tensor([0.5, -0.7], requires_grad=True)
+        value = function(x, Tensor([2.0, 0.25])).sum()
+        (slope,) = picograd.autograd.grad(value, x, create_graph=True)
+        (curve,) = picograd.autograd.grad(slope.sum(), x)
+        found.append([*slope.tolist(), *curve.tolist()])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)

@@ -709,3 +709,27 @@ def test_a_check_alone_is_looked_at_where_an_argument_is_given_back(on_host: Non
         assert jitted(x, Tensor([0, 2])) is x
     with pytest.raises(AxisError):
         jitted(x, Tensor([0, 3]))
+
+
+@pytest.mark.parametrize("is_gradient", [False, True])
+def test_views_of_what_a_call_writes_of_its_arguments(is_gradient: bool) -> None:
+    """They show what the short way writes, though the argument was shown by none before."""
+    given = Tensor([1.0, 2.0, 3.0]).realize()
+    given.grad = Tensor([1.0, 2.0, 3.0]).realize()
+
+    @picograd.jit
+    def add(x: Tensor) -> None:
+        written: Any = x.grad if is_gradient else x
+        written += 1.0
+
+    for _ in range(3):
+        add(given)
+    held: Any = given.grad if is_gradient else given
+    views = held.detach(), held[1:], held.view(-1, 1)
+    for call in range(3):
+        add(given)
+        expected = np.array([1.0, 2.0, 3.0]) + 4 + call
+        np.testing.assert_array_equal(held.numpy(), expected)
+        np.testing.assert_array_equal(views[0].numpy(), expected)
+        np.testing.assert_array_equal(views[1].numpy(), expected[1:])
+        np.testing.assert_array_equal(views[2].numpy()[:, 0], expected)

@@ -411,3 +411,36 @@ def test_a_view_at_numbers_of_the_call_shows_what_it_was_taken_from() -> None:
         wanted[at] += 11000
         assert x.tolist() == wanted.tolist()
     assert table.tolist() == [1, 1, 1, 2, 0, 0]
+
+
+def test_views_of_an_argument_that_is_given_other_memory_keep_the_old() -> None:
+    """In the call that is traced as in later ones."""
+
+    @picograd.jit
+    def renew(x: Tensor, y: Tensor) -> None:
+        x.data = y * 2
+
+    given, other = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+    for _ in range(4):
+        given.zero_()
+        view = given.view(-1)
+        renew(given, other)
+        assert given.tolist() == [6.0, 8.0] and view.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("calls", [2, 5])
+def test_what_reads_an_argument_is_computed_before_another_call_writes_it(calls: int) -> None:
+    """Though nothing was recorded since the last call, which wrote another argument."""
+
+    @picograd.jit
+    def double(x: Tensor) -> None:
+        x.mul_(2)
+
+    for _ in range(calls):
+        double(Tensor([1.0, 2.0]).realize())
+    first, second = Tensor([3.0, 4.0]).realize(), Tensor([5.0, 6.0]).realize()
+    total, third = second + 1, first.realize() * 3
+    double(first)
+    double(second)
+    assert total.tolist() == [6.0, 7.0] and third.tolist() == [9.0, 12.0]
+    assert second.tolist() == [10.0, 12.0]
