@@ -323,8 +323,7 @@ class Call:
             # else what a function writes over it would be cut off
             given[number] = wrap(flowing, not autograd.WALKS.is_final)
         own = vars(self.ctx)
-        others = dict(zip(map(id, self.inputs), nodes))  # a copy of the graph has other inputs
-        kept = [(others.get(id(node), node), tracks) for node, tracks in self.ctx.kept or ()]
+        kept = self.kept_beside(nodes)
         shown: dict[str, Any] = {}
         if not autograd.WALKS.is_final:
             shown = self.attributes(nodes, arrived)
@@ -397,6 +396,15 @@ class Call:
             checked(name, listed[number], f"tangent of output {number}", node, False)
             for number, (_, node) in arrived.items()
         ]
+
+    def kept_beside(self, nodes: Sequence[Node]) -> list[Any]:
+        """List what was kept, with these inputs: a copy of the graph has others."""
+        others = dict(zip(map(id, self.inputs), nodes))
+        kept = []
+        for node, tracks in self.ctx.kept or ():
+            here = others.get(id(node), node)
+            kept.append((here, tracks))
+        return kept
 
     def kept_with(
         self, nodes: Sequence[Node], arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]
