@@ -99,7 +99,7 @@ def test_integers_become_the_default_dtype_of_the_moment():
     assert (picograd.fft.fft(x).dtype, wide) == (picograd.complex64, picograd.complex128)
 
 
-def test_memory_of_numpys_is_read_when_a_function_is_called() -> None:
+def test_memory_of_numpys_is_read_when_a_function_is_called(on_host: None) -> None:
     array = np.diag([2.0, 4.0])
     x = picograd.from_numpy(array)
     first = picograd.linalg.inv(x)
