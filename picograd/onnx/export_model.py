@@ -22,6 +22,7 @@ from picograd.engine.tracing import noting, tracing
 from picograd.errors import DataError, DTypeError, PicogradError, TraceError, ValueRangeError
 from picograd.graph.node import Node, toposort
 from picograd.nn.module import Module
+from picograd.onnx import export_bits  # noqa: F401 (its rows)
 from picograd.onnx.export_elementwise import ROWS as ELEMENTWISE
 from picograd.onnx.export_loops import info
 from picograd.onnx.export_rows import ROWS
@@ -297,12 +298,12 @@ class Export:
         if leaf_buffer(node) is not None:
             return self.initial(node)
         values = [self.values[id(each)] for each in node.inputs]
-        elementwise = ELEMENTWISE.get(node.op)
-        if elementwise is not None:
-            return elementwise(self.writer, node.dtype, *values)
         since, row = ROWS.get(node.op, (0, None))
         if row is not None and self.writer.opset >= since:
             return row(self, node, *values)
+        elementwise = ELEMENTWISE.get(node.op)
+        if elementwise is not None:
+            return elementwise(self.writer, node.dtype, *values)
         if node.row.may_expand:
             return self.expanded(node)
         raise self.unknown(node)
