@@ -70,7 +70,7 @@ def export(
     compute in `eval` mode. Inputs have the names of the function's parameters, weights those of
     `state_dict`. `dynamic={"input": {0: "batch"}}` leaves the sizes of axes open; axes of one name
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
-    model: None does above 2 GB. `onnx.checker` checks what is written. The words after it, and `f`
+    model: None does above 2 GB. `path` may be an open file. `onnx.checker` checks what is written. The words after it, and `f`
     for the path, are those of `torch.onnx.export`; an `opset_version` below 18 is written as 18.
     Raises DataError for an operation without ONNX operator, naming it and its line, TraceError
     where Python depends on an open size, ValueRangeError for an opset it cannot write.
@@ -103,12 +103,16 @@ def check_options(opset: int, options: Mapping[str, Any]) -> None:
 
 
 def save(made: Any, path: Any, external: bool | None) -> None:
-    """Check a model, and write it if there is a path."""
+    """Check a model, and write it if there is a path or an open file."""
     size = sum(len(each.raw_data) for each in made.graph.initializer)
     is_apart = size > LARGEST if external is None else external
     if path is None:
         if size <= LARGEST:
             onnx.checker.check_model(made, full_check=True)
+        return
+    if hasattr(path, "write"):
+        onnx.checker.check_model(made, full_check=True)
+        path.write(made.SerializeToString())
         return
     target = Path(os.fspath(path))
     options: dict[str, Any] = {}
