@@ -70,8 +70,9 @@ def export(
     compute in `eval` mode. Inputs have the names of the function's parameters, weights those of
     `state_dict`. `dynamic={"input": {0: "batch"}}` leaves the sizes of axes open; axes of one name
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
-    model: None does above 2 GB. `path` may be an open file. `onnx.checker` checks what is written. The words after it, and `f`
-    for the path, are those of `torch.onnx.export`; an `opset_version` below 18 is written as 18.
+    model: None does above 2 GB. `path` may be an open file. `onnx.checker` checks what is written.
+    The words after it, and `f` for the path, are those of `torch.onnx.export`; an `opset_version`
+    below 18 is written as 18.
     Raises DataError for an operation without ONNX operator, naming it and its line, TraceError
     where Python depends on an open size, ValueRangeError for an opset it cannot write.
 
