@@ -6,7 +6,7 @@ import pytest
 
 import picograd
 from picograd import nn
-from picograd.errors import DTypeError, StateError
+from picograd.errors import DTypeError, ShapeError, StateError
 from picograd.export import Dim, ExportedProgram, dims, export, load, save
 
 
@@ -43,6 +43,8 @@ def test_a_file_has_the_module() -> None:
 def test_wrong_use_is_named() -> None:
     with pytest.raises(DTypeError, match="is no module"):
         export(abs, (1,))  # type: ignore[arg-type]
+    with pytest.raises(ShapeError):  # it is tried
+        export(model(), (picograd.ones(2, 7),))
     with pytest.raises(DTypeError, match="pass a tuple"):
         export(model(), picograd.ones(2, 3))  # type: ignore[arg-type]
     with pytest.raises(StateError, match="call its .module"):

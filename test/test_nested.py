@@ -207,6 +207,8 @@ def test_axes_before_the_ragged_one() -> None:
         assert all(a.equal(b[:, 1]) for a, b in zip(each.unbind(), x.unbind()))
     assert turned[1, 0].equal(x.unbind()[1][:, 0])
     flat = picograd.nested.as_nested_tensor(members(picograd))
+    assert flat.select(-1, 1).values().tolist() == flat.select(2, 1).values().tolist()
+    assert flat.squeeze(-1) is flat  # of more than one element
     halves = flat[..., 0::2] * flat[..., 1::2] + flat.select(2, 1).unsqueeze(-1)
     for each, member in zip(halves.unbind(), flat.unbind()):
         wanted = member[:, 0::2] * member[:, 1::2] + member[:, 1:2]

@@ -7,8 +7,6 @@ A gamma draw follows its shape by implicit differentiation (Figurnov et al., 201
 import math
 from typing import Any
 
-import numpy as np
-
 from picograd.distributions import constraints
 from picograd.distributions.discrete import Trials
 from picograd.distributions.distribution import Distribution, ExponentialFamily, Sizes, as_tensors
@@ -27,8 +25,7 @@ def standard_gamma(shape: Tensor) -> Tensor:
     least = finfo(shape.dtype).tiny  # a draw is never 0: logarithms of it are finite
     with no_grad():
         wide = shape.detach().double()
-        values: Any = wide.numpy()
-        draws = host_draw("gamma", wide, None, lambda source: source.standard_gamma(values))
+        draws = host_draw("gamma", wide.dtype, None, wide)
         draws = draws.maximum(finfo(draws.dtype).tiny)
         drawn = draws.cast(shape.dtype).maximum(least)
         if not shape.requires_grad:
@@ -53,20 +50,10 @@ def draws_slope(shape: Tensor, draws: Tensor) -> Tensor:
 
 
 def log_gamma(shape: Tensor) -> Tensor:
-    """Draw logarithms of what `standard_gamma` draws, in float64; gradients flow.
-
-    A draw of shape a is one of shape a + 1 times u ** (1 / a), which is too small for floats
-    where a is.
-    """
+    """Draw logarithms of what `standard_gamma` draws, in float64; gradients flow."""
     with no_grad():
         wide = shape.detach().double()
-        values: Any = wide.numpy()
-
-        def draw(source: Any) -> Any:
-            larger = np.log(source.standard_gamma(values + 1.0))
-            return larger + np.log1p(-source.random(values.shape)) / values
-
-        logs = host_draw("gamma", wide, None, draw)
+        logs = host_draw("log_gamma", wide.dtype, None, wide)
         if not shape.requires_grad:
             return logs
         draws = logs.maximum(SMALL).exp()

@@ -38,10 +38,8 @@ class VonMises(Centred):
         """Draw angles from -pi to pi, on the host; no gradients."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            loc = self.loc.double().numpy()
-            spread = self.concentration.double().numpy()
-            like = self.loc.detach().expand(*shape)
-            return host_draw("vonmises", like, None, lambda s: s.vonmises(loc, spread, shape))
+            loc, spread = self.loc.expand(*shape), self.concentration.expand(*shape)
+            return host_draw("vonmises", self.loc.dtype, None, loc, spread)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute k (cos(x - loc) - 1) - log(2 pi I0(k) exp(-k))."""

@@ -15,6 +15,7 @@ from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.elimination import ELIMINATION_ROWS
 from picograd.graph.factors import FACTOR_ROWS
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, INCOMPLETE, TRANSFORMS
+from picograd.graph.host_draws import DRAWS
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.indexing import SCATTER_ROWS
@@ -44,4 +45,4 @@ TABLES = (  # each has added its rows to OPS
     ELIMINATION_ROWS,
     BINNING_ROWS,
 )
-FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)
+FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE | DRAWS)

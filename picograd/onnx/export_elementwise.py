@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from picograd.dtype import DType, bool_, int64
+from picograd.dtype import DType, bool_, float64, int64
 from picograd.onnx.writer import Writer, Written, broadcast
 
 Row = Callable[..., Written]
@@ -15,7 +15,7 @@ ROWS: dict[str, Row] = {}
 SAME = {  # op -> operator
     "neg": "Neg", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh",
     "sqrt": "Sqrt", "reciprocal": "Reciprocal", "abs": "Abs", "sign": "Sign", "floor": "Floor",
-    "ceil": "Ceil", "round": "Round", "erf": "Erf", "sigmoid": "Sigmoid", "tan": "Tan",
+    "ceil": "Ceil", "round": "Round", "erf": "Erf", "sigmoid": "Sigmoid",
     "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
     "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "portable_log": "Log",
     "portable_exp": "Exp", "isnan": "IsNaN", "logical_not": "Not",
@@ -158,6 +158,14 @@ def cast(w: Writer, dtype: DType, x: Written) -> Written:
 def not_equal(w: Writer, dtype: DType, x: Written, y: Written) -> Written:
     """Compare, and turn it round."""
     return w.apply("Not", w.apply("Equal", x, y, dtype=bool_))
+
+
+@row("tan")
+def tan(w: Writer, dtype: DType, x: Written) -> Written:
+    """Give the tangent; of float64 by sines, as ONNX Runtime (1.32) has no other."""
+    if dtype is not float64:
+        return w.apply("Tan", x)
+    return w.apply("Div", w.apply("Sin", x), w.apply("Cos", x))
 
 
 @formula("log1p")

@@ -22,6 +22,7 @@ from picograd.engine.tracing import noting, tracing
 from picograd.errors import DataError, DTypeError, PicogradError, TraceError, ValueRangeError
 from picograd.graph.node import Node, toposort
 from picograd.nn.module import Module
+from picograd.onnx import export_bits  # noqa: F401 (its rows)
 from picograd.onnx.export_elementwise import ROWS as ELEMENTWISE
 from picograd.onnx.export_loops import info
 from picograd.onnx.export_rows import ROWS
@@ -69,8 +70,9 @@ def export(
     compute in `eval` mode. Inputs have the names of the function's parameters, weights those of
     `state_dict`. `dynamic={"input": {0: "batch"}}` leaves the sizes of axes open; axes of one name
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
-    model: None does above 2 GB. `onnx.checker` checks what is written. The words after it, and `f`
-    for the path, are those of `torch.onnx.export`; an `opset_version` below 18 is written as 18.
+    model: None does above 2 GB. `path` may be an open file. `onnx.checker` checks what is written.
+    The words after it, and `f` for the path, are those of `torch.onnx.export`; an `opset_version`
+    below 18 is written as 18.
     Raises DataError for an operation without ONNX operator, naming it and its line, TraceError
     where Python depends on an open size, ValueRangeError for an opset it cannot write.
 
@@ -102,12 +104,16 @@ def check_options(opset: int, options: Mapping[str, Any]) -> None:
 
 
 def save(made: Any, path: Any, external: bool | None) -> None:
-    """Check a model, and write it if there is a path."""
+    """Check a model, and write it if there is a path or an open file."""
     size = sum(len(each.raw_data) for each in made.graph.initializer)
     is_apart = size > LARGEST if external is None else external
     if path is None:
         if size <= LARGEST:
             onnx.checker.check_model(made, full_check=True)
+        return
+    if hasattr(path, "write"):
+        onnx.checker.check_model(made, full_check=True)
+        path.write(made.SerializeToString())
         return
     target = Path(os.fspath(path))
     options: dict[str, Any] = {}
@@ -297,12 +303,12 @@ class Export:
         if leaf_buffer(node) is not None:
             return self.initial(node)
         values = [self.values[id(each)] for each in node.inputs]
-        elementwise = ELEMENTWISE.get(node.op)
-        if elementwise is not None:
-            return elementwise(self.writer, node.dtype, *values)
         since, row = ROWS.get(node.op, (0, None))
         if row is not None and self.writer.opset >= since:
             return row(self, node, *values)
+        elementwise = ELEMENTWISE.get(node.op)
+        if elementwise is not None:
+            return elementwise(self.writer, node.dtype, *values)
         if node.row.may_expand:
             return self.expanded(node)
         raise self.unknown(node)

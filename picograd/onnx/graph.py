@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from picograd.errors import DataError
 from picograd.late_methods import dataclass
 
 MADE_OF = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
@@ -63,7 +64,7 @@ def read_body(proto: Any, folder: str = "") -> Body:
     for each in proto.node:
         node = read_node(each, folder)
         if each.op_type == "Constant" and not node.domain and not node.references:
-            constants[node.outputs[0]] = constant_of(node)
+            constants[node.outputs[0]] = constant_of(node.attributes)
         else:
             nodes.append(node)
     names = [
@@ -81,9 +82,46 @@ def read_node(proto: Any, folder: str = "") -> Node:
             references[each.name] = each.ref_attr_name
         else:
             attributes[each.name] = read_attribute(each, folder)
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
     names = tuple(proto.input), tuple(proto.output)
-    return Node(proto, domain, *names, attributes, references)
+    return Node(proto, domain_of(proto), *names, attributes, references)
+
+
+def resolved(proto: Any, given: Mapping[str, Any]) -> Any:
+    """Copy a node, and what is inside it, with the attributes that a call of its function has.
+
+    `axis = @a` -> `axis = 1` where `a` is 1; it is left out where the call has no `a`.
+    """
+    found = onnx.NodeProto()
+    found.CopyFrom(proto)
+    found.ClearField("attribute")
+    for each in proto.attribute:
+        outer = each.ref_attr_name
+        if outer in given:
+            value = as_attribute(given[outer])
+            found.attribute.append(onnx.helper.make_attribute(each.name, value, None, each.type))
+        elif not outer:
+            kept = found.attribute.add()
+            kept.CopyFrom(each)
+            for graph in (*kept.graphs, *([kept.g] if kept.HasField("g") else [])):
+                nodes = [resolved(inner, given) for inner in graph.node]
+                del graph.node[:]
+                graph.node.extend(nodes)
+    return found
+
+
+def as_attribute(value: Any) -> Any:
+    """Give an attribute's value as ONNX keeps it."""
+    return onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+
+
+def domain_of(proto: Any) -> str:
+    """Give a domain; ONNX's own has two names."""
+    return "" if proto.domain == "ai.onnx" else str(proto.domain)
+
+
+def opsets_of(proto: Any) -> dict[str, int]:
+    """Read which opsets a model or a function takes, by domain."""
+    return {domain_of(each): each.version for each in proto.opset_import}
 
 
 def read_attribute(proto: Any, folder: str = "") -> Any:
@@ -107,9 +145,12 @@ def read_tensor(proto: Any, folder: str = "") -> Any:
     return np.asarray(onnx.numpy_helper.to_array(proto, folder))
 
 
-def constant_of(node: Node) -> Any:
+def constant_of(attributes: Mapping[str, Any]) -> Any:
     """Give the array of a `Constant` node."""
-    key, value = next(iter(node.attributes.items()))
+    if not attributes:
+        text = "a Constant has the value of an attribute that the call of its function leaves out"
+        raise DataError("onnx", text, "give the attribute where the function is called")
+    key, value = next(iter(attributes.items()))
     if key == "sparse_value":
         return dense(value)
     return value if key == "value" else np.asarray(value, MADE_OF.get(key))

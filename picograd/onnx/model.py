@@ -27,7 +27,7 @@ from picograd.onnx import (  # noqa: F401 (their rows)
     trees,
     values,
 )
-from picograd.onnx.graph import Body, Node, read_attribute, read_body
+from picograd.onnx.graph import Body, Node, opsets_of, read_attribute, read_body, resolved
 from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
 from picograd.tensor.public import full
@@ -62,9 +62,9 @@ class Model(Module):
     def __init__(self, proto: Any, folder: str = "") -> None:
         super().__init__()
         self.proto = proto
-        self.opsets = {each.domain or "": each.version for each in proto.opset_import}
+        self.opsets = opsets_of(proto)
         self.body = read_body(proto.graph, folder)
-        self.functions = {(each.domain, each.name): each for each in proto.functions}
+        self.functions = {(each.domain, each.name, each.overload): each for each in proto.functions}
         self.bodies = {key: read_body(each, folder) for key, each in self.functions.items()}
         self.expansions: dict[bytes, Body] = {}  # of operators without a row, by their texts
         self.weights = Constants()
@@ -153,7 +153,7 @@ class Step:
         given: Mapping[str, Any],
     ) -> None:
         self.process, self.read, self.node = run, node, node.proto
-        self.scope, self.opsets = scope, opsets
+        self.scope, self.opsets, self.given = scope, opsets, given
         self.opset = opsets.get(node.domain, 1)
         self.attributes = dict(node.attributes)
         for name, outer in node.references.items():
@@ -165,11 +165,16 @@ class Step:
         """Count the outputs that are wanted."""
         return sum(1 for name in self.read.outputs if name)
 
+    @property
+    def function(self) -> tuple[str, str, str]:
+        """Name the function of the model that this node calls, if there is one."""
+        return self.node.domain, self.node.op_type, self.node.overload
+
     def compute(self) -> Sequence[Value]:
         """Compute the outputs."""
         name, domain = self.node.op_type, self.read.domain
         inputs = [self.scope[each] if each else None for each in self.read.inputs]
-        function = self.process.model.bodies.get((self.node.domain, name))
+        function = self.process.model.bodies.get(self.function)
         if function is not None:
             return self.called(function, inputs)
         operator = find_operator(name, self.opset, domain)
@@ -217,7 +222,7 @@ class Step:
     def run(self, body: Any, inputs: Sequence[Value]) -> list[Value]:
         """Run a subgraph on inputs; it sees the values around the node."""
         names = dict(zip(body.input, inputs))
-        return self.process.body(body, ChainMap(names, self.scope), self.opsets, {})
+        return self.process.body(body, ChainMap(names, self.scope), self.opsets, self.given)
 
     def on_host(self, name: str, *inputs: Value, **attributes: Any) -> Value:
         """Let the `onnx` package compute an operator."""
@@ -254,17 +259,17 @@ class Step:
     def called(self, body: Body, inputs: Sequence[Value]) -> list[Value]:
         """Run a function."""
         names = dict.fromkeys(body.input) | dict(zip(body.input, inputs))
-        function = self.process.model.functions.get((self.node.domain, self.node.op_type))
+        function = self.process.model.functions.get(self.function)
         opsets, given = dict(self.opsets), self.attributes
         if function is not None:
-            opsets |= {each.domain: each.version for each in function.opset_import}
+            opsets |= opsets_of(function)
             defaults = {each.name: read_attribute(each) for each in function.attribute_proto}
             given = defaults | given
         return self.process.body(body, ChainMap({}, names), opsets, given)
 
     def expanded(self, inputs: Sequence[Value]) -> list[Value]:
         """Run the function body that an operator's schema has."""
-        node = self.node
+        node = resolved(self.node, self.given)
         try:
             schema = defs.get_schema(node.op_type, self.opset, node.domain)
         except defs.SchemaError as error:

@@ -9,8 +9,9 @@ import numpy as np
 import picograd.nn.functional as functional
 from picograd.errors import ShapeError
 from picograd.helpers import lying_along
+from picograd.onnx.graph import constant_of
 from picograd.onnx.table import Array, Call, Value, formulas, ints, operator
-from picograd.onnx.values import dtype_of_onnx
+from picograd.onnx.values import constant, dtype_of_onnx
 from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.public import cat, einsum, stack, where
 from picograd.tensor.tensor import Tensor
@@ -263,6 +264,12 @@ def range_(call: Call, start: Value, limit: Value, delta: Value) -> Value:
     """Count from a number up to another one."""
     begin, end, step = (call.host(each).reshape(()) for each in (start, limit, delta))
     return call.tensor(np.arange(begin, end, step, dtype=begin.dtype))
+
+
+@operator("Constant")
+def constant_of_a_call(call: Call, **attributes: Any) -> Value:
+    """Give what a call of a function names; other constants are read with their graph."""
+    return constant(constant_of(attributes))
 
 
 @operator("ConstantOfShape")

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from picograd.conversion import from_bits
 from picograd.dtype import ALL, BY_NAME, DType, bfloat16, float8_e4m3fn, float8_e5m2
+from picograd.onnx.graph import as_attribute
 from picograd.tensor.tensor import Tensor
 
 KIND = onnx.TensorProto
@@ -99,8 +100,3 @@ def evaluator(text: bytes, opset: int) -> ReferenceEvaluator:
     versions = {"": onnx.defs.onnx_opset_version(), node.domain: opset}
     opsets = [onnx.helper.make_opsetid(key, version) for key, version in versions.items()]
     return ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets))
-
-
-def as_attribute(value: Any) -> Any:
-    """Give an attribute's value as ONNX keeps it."""
-    return onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value

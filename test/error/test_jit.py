@@ -59,11 +59,6 @@ CASES = [
         "x[mask] = v.",
     ),
     Case(
-        "poisson", lambda: traced(picograd.poisson), TraceError,
-        "poisson: the value of a traced tensor is not known while picograd.jit traces, at LINE. "
-        "Fix: return the tensor and read it outside the jitted function.",
-    ),
-    Case(
         "unhashable array", lambda: traced(lambda x, y: x, np.ones(3)), TraceError,
         "jit: an argument is a NumPy array, whose values a trace would keep for ever. "
         "Fix: pass picograd.Tensor(array).",

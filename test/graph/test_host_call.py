@@ -20,6 +20,7 @@ from picograd.graph.host_call import (
     steps_of,
     unpacked,
 )
+from picograd.graph.host_draws import DRAWS
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.interpret import interpret
@@ -40,6 +41,7 @@ PAIRS = RANDOM.normal(size=(2, 3, 6, 2))
 SPECTRUM = PAIRS[..., 0] + 1j * PAIRS[..., 1]
 SWAPS = np.array([[2.0, 3.0, 3.0], [1.0, 2.0, 3.0]])
 POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
+KEYS = RANDOM.integers(0, 1 << 32, (2, 4)).astype(float)
 # name -> the options of a call, and its inputs: batches of 2
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "inv": [((), [SQUARE])],
@@ -74,12 +76,17 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "irfft": [((-1, 10, "backward"), [PAIRS]), ((-1, 11, "ortho"), [PAIRS])],
     "igamma": [((), [POSITIVE, POSITIVE[::-1]])],
     "igammac": [((), [POSITIVE, POSITIVE[::-1]])],
+    "drawn": [
+        (("poisson",), [POSITIVE, KEYS]),
+        (("binomial",), [np.round(POSITIVE * 9), POSITIVE / 3, KEYS]),
+    ],
 }
 CASES = [(name, *each) for name, samples in SAMPLES.items() for each in samples]
 
 
 def test_every_row_has_a_sample() -> None:
-    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)
+    rows = MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE | DRAWS
+    assert set(SAMPLES) == set(FUNCTIONS) == set(rows)
 
 
 @pytest.mark.parametrize(("name", "options", "arrays"), CASES)

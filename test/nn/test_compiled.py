@@ -48,7 +48,7 @@ def test_the_rest_is_that_of_the_module() -> None:
     assert not compiled.eval().training and not model.training and not model.inner.training
     model.train()
     assert compiled.training
-    assert len(picograd.compile(nn.Sequential(nn.ReLU()))) == 1
+    assert len(picograd.compile(nn.Sequential(nn.ReLU(), nn.ReLU()))) == 2
     assert bool(picograd.compile(nn.Sequential()))
 
 
@@ -57,6 +57,8 @@ def test_copies_and_pickles_hold_a_copy() -> None:
     for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
         assert other._orig_mod is not compiled._orig_mod
         assert other(picograd.ones(1, 2)).tolist() == compiled(picograd.ones(1, 2)).tolist()
+    begun = OptimizedModule.__new__(OptimizedModule)  # as a copy begins
+    assert not hasattr(begun, "scale") and not hasattr(begun, "_orig_mod")
 
 
 def test_functions_and_decorators_give_the_function() -> None:

@@ -1,5 +1,6 @@
 """Exported models, run by ONNX Runtime: layers, networks, errors."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,13 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
         np.testing.assert_allclose(
             session.run(None, {"input": x})[0], computed(model, (x,))[0][0], 1e-4, 1e-5
         )
+
+
+def test_an_open_file() -> None:
+    file, layer, x = io.BytesIO(), nn.Linear(3, 2), picograd.ones(4, 3)
+    picograd.onnx.export(layer, x, file)
+    file.seek(0)
+    np.testing.assert_allclose(picograd.onnx.load(file)(x).numpy(), layer(x).numpy(), 1e-6)
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from runtime_support import compare, model_of, output  # noqa: E402
 
 import picograd.onnx  # noqa: E402
 from picograd import Tensor  # noqa: E402
+from picograd.errors import DataError  # noqa: E402
 from picograd.onnx.graph import read_body, read_node  # noqa: E402
 
 X = np.array([1.0, 2.0], np.float32)
@@ -79,3 +80,95 @@ def test_sparse_constants() -> None:
     graph = helper.make_graph([node], "net", info[:1], info[1:], sparse_initializer=[sparse])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     assert picograd.onnx.load(model)(np.ones(4, np.float32)).tolist() == [1.0, 6.0, 1.0, 7.0]
+
+
+def refer(node: Any, **outer: Any) -> Any:
+    """Let attributes of a node be those of a call of its function."""
+    for name, (attribute, kind) in outer.items():
+        node.attribute.add(name=name, ref_attr_name=attribute, type=kind)
+    return node
+
+
+def calling(nodes: Any, arrays: Any, declared: Any = (), overload: str = "", **given: Any) -> Any:
+    """Make a model that calls a function of its own, `mine.f`, from its inputs to `y`."""
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid("mine", 1)]
+    function = helper.make_function(
+        "mine", "f", list(arrays), ["y"], nodes, opsets, [*given, *declared], overload=overload
+    )
+    node = helper.make_node("f", list(arrays), ["y"], domain="mine", overload=overload, **given)
+    model = model_of([node], arrays, [output("y")], opset=23)
+    model.functions.append(function)
+    model.opset_import.append(opsets[1])
+    model.ir_version = 10
+    return model
+
+
+def test_constants_that_a_call_names() -> None:
+    kinds = onnx.AttributeProto
+    for name, kind, value in (
+        ("value_float", kinds.FLOAT, 2.5),
+        ("value_floats", kinds.FLOATS, [1.0, 3.0]),
+        ("value", kinds.TENSOR, numpy_helper.from_array(X * 3)),
+    ):
+        constant = refer(helper.make_node("Constant", [], ["c"]), **{name: ("a", kind)})
+        model = calling([constant, helper.make_node("Mul", ["x", "c"], ["y"])], {"x": X}, a=value)
+        compare(model, {"x": X})
+    constant = refer(helper.make_node("Constant", [], ["c"]), value_ints=("a", kinds.INTS))
+    total = helper.make_node("ReduceSum", ["x", "c"], ["y"], keepdims=0)
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    compare(calling([constant, total], {"x": rows}, a=[1]), {"x": rows})
+    with pytest.raises(DataError, match="the value of an attribute that the call"):
+        picograd.onnx.load(calling([constant, total], {"x": rows}, ["a"]), check=False)(rows)
+
+
+def test_operators_whose_body_follows_from_attributes_that_a_call_names() -> None:
+    """ONNX makes the body of such an operator from its node."""
+    kind = onnx.AttributeProto.INT
+    x = np.random.default_rng(0).standard_normal((2, 4, 8)).astype(np.float32)
+    node = helper.make_node("Attention", ["x", "x", "x"], ["y"])
+    heads = ("heads", kind)
+    refer(node, q_num_heads=heads, kv_num_heads=heads, is_causal=("causal", kind))
+    for causal in (0, 1):
+        compare(calling([node], {"x": x}, heads=2, causal=causal), {"x": x})
+    arrays = {"x": x, "c": x[:, :, :2].copy(), "s": x[:, :, 2:4].copy()}
+    node = helper.make_node("RotaryEmbedding", list(arrays), ["y"])
+    refer(node, num_heads=heads, interleaved=("interleaved", kind))
+    for interleaved in (0, 1):
+        compare(calling([node], arrays, heads=2, interleaved=interleaved), arrays)
+
+
+def test_branches_and_bodies_name_attributes_of_a_call() -> None:
+    kind = onnx.AttributeProto.FLOAT
+    parts = []
+    for op in ("Elu", "ThresholdedRelu"):
+        node = refer(helper.make_node(op, ["x"], ["z"]), alpha=("a", kind))
+        parts.append(helper.make_graph([node], "part", [], [output("z")]))
+    node = helper.make_node("If", ["is_first"], ["y"], then_branch=parts[0], else_branch=parts[1])
+    for is_first in (True, False):
+        arrays = {"is_first": np.array(is_first), "x": X - 1.5}
+        compare(calling([node], arrays, a=0.3), arrays, is_jitted=False)
+    node = refer(helper.make_node("Elu", ["e"], ["z"]), alpha=("a", kind))
+    given = helper.make_tensor_value_info("e", TensorProto.FLOAT, None)
+    body = helper.make_graph([node], "part", [given], [output("z")])
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["many"]),
+        helper.make_node("SequenceMap", ["many"], ["mapped"], body=body),
+        helper.make_node("ConcatFromSequence", ["mapped"], ["y"], axis=0),
+    ]
+    compare(calling(nodes, {"x": X - 1.5}, a=0.3), {"x": X - 1.5}, is_jitted=False)
+
+
+def test_functions_of_one_name_are_told_apart_by_their_overload() -> None:
+    model = calling([helper.make_node("Neg", ["x"], ["y"])], {"x": X}, overload="first")
+    other = calling([helper.make_node("Abs", ["x"], ["y"])], {"x": X}, overload="second")
+    model.functions.append(other.functions[0])
+    assert compare(model, {"x": X})[0].tolist() == [-1.0, -2.0]
+
+
+def test_the_own_domain_has_two_names() -> None:
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)  # axes: from opset 13
+    model = model_of(
+        [node], {"x": X}, [output("y")], [numpy_helper.from_array(np.array([0]), "axes")]
+    )
+    model.opset_import[0].domain = "ai.onnx"
+    assert compare(model, {"x": X})[0].item() == 3.0

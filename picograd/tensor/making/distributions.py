@@ -1,8 +1,8 @@
 """Random tensors beyond uniform and normal ones, in place and out of place.
 
 All are functions of the counter-based draws of `random.py`: reproducible, equal on every device,
-independent of when they are computed. `poisson` and `binomial` draw on the host, at once, by
-NumPy's Philox generator with a key of the same seed and counter. `generator=` names the stream.
+independent of when they are computed. `poisson` and `binomial` draw on the host by NumPy's Philox
+generator, whose key is drawn so, too. `generator=` names the stream.
 Last, tensors in the scale of a layer's weights, whose first axis counts a layer's outputs.
 """
 
@@ -17,13 +17,16 @@ import numpy as np
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, int64
 from picograd.engine.followed import event
-from picograd.engine.tracing import check_not_tracing
+from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
+from picograd.graph.host_call import host_call
+from picograd.graph.host_draws import WORDS
 from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
-from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
+from picograd.tensor.core.arguments import is_tensor, need_tensor
 from picograd.tensor.core.demands import answer
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
@@ -508,48 +511,51 @@ def are_weights(values: Any) -> bool:
     return bool(np.isfinite(values).all() and (values >= 0).all())
 
 
-def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Tensor:
-    """Draw on the host, by a NumPy generator keyed by the seed and the next counter."""
-    check_not_tracing(op)
-    source = random.default() if generator is None else generator
-    key = np.array([source.key, source.advance(max(x.numel(), 1))], np.uint64)
-    values = draw(np.random.Generator(np.random.Philox(key=key)))
-    return from_host(np.asarray(values), x).cast(x.dtype)
+def host_draw(name: str, dtype: DType, generator: Generator | None, *parameters: Tensor) -> Tensor:
+    """Draw on the host, where the result is computed, by a sampler of `graph/host_draws.py`."""
+    wide = [each.detach().cast(float64) for each in parameters]
+    shape = broadcast_shapes(*[each.shape for each in wide])
+    wide = [each.expand(*shape) for each in wide]
+    key = random.random_bits((WORDS,), wide[0].device, generator).cast(float64)
+    found = host_call("drawn", *map(read, wide), key, options=(name,))
+    return fresh(found.cast(dtype))
+
+
+def check_draw(op: str, x: Tensor, most: float, text: str, fix: str) -> None:
+    """Raise ValueRangeError for parameters not from 0 to `most`; in traces their draws are NaN."""
+    need_floats(op, x)
+    if is_tracing():
+        return
+    values: Any = x.detach().numpy()
+    is_fine = (values >= 0) & (values <= most)
+    if not is_fine.all():
+        raise ValueRangeError(op, text, fix)
 
 
 @composed(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw from Poisson distributions whose rates are the elements; computes the rates.
+    """Draw from Poisson distributions whose rates are the elements; NumPy computes it.
 
     >>> picograd.poisson(picograd.Tensor([0.0, 0.0])).tolist()
     [0.0, 0.0]
     """
-    need_floats("poisson", input)
-    check_not_tracing("poisson")
-    rates: Any = input.detach().numpy().astype(np.float64)
-    if not (rates >= 0).all():
-        raise ValueRangeError("poisson", "a rate is negative or NaN", "use numbers >= 0")
-    return host_draw("poisson", input.detach(), generator, lambda source: source.poisson(rates))
+    text = "a rate is negative or NaN"
+    check_draw("poisson", input, math.inf, text, "use numbers >= 0")
+    return host_draw("poisson", input.dtype, generator, input)
 
 
 @composed(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw how many of `count` trials succeed with probability `prob`; computes both.
+    """Draw how many of `count` trials succeed with probability `prob`; NumPy computes it.
 
     >>> picograd.binomial(picograd.Tensor([3.0]), picograd.Tensor([1.0])).tolist()
     [3.0]
     """
-    need_floats("binomial", count)
-    need_floats("binomial", prob)
-    check_not_tracing("binomial")
-    trials, chance = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
-    if (trials < 0).any() or not ((chance >= 0) & (chance <= 1)).all():
-        text = "a count is negative or a probability outside 0..1"
-        raise ValueRangeError("binomial", text, "use counts >= 0 and probabilities from 0 to 1")
-    wide = (count.detach() + prob.detach()) * 0
-    return host_draw(
-        "binomial", wide, generator, lambda s: s.binomial(trials.astype(np.int64), chance)
-    )
+    text = "a count is negative or a probability outside 0..1"
+    fix = "use counts >= 0 and probabilities from 0 to 1"
+    check_draw("binomial", count, math.inf, text, fix)
+    check_draw("binomial", prob, 1, text, fix)
+    return host_draw("binomial", (count + prob).dtype, generator, count, prob)
 
 
 # the default generator

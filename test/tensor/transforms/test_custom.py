@@ -653,3 +653,51 @@ def test_second_derivatives_of_a_jitted_function(kind: str, skipped: int) -> Non
         (curve,) = picograd.autograd.grad(slope.sum(), x)
         found.append([*slope.tolist(), *curve.tolist()])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_outputs_are_asked_for_one_after_the_other() -> None:
+    """Gradients of an output that was asked for before are not counted again."""
+
+    class Both(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+            ctx.save_for_backward(x)
+            return x * x, x * 5.0
+
+        @staticmethod
+        def backward(ctx: Any, first: Tensor, second: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors
+            return first * x * 2.0 + second * 5.0
+
+    x = Tensor([1.0, 3.0], requires_grad=True)
+    square, multiple = Both.apply(x)
+    for total, wanted in (
+        (square + multiple, [7.0, 11.0]),
+        (square, [2.0, 6.0]),
+        (multiple, [5.0, 5.0]),
+    ):
+        (found,) = picograd.autograd.grad(total.sum(), x, retain_graph=True)
+        assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("is_attribute", [False, True])
+def test_a_kept_output_that_was_marked_has_no_derivative(is_attribute: bool) -> None:
+    class Scaled(picograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+            scale = x * 2.0
+            ctx.mark_non_differentiable(scale)
+            ctx.save_for_backward(*([] if is_attribute else [scale]))
+            ctx.scale = scale if is_attribute else None
+            return x * scale, scale
+
+        @staticmethod
+        def backward(ctx: Any, flowing: Tensor, unused: Tensor) -> Tensor:
+            scale = ctx.scale if is_attribute else ctx.saved_tensors[0]
+            return flowing * scale * x + unused * 100.0
+
+    x = Tensor([1.0, 3.0], requires_grad=True)
+    value, _ = Scaled.apply(x)
+    (slope,) = picograd.autograd.grad(value.sum(), x, create_graph=True)
+    (curve,) = picograd.autograd.grad(slope.sum(), x)
+    assert slope.tolist() == [2.0, 18.0] and curve.tolist() == [2.0, 6.0]
