@@ -70,8 +70,10 @@ from picograd.tensor.transforms.jit_places import Places, with_lists
 from picograd.tensor.transforms.jit_replay import (
     Given,
     Hand,
+    change,
     check_results,
     copy_of,
+    found,
     give_gradient,
     given_of,
     keep_graph,
@@ -727,8 +729,8 @@ def first_outputs(
     """
     hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
-        if isinstance(target, int):
-            replace(tracer.arguments[target], hand.tensor(result), result.is_moved)
+        if isinstance(target, int) or result.kind != "root":
+            change(found(target, tracer.arguments), result, hand)
     for target, result in capture.gradients:
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))

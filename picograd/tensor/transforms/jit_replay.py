@@ -35,6 +35,7 @@ from picograd.tensor.core.arguments import item_of
 from picograd.tensor.core.recording import (
     fill,
     is_view,
+    move_to,
     note_view,
     renew_views,
     same_value,
@@ -396,7 +397,7 @@ def hand_out(
     """Give every tensor its result, and build the returned value."""
     hand = Hand(capture, arguments, results, values, given, numbers)
     for target, result in capture.replaced:
-        replace(found(target, arguments), hand.tensor(result), result.is_moved)
+        change(found(target, arguments), result, hand)
     later = []
     for target, result in capture.gradients:
         owner = found(target, arguments)
@@ -536,6 +537,15 @@ def at_numbers(value: Any, numbers: Sequence[Any]) -> Any:
     if type(value) is tuple:
         return tuple([at_numbers(each, numbers) for each in value])
     return value
+
+
+def change(tensor: Any, result: Result, hand: Hand) -> None:
+    """Give a tensor from outside, if it is there, what a call gave it: another's memory, too."""
+    value = None if tensor is None else hand.tensor(result)
+    if value is not None and result.kind != "root":
+        move_to(tensor, value)
+    elif value is not None:
+        replace(tensor, value, result.is_moved)
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:
