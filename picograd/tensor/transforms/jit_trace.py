@@ -323,7 +323,7 @@ class Tracer:
         self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
         followed: Iterable[Variable] = (), opened: Any = None,
     ) -> None:  # fmt: skip
-        """Call the function on the twins. After an error every tensor is what it was.
+        """Call the function on the twins.
 
         Of what it reaches, the variables that are functions of `math` take traced numbers;
         `followed` are places of Python's state that hold numbers, `opened` those of tensors.
@@ -334,30 +334,25 @@ class Tracer:
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         before = rebuilt(inside, lambda twin: twin)
-        noted = Trace()
-        try:
-            with tracing(), noting() as noted, math_followed(reach.math):
-                noted.numbers = self.numbers if self.numbers.follows_state else None
-                noted.callers = {id(t): self.arguments[n] for n, t in enumerate(self.twins)}
-                for each in followed:
-                    if each.identity()[:2] not in reach.followed:
-                        follow(each.owner(), each.table, each.key, each.label)
-                self.result = function(*inside[0], **inside[1])
+        with tracing(), noting() as noted, math_followed(reach.math):
             self.trace = noted
-            self.hand_attributes()
-            check_arguments(inside, before)
-            del inside, before
-            for found in tensors_in(self.result):
-                if isinstance(found, Chosen):
-                    raise found.unknown()
-            self.stores = [*finish(noted), *search(noted, reach, self.result)]
-            self.outside = self.before.tensors()
-            check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
-            self.check_memory()
-            self.check_views()
-        except BaseException:
-            self.before.undo(noted)
-            raise
+            noted.numbers = self.numbers if self.numbers.follows_state else None
+            noted.callers = {id(t): self.arguments[n] for n, t in enumerate(self.twins)}
+            for each in followed:
+                if each.identity()[:2] not in reach.followed:
+                    follow(each.owner(), each.table, each.key, each.label)
+            self.result = function(*inside[0], **inside[1])
+        self.hand_attributes()
+        check_arguments(inside, before)
+        del inside, before
+        for found in tensors_in(self.result):
+            if isinstance(found, Chosen):
+                raise found.unknown()
+        self.stores = [*finish(noted), *search(noted, reach, self.result)]
+        self.outside = self.before.tensors()
+        check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
+        self.check_memory()
+        self.check_views()
 
     def hand_attributes(self) -> None:
         """Give arguments the attributes that the function set: every call must set them anew."""

@@ -491,6 +491,38 @@ def test_other_memory_is_given_as_without_jit(step: Any, is_captured: bool) -> N
     assert histories[0] == histories[1]
 
 
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_what_a_failed_call_stored_is_what_it_computed(is_captured: bool) -> None:
+    """Of what arguments held then; what it stored of an argument itself shows that."""
+    stored: list[Tensor] = []
+    outside = Tensor([7.0, 8.0])
+
+    @picograd.jit
+    def fail(x: Tensor) -> None:
+        value = outside if is_captured else x
+        stored.extend([value * 1, value.sum(), value[1:], value])
+        value.add_(1)
+        stored.append(value * 2)
+        raise ValueError("told")
+
+    for _ in range(3):
+        stored.clear()
+        given = Tensor([1.0, 2.0])
+        changed = outside if is_captured else given
+        first, second = changed.tolist()
+        with pytest.raises(ValueError, match="told"):
+            fail(given)
+        assert changed.tolist() == [first, second]
+        changed += 5
+        changed.realize()
+        values = [each.tolist() for each in stored]
+        now = changed.tolist()
+        wanted = [[first, second], first + second, now[1:], now, [2 * first + 2, 2 * second + 2]]
+        assert values == wanted
+        stored[3].add_(1)
+        assert changed.tolist() == stored[3].tolist() == [first + 6, second + 6]
+
+
 @pytest.mark.parametrize("calls", [2, 5])
 def test_what_reads_an_argument_is_computed_before_another_call_writes_it(calls: int) -> None:
     """Though nothing was recorded since the last call, which wrote another argument."""
