@@ -57,7 +57,8 @@ class Trace:
     made: list[Any] = field(default_factory=list)  # weak references to the tensors made here
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
-    moved: set[int] = field(default_factory=set)  # those among them that have other memory now
+    moved: dict[int, Any] = field(default_factory=dict)  # the last nodes in what memory they had
+    stand_ins: dict[int, Any] = field(default_factory=dict)  # what has the memory that they had
     spent: list[Any] = field(default_factory=list)  # nodes whose gradients were taken for good
     numbers: Any = None  # the numbers that are followed; None where all are what they are
     variables: dict[Any, Any] = field(default_factory=dict)  # places of Python's state among them
@@ -186,6 +187,16 @@ def note_made(tensor: Any) -> None:
         trace.own.add(id(tensor))
 
 
+def note_stand_in(tensor: Any, made: Any) -> None:
+    """Remember that a tensor has the memory of another, and is of the function if that is."""
+    for trace in RUNNING.traces:
+        if id(tensor) not in trace.own:
+            trace.made.pop()
+            trace.own.discard(id(made))
+            if trace.moved.get(id(tensor)) is made._node:
+                trace.stand_ins[id(tensor)] = made
+
+
 def note_changed(tensor: Any) -> None:
     """Remember a tensor that the function gives another value.
 
@@ -201,7 +212,8 @@ def note_moved(tensor: Any) -> None:
     if tensor._views or tensor._view is not None:
         note_change()  # traces that write by a view depend on what it shows
     for trace in RUNNING.traces:
-        trace.moved.add(id(tensor))
+        if id(tensor) not in trace.own:
+            trace.moved.setdefault(id(tensor), tensor._node)
 
 
 def birth() -> Any:

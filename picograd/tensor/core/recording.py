@@ -107,7 +107,7 @@ class Recorded:
         with pending.LOCK:
             tracing.note_moved(self)
             if any(each() is not None for each in self._views or ()):
-                hand_over(self)
+                tracing.note_stand_in(self, hand_over(self))
             self._view = self._views = None
             self._move(node)
 

@@ -52,6 +52,8 @@ def attempt(
             raise
     is_cholesky = function.__name__ == "cholesky"
     given = matrices.detach().numpy()
+    if given.dtype == np.float16:  # NumPy factors none
+        given = given.astype(np.float32)
     found = failures(given, is_cholesky)
     info = Recorded.kind.of(found, dtype=int32, device=matrices.device)
     is_bad = (info != 0).reshape(*stack, 1, 1)

@@ -270,7 +270,7 @@ def repeat_each(node: Node, repeats: Node, axis: Any) -> Node:
         text = f"{counts.size} counts for an axis of size {node.shape[at]}"
         raise ShapeError("repeat_interleave", text, "give one count >= 0 per slice")
     check_host("repeat_interleave", int(counts.sum()) if counts.size > 1 else 0)
-    places: Any = np.repeat(np.arange(node.shape[at]), counts)
+    places: Any = np.repeat(np.arange(node.shape[at]), counts.astype(np.int64))
     index = selecting.host_index("repeat_interleave", places, node.shape[at], at, node.device)
     return selecting.index_select(node, at, index)
 

@@ -29,6 +29,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from picograd.buffer import REPLAYS, Buffer
@@ -70,8 +71,10 @@ from picograd.tensor.transforms.jit_places import Places, with_lists
 from picograd.tensor.transforms.jit_replay import (
     Given,
     Hand,
+    change,
     check_results,
     copy_of,
+    found,
     give_gradient,
     given_of,
     keep_graph,
@@ -80,6 +83,7 @@ from picograd.tensor.transforms.jit_replay import (
     replace,
     replay,
     spread_writes,
+    undo,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.transforms.jit_state import (
@@ -288,6 +292,7 @@ class Jitted(Generic[P, R]):
             is_fixed = len(fixed) == len(found.numbers) and not numbers.variables
             if not is_open and (is_fixed or isinstance(error, TraceError)):
                 raise
+            clear_frames(error.__traceback__)  # what they hold would be computed
             if self.copies is not None:
                 put_back(self.copies)
             if is_open:
@@ -379,12 +384,12 @@ class Jitted(Generic[P, R]):
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
         function = functools.partial(self.function, *call[0])
-        tracer.run(function, call[1], call[2], reach, self.moving.values(), opened)
-        noted = tracer.trace
-        if noted.asked:
-            self.asked |= noted.asked
-            key = self.described(key, arguments, marked)
         try:
+            tracer.run(function, call[1], call[2], reach, self.moving.values(), opened)
+            noted = tracer.trace
+            if noted.asked:
+                self.asked |= noted.asked
+                key = self.described(key, arguments, marked)
             guard = Guard(reach, noted)
             self.moving |= {each.identity(): each for each in guard.moving}
             known = Holders(reach)
@@ -393,7 +398,7 @@ class Jitted(Generic[P, R]):
             self.learn(key[3], guard, tracer, capture)
             results, values, given = compute(tracer, capture)
         except BaseException:
-            tracer.before.undo(noted)
+            undo(tracer)
             raise
         del noted, known
         capture.set_guard(guard)
@@ -727,8 +732,8 @@ def first_outputs(
     """
     hand = Hand(capture, tracer.arguments, results, values, given, capture.program.slots)
     for target, result in capture.replaced:
-        if isinstance(target, int):
-            replace(tracer.arguments[target], hand.tensor(result), result.is_moved)
+        if isinstance(target, int) or result.kind != "root":
+            change(found(target, tracer.arguments), result, hand)
     for target, result in capture.gradients:
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))

@@ -17,7 +17,7 @@ from picograd.buffer import REPLAYS, Buffer, Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.carried import ALONE, FREE, held
+from picograd.engine.carried import ALONE, FREE, LEAVES_OF_THE_GRAPH, held
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
@@ -35,6 +35,7 @@ from picograd.tensor.core.arguments import item_of
 from picograd.tensor.core.recording import (
     fill,
     is_view,
+    move_to,
     note_view,
     renew_views,
     same_value,
@@ -185,6 +186,38 @@ def without_writes(roots: dict[int, Node], states: dict[int, Node]) -> dict[int,
         copies[id(node)] = inputs[-1] if node.op in WRITES else node.with_inputs(inputs)
     with_hooks(nodes, [copies[id(node)] for node in nodes])
     return {number: copies[id(root)] for number, root in roots.items()}
+
+
+def undo(tracer: Any) -> None:
+    """After an error every tensor is what it was; what the function stored waits to be computed.
+
+    What it computed of what it wrote is computed of the values. A stand-in of an argument that it
+    stored shows the argument.
+    """
+    tracer.before.undo(tracer.trace)
+    made = [each for each in tracer.made() if leaf_buffer(each._node) is None]
+    known = computable([each._node for each in made])
+    made = [each for each in made if id(each._node) in known]
+    passed = [(number, node, tracer.arguments[number]) for number, node in tracer.first.items()]
+    roots = list(without_writes({at: each._node for at, each in enumerate(made)}, {}).values())
+    values = {id(node): tensor._node for _, node, tensor in passed}
+    for each, node in zip(made, with_hooks(roots, substituted(roots, values))):
+        each._move(node)
+    for number, _, tensor in passed:
+        if not tensor._tracks:
+            tracer.twins[number]._move(build.detach(tensor._node))
+            note_view(tracer.twins[number], tensor, build.detach)
+
+
+def computable(nodes: Sequence[Node]) -> set[int]:
+    """Identify what does not depend on values of a loop's step, or of a sample, inside a trace."""
+    found: set[int] = set()
+    for node in toposort(nodes, lambda node: leaf_buffer(node) is not None):
+        is_number = node.op in LEAVES_OF_THE_GRAPH and node.op not in MEMORY
+        is_leaf = is_number or leaf_buffer(node) is not None
+        if is_leaf or (node.inputs and all(id(child) in found for child in node.inputs)):
+            found.add(id(node))
+    return found
 
 
 class Recording:
@@ -396,7 +429,7 @@ def hand_out(
     """Give every tensor its result, and build the returned value."""
     hand = Hand(capture, arguments, results, values, given, numbers)
     for target, result in capture.replaced:
-        replace(found(target, arguments), hand.tensor(result), result.is_moved)
+        change(found(target, arguments), result, hand)
     later = []
     for target, result in capture.gradients:
         owner = found(target, arguments)
@@ -536,6 +569,15 @@ def at_numbers(value: Any, numbers: Sequence[Any]) -> Any:
     if type(value) is tuple:
         return tuple([at_numbers(each, numbers) for each in value])
     return value
+
+
+def change(tensor: Any, result: Result, hand: Hand) -> None:
+    """Give a tensor from outside, if it is there, what a call gave it: another's memory, too."""
+    value = None if tensor is None else hand.tensor(result)
+    if value is not None and result.kind != "root":
+        move_to(tensor, value)
+    elif value is not None:
+        replace(tensor, value, result.is_moved)
 
 
 def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:

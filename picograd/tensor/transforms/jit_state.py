@@ -673,7 +673,7 @@ class Guard:
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
         self.arrange()
-        self.hooked: list[tuple[Any, tuple[int, ...]]] = []
+        self.hooked: list[tuple[Any, tuple[Any, ...]]] = []
         told = [each for each in reach.tensors if each._tracks or each._view is not None]
         self.watch_hooks(told)  # walks end at these, and writes show in what they are views of
         self.containers: list[tuple[Any, list[Any], str]] = []
@@ -860,10 +860,23 @@ def hooks_of(tensor: Any) -> list[Any]:
     return [*hooks.before.values(), *hooks.step.values(), *kept, *hooks.after.values()]
 
 
-def hooked(tensor: Any) -> tuple[int, ...]:
+class Root:
+    """This class names a tensor that others show, unlike an identity for as long as it is there."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.find = weakref.ref(tensor)
+
+    def __eq__(self, other: object) -> bool:
+        found = self.find()
+        return isinstance(other, Root) and found is not None and found is other.find()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def hooked(tensor: Any) -> tuple[Any, ...]:
     """Name the hooks of a tensor, by numbers that no later ones have, and what it is a view of."""
     hooks, view = getattr(tensor, "_hooks", None), getattr(tensor, "_view", None)
-    base = () if view is None else (id(root_of(tensor)),)
+    base: tuple[Any, ...] = () if view is None else (Root(root_of(tensor)),)
     return base if hooks is None else base + hooks.numbers()
 
 

@@ -31,6 +31,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
 from picograd.engine.tracing import Gradient, Trace, noting, trace_error, tracing
 from picograd.errors import PicogradError
+from picograd.graph.build import detach
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.late_methods import dataclass
@@ -322,7 +323,7 @@ class Tracer:
         self, function: Callable[..., Any], args: Any, kwargs: Any, reach: Any,
         followed: Iterable[Variable] = (), opened: Any = None,
     ) -> None:  # fmt: skip
-        """Call the function on the twins. After an error every tensor is what it was.
+        """Call the function on the twins.
 
         Of what it reaches, the variables that are functions of `math` take traced numbers;
         `followed` are places of Python's state that hold numbers, `opened` those of tensors.
@@ -333,30 +334,25 @@ class Tracer:
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
         before = rebuilt(inside, lambda twin: twin)
-        noted = Trace()
-        try:
-            with tracing(), noting() as noted, math_followed(reach.math):
-                noted.numbers = self.numbers if self.numbers.follows_state else None
-                noted.callers = {id(t): self.arguments[n] for n, t in enumerate(self.twins)}
-                for each in followed:
-                    if each.identity()[:2] not in reach.followed:
-                        follow(each.owner(), each.table, each.key, each.label)
-                self.result = function(*inside[0], **inside[1])
+        with tracing(), noting() as noted, math_followed(reach.math):
             self.trace = noted
-            self.hand_attributes()
-            check_arguments(inside, before)
-            del inside, before
-            for found in tensors_in(self.result):
-                if isinstance(found, Chosen):
-                    raise found.unknown()
-            self.stores = [*finish(noted), *search(noted, reach, self.result)]
-            self.outside = self.before.tensors()
-            check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
-            self.check_memory()
-            self.check_views()
-        except BaseException:
-            self.before.undo(noted)
-            raise
+            noted.numbers = self.numbers if self.numbers.follows_state else None
+            noted.callers = {id(t): self.arguments[n] for n, t in enumerate(self.twins)}
+            for each in followed:
+                if each.identity()[:2] not in reach.followed:
+                    follow(each.owner(), each.table, each.key, each.label)
+            self.result = function(*inside[0], **inside[1])
+        self.hand_attributes()
+        check_arguments(inside, before)
+        del inside, before
+        for found in tensors_in(self.result):
+            if isinstance(found, Chosen):
+                raise found.unknown()
+        self.stores = [*finish(noted), *search(noted, reach, self.result)]
+        self.outside = self.before.tensors()
+        check_returned(self.result, lambda tensor: not self.is_from_outside(tensor))
+        self.check_memory()
+        self.check_views()
 
     def hand_attributes(self) -> None:
         """Give arguments the attributes that the function set: every call must set them anew."""
@@ -599,13 +595,15 @@ class Tracer:
     def find_changes(self, capture: Capture) -> None:
         """List the tensors from outside that have another value now."""
         twins = [(self.twins[number], node) for number, node in self.first.items()]
+        moved, handed = self.trace.moved, set(map(id, self.trace.stand_ins.values()))
         for tensor, node in [*twins, *self.outside.values()]:
             if tensor._node is node or id(tensor) not in self.trace.changed:
                 continue
             root: Any = root_of(tensor)
-            if id(tensor) not in self.number and self.is_from_outside(root):
-                if root is not tensor:
-                    continue  # it follows its base
+            if id(tensor) not in moved and root is not tensor:
+                is_twin = id(tensor) in self.number
+                if id(root) in handed or (not is_twin and self.is_from_outside(root)):
+                    continue  # it follows its base, or what has the memory of that now
             if base_of(tensor._node) is node:
                 self.root(tensor._node)
                 if id(tensor) in self.owners:
@@ -613,11 +611,41 @@ class Tracer:
                 else:
                     capture.written.append(self.target(tensor))
                 continue
-            made = Result("root", self.root(tensor._node), None, tensor._node.shape)
+            self.find_left(tensor, node)
+            made = self.shared_with(tensor)
+            if made is None:
+                made = Result("root", self.root(tensor._node), None, tensor._node.shape)
             made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
             made.is_made = tensor._node.leaf is not None
-            made.is_moved = id(tensor) in self.trace.moved
+            made.is_moved = id(tensor) in moved
             capture.replaced.append((self.target(tensor), made))
+
+    def find_left(self, tensor: Tensor, node: Node) -> None:
+        """Compute what was written in memory that a tensor had before: views of that show it."""
+        stand_in = self.trace.stand_ins.get(id(tensor))
+        left = self.trace.moved.get(id(tensor), node) if stand_in is None else stand_in._node
+        if left is not node and base_of(left) is node:
+            self.root(left)
+
+    def shared_with(self, tensor: Tensor) -> Result | None:
+        """Say which tensor from outside has the memory that the function gave another; or None."""
+        moved = self.trace.moved
+        root: Any = root_of(tensor)
+        views = views_of(tensor)
+        if id(tensor) not in moved or views is None:
+            return None
+        if id(root) not in moved:
+            return (
+                Result("view", source=(self.given(root), views))
+                if self.is_from_outside(root)
+                else None
+            )
+        for reference in root._views or ():
+            shown = reference()  # one that had no base when its memory was given on
+            is_base = shown is not None and is_view(shown) and shown._view.base is tensor
+            if is_base and self.is_from_outside(shown) and id(shown) not in moved:
+                return self.given(shown) if shown._view.function is detach else None
+        return None
 
     def argument_of(self) -> dict[int, int]:
         """List the arguments by their twins' memory."""

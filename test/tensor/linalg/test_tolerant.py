@@ -46,3 +46,8 @@ def test_gradients_and_errors() -> None:
     assert picograd.linalg.solve_ex(x, Tensor(GOOD), left=False).result.shape == (2, 2)
     with pytest.raises(LinAlgError):
         picograd.linalg.inv_ex(Tensor(FLAT), check_errors=True)
+
+
+def test_float16_says_what_went_wrong() -> None:
+    matrix = Tensor([[1.0, 2.0], [2.0, 1.0]], dtype=picograd.float16)
+    assert picograd.linalg.cholesky_ex(matrix).info.item() == 2

@@ -215,3 +215,9 @@ def test_chunks_of_nothing() -> None:
 
 def test_repeats_alone_give_positions() -> None:
     assert picograd.repeat_interleave(picograd.tensor([2, 0, 1])).tolist() == [0, 0, 2]
+
+
+def test_counts_of_any_integers_repeat() -> None:
+    for kind in (picograd.uint64, picograd.uint8, picograd.int32):
+        counts = Tensor([1, 2]).to(kind)
+        assert Tensor([5.0, 6.0]).repeat_interleave(counts).tolist() == [5.0, 6.0, 6.0]

@@ -428,6 +428,101 @@ def test_views_of_an_argument_that_is_given_other_memory_keep_the_old() -> None:
         assert given.tolist() == [6.0, 8.0] and view.tolist() == [0.0, 0.0]
 
 
+def moves_after_a_write(x: Tensor, y: Tensor) -> None:
+    x.add_(1)
+    x.data = y * 2
+    x.add_(3)
+
+
+def moves_to_another(x: Tensor, y: Tensor) -> None:
+    x[1:] = 7
+    x.data = y
+    x.mul_(3)
+
+
+def moves_to_a_view(x: Tensor, y: Tensor) -> None:
+    x.add_(1)
+    x.data = y[:]
+    x.add_(3)
+    y.mul_(2)
+
+
+def moves_twice(x: Tensor, y: Tensor) -> None:
+    x.add_(1)
+    x.data = y
+    x.data = y * 2
+    y.add_(1)
+
+
+def writes_what_it_left(x: Tensor, y: Tensor) -> None:
+    view = x[1:]
+    view.add_(5)
+    x.data = y * 1
+    view.add_(1)
+
+
+def moves_by_itself(x: Tensor, y: Tensor) -> None:
+    x.mul_(2)
+    x.data = x.data + y
+    x.add_(1)
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+@pytest.mark.parametrize("step", [
+    moves_after_a_write, moves_to_another, moves_to_a_view, moves_twice, writes_what_it_left,
+    moves_by_itself,
+])  # fmt: skip
+def test_other_memory_is_given_as_without_jit(step: Any, is_captured: bool) -> None:
+    """Views keep the old memory with what was written there, and the new one is shared."""
+    histories: list[Any] = []
+    for kind in (lambda function: function, picograd.jit):
+        x, views, seen = Tensor([1.0, 2.0, 3.0]), [], []
+        call = kind(lambda y, x=x: step(x, y)) if is_captured else kind(step)
+        for number in range(5):
+            y = Tensor([10.0, 20.0, 30.0 + number])
+            views.append(x[:2])
+            waiting = x * 10
+            call(y) if is_captured else call(x, y)
+            seen.append([each.tolist() for each in (*views, waiting, x, y)])
+            x -= 1
+            y += 2
+            seen.append([each.tolist() for each in (*views, x, y)])
+        histories.append(seen)
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_what_a_failed_call_stored_is_what_it_computed(is_captured: bool) -> None:
+    """Of what arguments held then; what it stored of an argument itself shows that."""
+    stored: list[Tensor] = []
+    outside = Tensor([7.0, 8.0])
+
+    @picograd.jit
+    def fail(x: Tensor) -> None:
+        value = outside if is_captured else x
+        stored.extend([value * 1, value.sum(), value[1:], value])
+        value.add_(1)
+        stored.append(value * 2)
+        raise ValueError("told")
+
+    for _ in range(3):
+        stored.clear()
+        given = Tensor([1.0, 2.0])
+        changed = outside if is_captured else given
+        first, second = changed.tolist()
+        with pytest.raises(ValueError, match="told"):
+            fail(given)
+        assert changed.tolist() == [first, second]
+        changed += 5
+        changed.realize()
+        values = [each.tolist() for each in stored]
+        now = changed.tolist()
+        wanted = [[first, second], first + second, now[1:], now, [2 * first + 2, 2 * second + 2]]
+        assert values == wanted
+        stored[3].add_(1)
+        assert changed.tolist() == stored[3].tolist() == [first + 6, second + 6]
+
+
 @pytest.mark.parametrize("calls", [2, 5])
 def test_what_reads_an_argument_is_computed_before_another_call_writes_it(calls: int) -> None:
     """Though nothing was recorded since the last call, which wrote another argument."""

@@ -13,6 +13,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
+from picograd.tensor.transforms import jit_state
 from picograd.tensor.transforms.jit_names import names_of
 
 SCALE = 2.0
@@ -566,3 +567,12 @@ def test_a_function_that_raises_has_run_once() -> None:
     with pytest.raises(ValueError, match="bad 7"):
         wrong(Tensor.ones(2), 7)
     assert len(seen) == 1
+
+
+def test_a_base_that_is_gone_is_no_other_one() -> None:
+    """Its identity may be that of a later tensor."""
+    base = Tensor([1.0])
+    was = jit_state.Root(base)
+    assert was == jit_state.Root(base) != jit_state.Root(Tensor([1.0]))
+    del base
+    assert all(was != jit_state.Root(Tensor([1.0])) for _ in range(9))
