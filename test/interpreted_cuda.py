@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.codegen import interpret_program, interpret_tile
@@ -17,6 +19,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.engine import backends, cache, compile
 from picograd.runtime.cpu import CpuDevice
 from picograd.runtime.device import Executable, Tape, as_array, empty_tape
+from picograd.schedule.loop import Slot
 from picograd.target import cuda_target
 
 NAME = "cuda:0"
@@ -54,11 +57,16 @@ class InterpretedCuda(CpuDevice):
 
     run_loop = backends.Device.run_loop
 
+    def memory(self, slot: Slot, place: int) -> Any:
+        """Give the elements of a slot; what parts of a chain share has none that is touched."""
+        buffer = Buffer(NAME, slot.dtype, slot.size, place)
+        view = self.view(buffer) if place else np.zeros(buffer.nbytes, np.uint8)
+        return as_array(view, buffer, (slot.size,))
+
     def interpret(self, executable: Executable, places: list[int], scalars: list[Any]) -> None:
         tiles, program = executable.function
         slots = tiles.kernel.slots
-        buffers = [Buffer(NAME, s.dtype, s.size, at) for s, at in zip(slots, places)]
-        raw = [as_array(self.view(each), each, (each.count,)) for each in buffers]
+        raw = [self.memory(slot, place) for slot, place in zip(slots, places)]
         if any(instr.op == "mma" for instr in program.instructions):
             self.seen.add("tile")
             wide = [from_bits(array, slot.dtype) for array, slot in zip(raw, slots)]

@@ -17,3 +17,5 @@ def test_an_index_over_pages():
     assert pages_of(moved, [place]) is None
     mixed = index + axis_index(place) % 32 // 4
     assert pages_of(mixed, [place]) is None
+    each = Expr("load", (), (table, axis_index(place)), int64)
+    assert pages_of(atom_index(Dynamic(each, 0, 9)) * 64, [place]) is None  # of one row each

@@ -106,6 +106,25 @@ def test_values_are_as_they_were(is_chain: bool) -> None:
     np.testing.assert_array_equal(results([kept], sizes)[1], wanted[1])
 
 
+def test_what_is_stored_twice_is_stored_twice() -> None:
+    """A map whose first piece goes to one array, and under another name to a second one."""
+    steps = [pieces(), sums(True)]
+    (part,) = steps[0].kernel.parts
+    again = Expr("ref", (), 0, float32)
+    place = axis_index(part.rows[0]) * 4 + axis_index(part.rows[1])
+    more = Compute(part.rows, (), None, again, float32, (2, place))
+    wider = replace(part, computes=(*part.computes, more))
+    slots = (*steps[0].kernel.slots, Slot(float32, IMAGES * CHANNELS * 16, "out"))
+    kernel = replace(steps[0].kernel, parts=(wider,), slots=slots)
+    steps[0] = replace(steps[0], kernel=kernel, slots=(0, 1, 5))
+    known = [*plan_slots(), PlanSlot("output", float32, 96, "gpu", (96,), (1,))]
+    known[1] = replace(known[1], kind="output")
+    (made,) = sum_pieces(known, steps, [], GPU)
+    sizes = [slot.size for slot in known]
+    for found, wanted in zip(results([made], sizes), results(steps, sizes), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_what_does_not_fit_is_left() -> None:
     """Other places of elements, rows that several pieces share, and workers of a CPU."""
     steps = [pieces(), sums(True, step=2)]

@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import harness
+import pytest
 import structured
 from cases import guard, kernel, load, op
 
 from picograd.codegen.templates.map import build
-from picograd.codegen.tile import For, Store
+from picograd.codegen.templates.map_pieces import joined
+from picograd.codegen.tile import Barrier, For, Store
 from picograd.dtype import bool_, float32, int64
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
@@ -83,19 +85,42 @@ def test_axes_are_cut_where_others_are() -> None:
     assert not any(expr.op == "guard" for step in stores for expr in walk(step.expr))
 
 
-def test_choices_by_a_place_are_settled_in_a_piece() -> None:
-    """A row that is written over with others at both ends."""
+@pytest.mark.parametrize(
+    ("op", "limit", "wanted"),
+    [
+        ("less", 3, ["load", "load"]),
+        ("less", 2, ["where", "load"]),
+        ("less", 4, ["load", "where"]),
+        ("less_equal", 2, ["load", "load"]),
+        ("less_equal", 1, ["where", "load"]),
+        ("less_equal", 3, ["load", "where"]),
+    ],
+)
+def test_choices_by_a_place_are_settled_in_a_piece(op: str, limit: int, wanted: list[str]) -> None:
+    """A row that is written over with others at both ends: where all of a piece is on one side."""
     i, j = Axis("i", 9), Axis("j", 70)
     row, column = axis_index(i) * 70, axis_index(j)
-
-    def below(limit: int, here: Expr, there: Expr) -> Expr:
-        place = Expr("index", (), column, int64)
-        test = Expr("less", (place, const(limit, int64)), None, bool_)
-        return Expr("where", (test, here, there), None, float32)
-
     first = guard(load(0, float32, row + column + 67), 0.0, (column, 0, 2))
     rest = guard(load(0, float32, row + column - 3), 0.0, (column - 3, 0, 66))
-    compute = Compute((i, j), (), None, below(3, first, rest), float32, (1, row + column))
+    place = Expr("index", (), column, int64)
+    test = Expr(op, (place, const(limit, int64)), None, bool_)
+    chosen = Expr("where", (test, first, rest), None, float32)
+    compute = Compute((i, j), (), None, chosen, float32, (1, row + column))
     slots = [(float32, 630, "in"), (float32, 630, "out")]
     (part,) = build(kernel("ends", "map", slots, Part((i, j), (compute,))), harness.TARGET).parts
-    assert [step.expr.op for step in stores_of(part.steps)] == ["load", "load"]
+    assert [step.expr.op for step in stores_of(part.steps)] == wanted
+
+
+def test_loops_are_shared_by_stores_alone() -> None:
+    """What comes between stores keeps its place, and so do stores over other rows, in order."""
+    rows, others = Axis("i", 9), Axis("h", 7)
+    spaces = [(rows, Axis("j", 3)), (rows, Axis("k", 5)), (others, Axis("j", 3))]
+    stores = []
+    for dims in spaces:
+        place = axis_index(dims[0]) * 8 + axis_index(dims[1])
+        stores.append(Store(0, place, dims, const(1.0, float32)))
+    first, second, last = stores
+    assert joined([first, Barrier(), second]) == (first, Barrier(), second)
+    shared, alone = joined(stores)
+    assert isinstance(shared, For) and shared.axis == rows and alone == last
+    assert [step.dims for step in stores_of(shared.body)] == [dims[1:] for dims in spaces[:2]]

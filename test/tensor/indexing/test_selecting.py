@@ -65,6 +65,38 @@ def test_large_masks(device: str) -> None:
         np.testing.assert_array_equal(held.nonzero().numpy(), np.argwhere(mask))
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [(), (7,), (3, 4), (3, 40), (2, 3, 5), (2, 3, 17), (0, 20), (20, 0), (2, 0, 3), (4, 16)],
+)
+@pytest.mark.parametrize("density", [0.0, 0.4, 1.0])
+def test_places_of_masks_are_those_of_numpy(shape: tuple[int, ...], density: float) -> None:
+    """Of short rows and long ones, of none, and of an array that strides through memory."""
+    values = np.random.default_rng(0).random(shape) < density
+    for mask in (values, values.T, values.astype(np.float32)):
+        found = s.places_of(mask)
+        assert len(found) == mask.ndim
+        for places, wanted in zip(found, np.argwhere(mask).T, strict=True):
+            np.testing.assert_array_equal(places, wanted)
+        np.testing.assert_array_equal(Tensor(mask.copy()).nonzero().numpy(), np.argwhere(mask))
+
+
+@pytest.mark.usefixtures("on_host")
+@pytest.mark.parametrize("index", [[3, -1, 4, 1], [[3, -1], [4, 1]]])
+def test_what_is_out_of_range_is_not_written(monkeypatch: pytest.MonkeyPatch, index) -> None:
+    """A GPU writes before the host learns that an index was wrong."""
+    with interpreted_cuda(monkeypatch):
+        at = Tensor(np.array(index), device="cuda") * 1
+        base = Tensor(np.zeros((4, *at.shape[1:]), np.float32), device="cuda").realize()
+        with pytest.raises(AxisError, match="out of range"):
+            base.scatter_(0, at, 5.0).numpy()
+        wanted = np.zeros(base.shape)
+        inside = [n for n in np.ndindex(*at.shape) if 0 <= np.array(index)[n] < 4]
+        for place in inside:
+            wanted[(np.array(index)[place], *place[1:])] = 5.0
+        np.testing.assert_array_equal(base.numpy(), wanted)
+
+
 def calls_of(function) -> int:
     """Count the functions of Python that a call goes through."""
     seen: list[str] = []

@@ -261,3 +261,10 @@ def test_no_rows_of_weights_give_no_rows():
 def test_a_size_takes_tensors_as_numbers():
     drawn = picograd.normal(picograd.tensor(2.0), picograd.tensor(0.0), (2, 3))
     assert drawn.tolist() == [[2.0] * 3] * 2
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_weight_of_negative_zero_is_never_drawn(device: str, count: int) -> None:
+    weights = Tensor([[-0.0, 1.0, 0.0, 2.0]] * 50, device=device)
+    drawn = picograd.multinomial(weights, count).numpy()
+    assert not np.isin(drawn, [0, 2]).any()

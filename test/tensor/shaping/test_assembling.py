@@ -165,8 +165,8 @@ def test_counts_stay_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     monkeypatch.setattr(selecting, "SMALL_MASK", 10)
     with interpreted_cuda(monkeypatch):
-        for high in (3, 1):
-            rows, counts = random.random((40, 3), np.float32), random.integers(0, high, 40)
+        for count, high in ((40, 3), (40, 1), (4500, 3)):  # few, none, and many that chain
+            rows, counts = random.random((count, 3), np.float32), random.integers(0, high, count)
             x = Tensor(rows, device=NAME, requires_grad=True)
             each = Tensor(counts, device=NAME)
             found = x.repeat_interleave(each, 0)
@@ -174,7 +174,7 @@ def test_counts_stay_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             found.sum().backward()
             assert x.grad is not None
             np.testing.assert_array_equal(x.grad.numpy(), counts[:, None] + 0 * rows)
-        with pytest.raises(ShapeError, match="lowest of 40 counts is -1"):
+        with pytest.raises(ShapeError, match="lowest of 4500 counts is -1"):
             x.repeat_interleave(each - 1, 0)
 
 
