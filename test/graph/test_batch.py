@@ -26,6 +26,7 @@ from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.scanning import running_gradient, scan
 from picograd.graph.shape import ConvSpec
 from picograd.graph.sorting import sort
+from picograd.tensor.math.transcendental import digamma_slope, digamma_value, known_slope
 
 SIZE = 3
 Builder = Callable[..., Node]
@@ -138,6 +139,7 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "radix_count": (counted, (whole(2, 5, below=9),)),
     "radix_move": (moved, (np.zeros((SIZE, 2, 4), int), np.zeros((SIZE, 2, 256), int))),
     "analytic": (lambda pairs: view_as_real(view_as_complex(pairs).unary("sqrt")), (floats(2, 2),)),
+    "smooth": (lambda x: known_slope(x, digamma_value, digamma_slope), (floats(2, 3),)),
     "relu": (composite("relu", None), (floats(2, 3),)),
     "side": (lambda a, b: build_composite.side(a.binary("less", b)), (floats(2, 3), floats(2, 3))),
     "gelu": (composite("gelu", "tanh"), (floats(2, 3),)),

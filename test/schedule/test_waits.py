@@ -22,14 +22,12 @@ def network() -> nn.Module:
 
 def branches() -> list[Tensor]:
     """Gradients of a network, a sum of products, and a write after reads."""
+    a, b, c = (Tensor(np.ones((size, size), np.float32)).realize() for size in (8, 64, 48))
     model, x = network(), Tensor(np.ones((2, 1, 8, 8), np.float32))
     loss = nn.functional.cross_entropy(model(x), Tensor([1, 2]))
     loss.backward()
-    a = Tensor(np.ones((8, 8), np.float32)).realize()
     both = (a @ a).softmax(0) + (a @ a.T).softmax(1)
     a.add_(both)
-    b = Tensor(np.ones((64, 64), np.float32)).realize()
-    c = Tensor(np.ones((48, 48), np.float32)).realize()
     products = [b @ b.tanh() @ b @ b, c @ c.tanh() @ c @ c]
     return [loss, both, a, *products, *[p.grad for p in model.parameters()]]
 
