@@ -93,6 +93,7 @@ class Emitter:
         self.constants: dict[tuple[str, DType], int] = {}
         self.numbers: dict[int, Any] = {}  # what constants are, in one lane or in all
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
+        self.taken: dict[int, Any] = {}  # of a pair that was widened: that, which lane
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
         self.paired: set[int] = set()  # pointers of which nothing but pairs is read
@@ -178,9 +179,10 @@ class Emitter:
         source = self.dtype(value)
         if source is dtype:
             return value
-        narrow = self.narrow.get(value)
+        pair, lane = self.taken.get(value, (value, -1))
+        narrow = self.narrow.get(pair)
         if narrow is not None and self.dtype(narrow) is dtype:
-            return narrow
+            return narrow if lane < 0 else self.add("extract", dtype, (narrow,), lane)
         if source.kind == "float8":
             wide = decode_float8(Value(self, value)).position
             self.narrow[wide] = value
@@ -207,9 +209,8 @@ class Emitter:
     def load(self, pointer: int, index: int, mask: int | None = None, lanes: int = 1) -> int:
         """Load from a pointer and widen 8- and 16-bit floats to float32."""
         args = (pointer, index) if mask is None else (pointer, index, mask)
-        dtype = self.dtype(pointer)
-        value = self.add("load", dtype, args, lanes=lanes)
-        return self.cast(value, compute_dtype(dtype))
+        value = self.add("load", self.dtype(pointer), args, lanes=lanes)
+        return self.cast(value, compute_dtype(self.dtype(pointer)))
 
     def load_at(self, pointer: int, index: Index, mask: int | None, lanes: int) -> int:
         """Load an element, or those of the lanes; of what is read in pairs, both of a pair."""
@@ -218,7 +219,9 @@ class Emitter:
         if not is_one or pointer not in self.paired or not is_even(index):
             return self.load(pointer, self.index(index), mask, lanes)
         pair = self.load(pointer, self.index(index - lane), mask, 2)
-        return self.add("extract", self.dtype(pair), (pair,), lane)
+        value = self.add("extract", self.dtype(pair), (pair,), lane)
+        self.taken[value] = pair, lane
+        return value
 
     def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""

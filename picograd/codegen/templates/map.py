@@ -40,7 +40,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.dtype import accumulate_dtype
+from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.helpers import product
@@ -397,7 +397,8 @@ def map_steps(
                 steps.append(When((), (added,)))  # in a loop of its own
             expr = Expr("tile", (), (tile.name, here), compute.dtype)
         elif number in kept:
-            tile = Tile(f"v{number}{name}", shape, compute.dtype, "register", layout)
+            held = expr if compute.reduce else held_bits(expr)
+            tile = Tile(f"v{number}{name}", shape, held.dtype, "register", layout)
             tiles.append(tile)
             if compute.reduce:
                 monoid = compute.monoid or "sum"
@@ -405,14 +406,29 @@ def map_steps(
                 wide = over_layout(layout, over)
                 steps.append(Accumulate(tile.name, space.dims, over, monoid, expr, True, wide))
             else:
-                steps.append(Assign(tile.name, space.dims, expr))
-            expr = Expr("tile", (), (tile.name, here), compute.dtype)
+                steps.append(Assign(tile.name, space.dims, held))
+            expr = read_as(compute.dtype, Expr("tile", (), (tile.name, here), held.dtype))
         values.append(expr)
     for compute, value in zip(part.computes, values, strict=True):
         if compute.store:
             slot, index = compute.store[0], rebind(compute.store[1], space.axes)
             steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
     return tiles, steps
+
+
+def held_bits(expr: Expr) -> Expr:
+    """Give what a register holds of a value: bits read as narrow floats stay what they were.
+
+    Those are carried as float32, which does not keep the bits of a NaN.
+    """
+    row = OPS.get(expr.op)
+    is_read = row is not None and row.reinterpret is not None
+    return expr.args[0] if is_read and expr.dtype.is_narrow_float else expr
+
+
+def read_as(dtype: DType, held: Expr) -> Expr:
+    """Read what a register holds as the dtype of the value."""
+    return held if held.dtype is dtype else Expr("bitcast", (held,), None, dtype)
 
 
 def parts_of_sum(expr: Expr, dims: Sequence[Axis]) -> tuple[Expr, ...]:

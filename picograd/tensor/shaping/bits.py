@@ -53,7 +53,8 @@ def reread(op: str, node: Node, dtype: DType) -> Node:
             )
         node = join(build.bitcast(node, WHOLE[before]), WHOLE[after])
     if dtype is bool_:
-        return node.cast(bool_)
+        bits = build.bitcast(node, uint8)  # -0.0 has one
+        return bits.cast(bool_)
     return build.bitcast(node, dtype)
 
 

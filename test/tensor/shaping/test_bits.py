@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
 
 import picograd
 from picograd import Tensor
+from picograd.engine.realize import realize
 from picograd.errors import ShapeError
 
 torch = pytest.importorskip("torch")
@@ -105,3 +107,17 @@ def test_complex_numbers_of_no_axis() -> None:
     assert Tensor.of(1.5 + 0j, dtype="complex64").view(picograd.int64).item() == 0x3FC00000
     with pytest.raises(ShapeError, match="3 numbers of float32 are no whole complex64"):
         Tensor([1.0, 2.0, 3.0]).view(picograd.complex64)
+
+
+@pytest.mark.usefixtures("on_host")
+def test_numbers_that_are_none_keep_their_bits_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a kernel stores 8-bit floats and computes with them, and reads them in pairs."""
+    data = np.arange(256, dtype=np.uint8).reshape(2, 128)
+    with interpreted_cuda(monkeypatch):
+        ours = Tensor(data, device="cuda:0").view("float8_e5m2")
+        wide = ours.float()
+        realize([ours.node, wide.node])
+        assert np.isnan(wide.numpy()).sum() == 6
+        assert ours.view("bool").numpy().sum() == 255  # -0.0 has a bit
+        np.testing.assert_array_equal(as_bytes(ours), data)
+        np.testing.assert_array_equal(as_bytes(ours.view("uint16")), data)
