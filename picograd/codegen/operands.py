@@ -9,7 +9,7 @@ within a role (`arrange` does both for a GPU), bind axes to tile coordinates (`r
 epilogue with `stores`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from picograd.dtype import DType, float32
@@ -367,6 +367,31 @@ def stores(contraction: Contraction, values: Bindings, sums: Mapping[int, Expr])
             value = replace_ref(Expr("ref", (), number, compute.dtype)) or compute.body
             found.append(Output(slot, substitute(index, values), value))
     return found
+
+
+def finished(
+    contraction: Contraction, values: Bindings, total: Callable[[int, Compute], Expr]
+) -> Iterator[Output]:
+    """Write what is stored of reductions over all rows, or all columns, at one point of the others.
+
+    `total` reads what a reduction has given there.
+    """
+    c = contraction
+    done: dict[int, Expr] = {}
+
+    def replace_ref(expr: Expr) -> Expr | None:
+        return done[expr.arg] if expr.op == "ref" else None
+
+    for number, compute in enumerate(c.computes):
+        if number == c.number or is_element(c, compute):
+            continue
+        if is_across(c, compute):
+            done[number] = total(number, compute)
+        else:
+            done[number] = rewrite(compute.body, values, replace_ref)
+        if compute.store:
+            slot, index = compute.store
+            yield Output(slot, substitute(index, values), done[number])
 
 
 @dataclass(frozen=True, slots=True)

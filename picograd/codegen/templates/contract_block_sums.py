@@ -16,9 +16,9 @@ from picograd.codegen.operands import (
     Contraction,
     Role,
     element_values,
+    finished,
     guarded,
     is_across,
-    is_element,
 )
 from picograd.codegen.tensor_core import SimtSchedule
 from picograd.codegen.tile import Accumulate, Assign, Barrier, LastBlock, Step, Store, Tile
@@ -283,22 +283,13 @@ def finish(sums: Sums) -> list[Step]:
     c, place = sums.c, Axis("place", sums.kept.size)
     values = moved(sums.along, sums.kept, place)
     found = add_parts(sums, "group", constant(0), sums.blocks.groups, place)
-    done: dict[int, Expr] = {}
 
-    def replace_ref(expr: Expr) -> Expr | None:
-        return done[expr.arg] if expr.op == "ref" else None
+    def total(number: int, compute: Compute) -> Expr:
+        return tile_read(f"group_sum{number}", (axis_index(place),), compute)
 
-    for number, compute in enumerate(c.computes):
-        if number == c.number or is_element(c, compute):
-            continue
-        if is_across(c, compute):
-            done[number] = tile_read(f"group_sum{number}", (axis_index(place),), compute)
-        else:
-            done[number] = rewrite(compute.body, values.values, replace_ref)
-        if compute.store:
-            slot, index = compute.store
-            where = substitute(index, values.values)
-            found.append(Store(slot, where, (place,), done[number], values.conditions, sums.total))
+    for out in finished(c, values.values, total):
+        store = Store(out.slot, out.index, (place,), out.expr, values.conditions, sums.total)
+        found.append(store)
     return found
 
 

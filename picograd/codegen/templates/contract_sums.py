@@ -9,13 +9,13 @@ product, its elements, the reductions of elements, and what is computed of those
 """
 
 from picograd.codegen.cuts import Cut, Piece
-from picograd.codegen.operands import Contraction, element_values, guarded, is_element, size_of
+from picograd.codegen.operands import Contraction, element_values, finished, guarded, size_of
 from picograd.codegen.templates.contract_plan import Plan
 from picograd.codegen.templates.contract_thin import guarded_steps
 from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
 from picograd.errors import check
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute
+from picograd.schedule.index import Axis, Index, axis_index, position_over
 from picograd.schedule.loop import Compute, Expr, const, rewrite
 from picograd.schedule.monoid import identity
 
@@ -154,22 +154,9 @@ def finish(sums: Sums, block: Index, count: int) -> list[Step]:
 
 def final_stores(sums: Sums, piece: Piece) -> list[Step]:
     """Store the results, and what is computed of them, at one piece of a block."""
-    done: dict[int, Expr] = {}
 
-    def replace_ref(expr: Expr) -> Expr | None:
-        return done[expr.arg] if expr.op == "ref" else None
+    def total(number: int, compute: Compute) -> Expr:
+        return Expr("tile", (), (f"total{number}", (piece.position,)), compute.dtype)
 
-    found: list[Step] = []
-    for number, compute in enumerate(sums.product.computes):
-        if number == 0 or is_element(sums.product, compute):
-            continue
-        if compute.reduce:
-            at = (f"total{number}", (piece.position,))
-            done[number] = Expr("tile", (), at, compute.dtype)
-        else:
-            done[number] = rewrite(compute.body, piece.values, replace_ref)
-        if compute.store:
-            slot, index = compute.store
-            place, guards = (substitute(index, piece.values), piece.guards)
-            found.append(Store(slot, place, piece.dims, done[number], guards))
-    return found
+    stored = finished(sums.product, dict(piece.values), total)
+    return [Store(out.slot, out.index, piece.dims, out.expr, piece.guards) for out in stored]
