@@ -64,8 +64,45 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     return matrix.leave(kernel)
 
 
-class Matrix:
-    """This class collects the tiles and steps of the elimination of one matrix.
+class Tiles:
+    """This class collects the tiles and steps of what is done of one matrix."""
+
+    def __init__(self, step: Elimination) -> None:
+        self.step: Elimination = step
+        self.dtype: DType = step.body.dtype
+        self.tiles: dict[str, Tile] = {}
+        self.steps: list[Step] = []
+
+    def register(self, name: str, dtype: DType, layout: Blocked) -> None:
+        """Make a tile in registers."""
+        self.tiles[name] = Tile(name, layout.shape, dtype, "register", layout)
+
+    def shared(self, name: str, dtype: DType, *shape: int) -> None:
+        """Make a shared tile."""
+        self.tiles[name] = Tile(name, shape, dtype, "shared")
+
+    def of(self, name: str, *index: Index | Axis) -> Term:
+        """Read a tile."""
+        places = tuple(map(as_place, index))
+        return tile_at(name, places, self.tiles[name].dtype)
+
+    def store(
+        self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None = None
+    ) -> None:
+        """Store at a place of the result."""
+        target = substitute(self.step.target, {self.step.place: place})
+        store = Store(self.step.slot, target, dims, value.expr, (), layout)
+        self.steps.append(store)
+
+    def made(self, kernel: Kernel, threads: int) -> TileKernel:
+        """Make the kernel of all steps, with so many threads for each matrix."""
+        tiles = tuple(self.tiles.values())
+        part = TilePart(self.step.rows, tiles, tuple(self.steps))
+        return TileKernel(kernel, (part,), threads)
+
+
+class Matrix(Tiles):
+    """This class writes the elimination of one matrix.
 
     Tiles: `a` the matrix, `place` where each row would be, `factor` what of the pivot's row is
     taken out of each row, all in registers; shared `column` and `row`, each twice; `turned`, in
@@ -73,8 +110,7 @@ class Matrix:
     """
 
     def __init__(self, step: Elimination, count: int, down: int, lanes: int = 1) -> None:
-        self.step: Elimination = step
-        self.dtype: DType = step.body.dtype
+        super().__init__(step)
         self.i: Axis = step.axis
         self.j: Axis = step.column
         self.threads: int = count
@@ -85,8 +121,6 @@ class Matrix:
         self.whole = Blocked((rows, columns), threads, (1, 1), True)
         self.rows = Blocked((rows,), (down,), (1,), True)
         self.lying = self.across(rows, columns)
-        self.tiles: dict[str, Tile] = {}
-        self.steps: list[Step] = []
         self.row = position(self.i)
         self.column = position(self.j)
 
@@ -113,19 +147,6 @@ class Matrix:
         return self.of("factor", self.i)
 
     # -- tiles ------------------------------------------------------------------------------------
-
-    def register(self, name: str, dtype: DType, layout: Blocked) -> None:
-        """Make a tile in registers."""
-        self.tiles[name] = Tile(name, layout.shape, dtype, "register", layout)
-
-    def shared(self, name: str, dtype: DType, *shape: int) -> None:
-        """Make a shared tile."""
-        self.tiles[name] = Tile(name, shape, dtype, "shared")
-
-    def of(self, name: str, *index: Index | Axis) -> Term:
-        """Read a tile."""
-        places = tuple(map(as_place, index))
-        return tile_at(name, places, self.tiles[name].dtype)
 
     def set_each(self, name: str, value: Term) -> Assign:
         """Write a tile in registers that has one element for each of the matrix."""
@@ -379,17 +400,7 @@ class Matrix:
             place = behind + count + own
             number = self.row.cast(self.dtype)
             self.store(place, (self.i,), number, self.rows)
-        tiles = tuple(self.tiles.values())
-        made = TilePart(self.step.rows, tiles, tuple(self.steps))
-        return TileKernel(kernel, (made,), self.threads)
-
-    def store(
-        self, place: Index, dims: tuple[Axis, ...], value: Term, layout: Blocked | None
-    ) -> None:
-        """Store at a place of the result."""
-        target = substitute(self.step.target, {self.step.place: place})
-        store = Store(self.step.slot, target, dims, value.expr, (), layout)
-        self.steps.append(store)
+        return self.made(kernel, self.threads)
 
 
 def same_place(axis: Axis, other: Index | Axis) -> Condition:

@@ -21,25 +21,14 @@ from dataclasses import replace
 import numpy as np
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates.elimination import ALONE, WARP, power_of_two
+from picograd.codegen.templates.elimination import ALONE, WARP, Tiles, power_of_two
 from picograd.codegen.templates.grid import merge_part
-from picograd.codegen.terms import Term, as_place, as_term, position, tile_at
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    Barrier,
-    For,
-    Step,
-    Store,
-    Tile,
-    TileKernel,
-    TilePart,
-    When,
-)
+from picograd.codegen.terms import Term, as_term, position
+from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, Tile, TileKernel, When
 from picograd.dtype import DType, int32
 from picograd.errors import internal
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
@@ -59,26 +48,22 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     turning.read()
     turning.sweep()
     turning.leave()
-    tiles = tuple(turning.tiles.values())
-    made = TilePart(step.rows, tiles, tuple(turning.steps))
-    return TileKernel(kernel, (made,), turning.threads)
+    return turning.made(kernel, turning.threads)
 
 
-class Turning:
-    """This class collects the tiles and steps of one matrix.
+class Turning(Tiles):
+    """This class writes the rotations of the columns of one matrix.
 
     Tiles: shared `x` the columns, `moves` what turned; in registers, for each pair, `first` and
     `second` its columns and what is known of them; `busy` whether there is anything left to turn.
     """
 
     def __init__(self, step: Elimination) -> None:
-        self.step: Elimination = step
-        self.dtype: DType = step.body.dtype
+        super().__init__(step)
         self.count: int = step.column.size
         self.length: int = step.axis.size
         self.pair: Axis = Axis("p", ceil_div(self.count, 2))
         self.row: Axis = Axis("i", self.length)
-        self.steps: list[Step] = []
         down = lanes_of(self.length, self.dtype)
         pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
         pairs = max(pairs, WARP // down)
@@ -89,7 +74,6 @@ class Turning:
         self.pairs = over((self.pair.size, pairs))
         every = over((self.pair.size, down))
         self.every = replace(every, is_first_fastest=True)
-        self.tiles: dict[str, Tile] = {}
         shape = self.count, self.length
         more = (down // 2 - self.length) % BANKS
         self.tiles["x"] = Tile("x", shape, self.dtype, "shared", row_padding=more)
@@ -102,20 +86,6 @@ class Turning:
             self.register(name, self.dtype, self.pairs)
 
     # -- tiles ------------------------------------------------------------------------------------
-
-    def shared(self, name: str, dtype: DType, *shape: int) -> None:
-        """Make a shared tile."""
-        self.tiles[name] = Tile(name, shape, dtype, "shared")
-
-    def register(self, name: str, dtype: DType, layout: Blocked) -> None:
-        """Make a tile in registers."""
-        self.tiles[name] = Tile(name, layout.shape, dtype, "register", layout)
-
-    def of(self, name: str, *index: Index | Axis) -> Term:
-        """Read a tile."""
-        places = tuple(map(as_place, index))
-        dtype = self.tiles[name].dtype
-        return tile_at(name, places, dtype)
 
     def of_pair(self, name: str) -> Term:
         """Read what is known of a pair."""
@@ -309,12 +279,6 @@ class Turning:
             self.put("rank", i, self.of("before", i), rows),
             Barrier(),
         ]
-
-    def store(self, place: Index, dims: tuple[Axis, ...], value: Term) -> None:
-        """Store at a place of the result."""
-        target = substitute(self.step.target, {self.step.place: place})
-        made = Store(self.step.slot, target, dims, value.expr)
-        self.steps.append(made)
 
 
 def lanes_of(length: int, dtype: DType) -> int:
