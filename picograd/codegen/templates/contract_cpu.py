@@ -113,7 +113,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
-    thin = contract_thin.build_part(product)
+    thin = contract_thin.build_part(product, target)
     if thin is not None:
         return thin
     plan = None if others else apart(product, target)

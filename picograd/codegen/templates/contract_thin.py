@@ -10,22 +10,28 @@ from collections.abc import Iterator, Sequence
 from picograd.codegen.cuts import Cut, Piece, range_cut
 from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import Contraction, bind, size_of, stores, strides, swap
-from picograd.codegen.templates.contract_plan import WORK_PER_TASK, nearest
+from picograd.codegen.templates.contract_in_place import with_places
+from picograd.codegen.templates.contract_plan import WORK_PER_TASK, choose, nearest
 from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, Tile, TilePart, When
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Condition, Expr, const, needed, rewrite
+from picograd.target import Target
 
 VECTOR = 16  # elements; shorter axes are better packed
 LONG_DEPTH = 8192  # elements that are summed at once: LLVM keeps about 64 partial sums of them
 THIN = 8  # vectors up to which reading the matrix once for each beats packing it
 AT_ONCE = 8  # rows of the matrix that are added to a sum before it goes back to memory
+CACHED = 16 << 20  # bytes of a matrix that is read from a cache; memory gives whole rows faster
 LEAST_COLUMNS, MOST_COLUMNS = 256, 2048  # of a task: 32 KiB of sums, at most
 
 
-def build_part(product: Contraction) -> TilePart | None:
-    """Write a product of few vectors and a matrix; None if it is another."""
+def build_part(product: Contraction, target: Target) -> TilePart | None:
+    """Write a product of few vectors and a matrix; None if it is another.
+
+    Whole panels of a matrix in the cache are faster read where they lie, by register blocks.
+    """
     if any(compute.reduce for compute in product.computes[1:]):
         return None
     for side in (product, swap(product)):
@@ -35,7 +41,8 @@ def build_part(product: Contraction) -> TilePart | None:
             return dots_part(side)
         if is_contiguous(side, deep=False) and len(side.depth) == 1 and not side.ends:
             if side.sizes[2] >= 2 * VECTOR and side.columns[-1].size >= 2 * VECTOR:
-                return streamed_part(side)
+                is_in_place = side is product and reads_panels(product, target)
+                return None if is_in_place else streamed_part(side)
     return None
 
 
@@ -49,6 +56,13 @@ def is_contiguous(product: Contraction, deep: bool) -> bool:
         return is_nearer(product.a, product.rows) and is_nearer(product.b, product.columns)
     across = nearest(strides(product.b, product.columns[-1:]))
     return bool(product.columns) and across < nearest(strides(product.b, product.depth))
+
+
+def reads_panels(product: Contraction, target: Target) -> bool:
+    """Tell whether a packed product would read a matrix in the cache where it lies."""
+    _, _, n, k = product.sizes
+    is_cached = n * k * product.dtype.itemsize <= CACHED
+    return is_cached and with_places(choose(product, target)).b_place is not None
 
 
 def streamed_part(product: Contraction) -> TilePart:

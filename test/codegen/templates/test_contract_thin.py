@@ -24,7 +24,7 @@ CASES = {  # batch, M, N, K
     "eight dots": matmul((1, 8, 50, 64), order_b=(0, 2, 1)),
     "shallow": matmul((1, 4, 45, AT_ONCE - 3)),
     "batch": matmul((3, 2, 70, 24)),
-    "float64": matmul((1, 2, 64, 40), dtype=float64),
+    "float64": matmul((1, 2, 70, 40), dtype=float64),
     "dots": matmul((1, 1, 50, 64), order_b=(0, 2, 1)),
 }
 
@@ -52,7 +52,7 @@ def test_it_means_the_same_at_every_stage(name: str) -> None:
 
 
 def is_thin(case: Case) -> bool:
-    return build_part(analyse(case.kernel)) is not None
+    return build_part(analyse(case.kernel), TARGET) is not None
 
 
 def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() -> None:
@@ -61,6 +61,11 @@ def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() ->
     assert not is_thin(matmul((1, 2, 24, 37)))
     assert not is_thin(matmul((1, 2, 300, 12), order_b=(0, 2, 1)))
     assert is_thin(matmul((1, 300, 2, 37), order_a=(0, 2, 1)))  # a matrix and few vectors
+
+
+def test_whole_panels_in_the_cache_are_read_by_register_blocks() -> None:
+    assert not is_thin(matmul((1, 4, 128, 64))) and is_thin(matmul((1, 4, 130, 64)))
+    assert is_thin(matmul((1, 1, 1 << 20, 8)))
 
 
 def test_a_depth_of_several_axes_is_packed() -> None:
