@@ -230,7 +230,7 @@ class Matrix(Tiles):
         body = (
             show,
             Barrier(),
-            *self.find_pivot(k),
+            *self.find_pivot(k, self.of("column", constant(0), self.i)),
             *self.use_pivot(k),
             Barrier(),
             self.set_each("a", left),
@@ -248,10 +248,10 @@ class Matrix(Tiles):
         self.steps.append(turn)
         self.steps.append(Barrier())
 
-    def find_pivot(self, k: Axis) -> list[Step]:
+    def find_pivot(self, k: Axis, column: Term) -> list[Step]:
         """Find the largest element of a column: where its row would be, and is, in one number."""
         place = self.place
-        height = self.of("column", constant(0), self.i).of("abs")
+        height = column.of("abs")
         is_left = position(k) <= place
         is_best = ~(height < self.of("best"))  # NaN is, too
         size = self.i.size

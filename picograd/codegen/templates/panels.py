@@ -119,7 +119,7 @@ def pivot(matrix: Matrix) -> None:
     chosen = matrix.of("key") % i.size
     is_row = same_place(i, chosen.index(i.size))
     body = (
-        *find_pivot(matrix, k),
+        *matrix.find_pivot(k, first_of(matrix)),
         Assign("row", (i, j), shown.expr, where, matrix.whole, (is_row,)),
         *renumber(matrix, k, chosen),
         Barrier(),
@@ -129,21 +129,6 @@ def pivot(matrix: Matrix) -> None:
     matrix.steps.append(Barrier())
     place = matrix.place.index(i.size)
     matrix.bring_back(place, matrix.own)
-
-
-def find_pivot(matrix: Matrix, k: Axis) -> list[Step]:
-    """Find the largest element of the first column: as `Matrix.find_pivot` does."""
-    size = matrix.i.size
-    place = matrix.place
-    height = first_of(matrix).of("abs")
-    is_left = position(k) <= place
-    is_best = ~(height < matrix.of("best"))  # NaN is, too
-    is_first = is_left & is_best
-    number = place * size + matrix.row
-    ranked = is_first.where(number, size * size - 1)
-    highest = is_left.where(height, -1.0)
-    best = matrix.over_rows("best", "max", highest)
-    return [best, matrix.over_rows("key", "min", ranked)]
 
 
 def first_of(matrix: Matrix) -> Term:
