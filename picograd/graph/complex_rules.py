@@ -320,16 +320,10 @@ def arc_cosine(z: Node) -> Node:
 
 
 def area_cosine(z: Node) -> Node:
-    """Kahan's formula."""
-    below, above = root(shifted(z, -1)), root(shifted(z, 1))
-    along, _ = product(conjugate(below), above).parts()
-    low, high = below.parts()[1], above.parts()[0]
-    imag = low.binary("atan2", high) * 2
-    found = along.unary("asinh").paired(imag)
-    a, b = z.parts()
-    real, imag = beyond(z, found, a.const_like(math.inf), b.binary("atan2", a)).parts()
-    is_still = together(is_nan(b), is_nil(a))
-    return real.paired(is_still.where(math.pi / 2, imag))
+    """The arc cosine turned round: its real part is not negative, its imaginary has z's sign."""
+    real, imag = arc_cosine(z).parts()
+    _, b = z.parts()
+    return length(imag).paired(is_negative(b).where(-real, real))
 
 
 def area_tangent(z: Node) -> Node:
