@@ -22,7 +22,6 @@ from picograd.codegen.layout import (
     replicas_of,
     walk,
 )
-from picograd.codegen.pairs import paired
 from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.unseen import greatest_of, seen_digits, tiles_read
 from picograd.dtype import DType, bool_, int32, int64, uint32, uint64
@@ -89,11 +88,6 @@ class Block:
         self.tiles, self.seen = {}, seen_digits(part, self.kernel)
         self.greatest = greatest_of(part)
         self.declare(part.tiles)
-        pairs = paired(part, self.kernel.slots, self.tiles, self.place)
-        self.emitter.paired = set()
-        for each in pairs:
-            pointers = self.places if isinstance(each, str) else self.emitter.slots
-            self.emitter.paired.add(pointers[each])  # type: ignore[index]
 
     def declare(self, tiles: Sequence[Tile]) -> None:
         """Declare tiles beside those that there are."""
@@ -203,7 +197,7 @@ class Block:
         pointer = self.places[name]
         if tile.swizzle:
             return emitter.load(pointer, self.permuted(tile, index), mask, lanes)
-        return emitter.load_at(pointer, where, mask, lanes)
+        return emitter.load(pointer, emitter.index(where), mask, lanes)
 
     def permuted(self, tile: Tile, index: Sequence[Index]) -> int:
         """Find where an element of a box is: see `Swizzled`."""

@@ -21,7 +21,6 @@ from typing import Any
 from picograd.codegen.descend import descend
 from picograd.codegen.half_draws import half, half_of_lane
 from picograd.codegen.operands import expr_axes
-from picograd.codegen.pairs import is_even
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value, decode_float8, encode_float8, round_to_odd
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
@@ -93,10 +92,8 @@ class Emitter:
         self.constants: dict[tuple[str, DType], int] = {}
         self.numbers: dict[int, Any] = {}  # what constants are, in one lane or in all
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
-        self.taken: dict[int, Any] = {}  # of a pair that was widened: that, which lane
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
-        self.paired: set[int] = set()  # pointers of which nothing but pairs is read
         self.drawn: dict[Expr, tuple[int, Index]] = {}  # ahead: where in which array
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
@@ -179,10 +176,9 @@ class Emitter:
         source = self.dtype(value)
         if source is dtype:
             return value
-        pair, lane = self.taken.get(value, (value, -1))
-        narrow = self.narrow.get(pair)
+        narrow = self.narrow.get(value)
         if narrow is not None and self.dtype(narrow) is dtype:
-            return narrow if lane < 0 else self.add("extract", dtype, (narrow,), lane)
+            return narrow
         if source.kind == "float8":
             wide = decode_float8(Value(self, value)).position
             self.narrow[wide] = value
@@ -211,17 +207,6 @@ class Emitter:
         args = (pointer, index) if mask is None else (pointer, index, mask)
         value = self.add("load", self.dtype(pointer), args, lanes=lanes)
         return self.cast(value, compute_dtype(self.dtype(pointer)))
-
-    def load_at(self, pointer: int, index: Index, mask: int | None, lanes: int) -> int:
-        """Load an element, or those of the lanes; of what is read in pairs, both of a pair."""
-        lane = index.const % 2
-        is_one = lanes == 1 and (mask is None or self.lanes(mask) == 1)
-        if not is_one or pointer not in self.paired or not is_even(index):
-            return self.load(pointer, self.index(index), mask, lanes)
-        pair = self.load(pointer, self.index(index - lane), mask, 2)
-        value = self.add("extract", self.dtype(pair), (pair,), lane)
-        self.taken[value] = pair, lane
-        return value
 
     def store(self, pointer: int, index: int, value: int, mask: int | None = None) -> None:
         """Store to a pointer, rounding to its dtype."""
@@ -508,7 +493,7 @@ class Emitter:
         scope = self.scopes[-1]
         vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
-        return self.load_at(self.slots[slot], index, scope.mask, lanes)
+        return self.load(self.slots[slot], self.index(index), scope.mask, lanes)
 
 
 def is_unit(index: Index, axis: Axis) -> bool:
