@@ -97,7 +97,8 @@ class Tiles:
     def made(self, kernel: Kernel, threads: int) -> TileKernel:
         """Make the kernel of all steps, with so many threads for each matrix."""
         tiles = tuple(self.tiles.values())
-        part = TilePart(self.step.rows, tiles, tuple(self.steps))
+        steps = tuple(self.steps)
+        part = TilePart(self.step.rows, tiles, steps)
         return TileKernel(kernel, (part,), threads)
 
 
