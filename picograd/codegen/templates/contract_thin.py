@@ -59,10 +59,14 @@ def is_contiguous(product: Contraction, deep: bool) -> bool:
 
 
 def reads_panels(product: Contraction, target: Target) -> bool:
-    """Tell whether a packed product would read a matrix in the cache where it lies."""
+    """Tell whether a packed product would read a matrix in the cache where it lies.
+
+    Workers share its columns in smaller parts where rows are added up.
+    """
     _, _, n, k = product.sizes
     is_cached = n * k * product.dtype.itemsize <= CACHED
-    return is_cached and with_places(choose(product, target)).b_place is not None
+    is_whole = target.threads == 1 or n <= LEAST_COLUMNS
+    return is_cached and is_whole and with_places(choose(product, target)).b_place is not None
 
 
 def streamed_part(product: Contraction) -> TilePart:

@@ -1,6 +1,7 @@
 """Few vectors and a matrix on a CPU: nothing is packed."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,8 +52,9 @@ def test_it_means_the_same_at_every_stage(name: str) -> None:
         np.testing.assert_allclose(slots[-1], case.expected.ravel(), rtol=1e-4, atol=1e-4)
 
 
-def is_thin(case: Case) -> bool:
-    return build_part(analyse(case.kernel), TARGET) is not None
+def is_thin(case: Case, threads: int = 1) -> bool:
+    target = replace(TARGET, threads=threads)
+    return build_part(analyse(case.kernel), target) is not None
 
 
 def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() -> None:
@@ -65,7 +67,9 @@ def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() ->
 
 def test_whole_panels_in_the_cache_are_read_by_register_blocks() -> None:
     assert not is_thin(matmul((1, 4, 128, 64))) and is_thin(matmul((1, 4, 130, 64)))
-    assert is_thin(matmul((1, 1, 1 << 20, 8)))
+    assert is_thin(matmul((1, 1, 1 << 20, 8))), "memory gives whole rows faster"
+    wide = matmul((1, 4, 512, 64))
+    assert is_thin(wide, 8) and not is_thin(wide), "workers share columns"
 
 
 def test_a_depth_of_several_axes_is_packed() -> None:
