@@ -49,7 +49,7 @@ from picograd.runtime.log import log
 from picograd.tensor.core import autocast, autograd
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.recording import same_value, share, wrap
+from picograd.tensor.core.recording import root_of, same_value, share, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
     Flattener,
@@ -59,7 +59,7 @@ from picograd.tensor.transforms.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
-from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared
+from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, is_known, shared
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -350,8 +350,8 @@ class Jitted(Generic[P, R]):
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
         node = tensor._node
-        known = id(tensor) if id(tensor) in self.captured else 0
-        facts = node.shape, node.dtype.name, node.device, known
+        known = id(tensor) if id(tensor) in self.captured else id(root_of(tensor))
+        facts = node.shape, node.dtype.name, node.device, known if known in self.captured else 0
         asked: tuple[Any, ...] = ()
         if self.asked or vars(tensor):
             asked = asked_of(tensor, self.asked)
@@ -450,12 +450,16 @@ class Jitted(Generic[P, R]):
             capture.refusals.append("it stored a new tensor")
 
     def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
-        """Remember tensors that are reached otherwise; tells whether an argument is one of them."""
-        for tensor in tensors:
-            if id(tensor) not in self.captured and isinstance(tensor, Tensor):
+        """Remember tensors that are reached otherwise, and what they show.
+
+        Tells whether an argument is one of them, or shows one.
+        """
+        found = [each for each in tensors if isinstance(each, Tensor)]
+        for tensor in (*found, *map(root_of, found)):
+            if id(tensor) not in self.captured:
                 gone = functools.partial(forget, self.captured, id(tensor))
                 self.captured[id(tensor)] = weakref.ref(tensor, gone)
-        return any(map(self.is_captured, arguments))
+        return any(is_known(each, self.captured) for each in arguments)
 
     def keep(self, key: Any, capture: Capture, objects: list[Any]) -> None:
         """Keep a trace for later calls, and let those go that are too many or of no use."""

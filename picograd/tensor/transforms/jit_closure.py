@@ -24,6 +24,7 @@ from picograd.engine.watch import PROFILES
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Flattener, Place, structure_of_tensors
 from picograd.tensor.transforms.jit_native import declare_replay, native_of
@@ -187,7 +188,8 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
-        inputs = None if self.ready is None else self.ready(*args)
+        is_ready = self.ready is not None and (self.changes is None or self.are_apart(args))
+        inputs = self.ready(*args) if is_ready else None
         if inputs is None:
             inputs = self.inputs(args)
         if inputs is None:
@@ -273,6 +275,13 @@ class Closure:
         objects = tuple(map(id, flattener.objects))
         return tuple(flattener.tensors) if self.bound == bound + objects else None
 
+    def are_apart(self, args: tuple[Any, ...]) -> bool:
+        """Tell whether views among arguments show no other argument, and no captured tensor."""
+        if all(each._view is None for each in args):
+            return True
+        roots = {id(root_of(each)) for each in args}
+        return len(roots) == len(args) and self.known.keys().isdisjoint(roots)
+
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
         buffers, known = [], self.known
@@ -284,7 +293,7 @@ class Closure:
             node = tensor._node
             if node.op not in MEMORY or node.shape != shape or node.device != device:
                 return None
-            if node.dtype.name != dtype or (known and id(tensor) in known):
+            if node.dtype.name != dtype or (known and is_known(tensor, known)):
                 return None
             buffers.append(node.arg.buffer)
         count = len(args)
@@ -338,9 +347,16 @@ def is_shown(tensor: Tensor) -> bool:
     return tensor._views is not None
 
 
+def is_known(tensor: Tensor, known: dict[int, Any]) -> bool:
+    """Tell whether a tensor, or what it shows, is reached otherwise than as an argument."""
+    return id(tensor) in known or id(root_of(tensor)) in known
+
+
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
-    """Say which arguments are the same tensor, and which are the same memory."""
+    """Say which arguments are the same tensor, which the same memory, and which show one tensor."""
     count = len(arguments)
+    if count > 1 and any(each._view is not None for each in arguments):
+        return shared_roots(arguments, buffers)
     if count == 2:
         if arguments[0] is not arguments[1]:
             return () if buffers[0] is not buffers[1] else (0, 1, 0, 0)
@@ -350,6 +366,15 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
     first: dict[int, int] = {}
     same = [first.setdefault(id(tensor), number) for number, tensor in enumerate(arguments)]
     return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
+
+
+def shared_roots(arguments: Any, buffers: Any) -> tuple[int, ...]:
+    """Say what `shared` says of arguments of which some are views."""
+    found: list[int] = []
+    for group in (arguments, buffers, map(root_of, arguments)):
+        first: dict[int, int] = {}
+        found += [first.setdefault(id(each), number) for number, each in enumerate(group)]
+    return () if found == [*range(len(arguments))] * 3 else tuple(found)
 
 
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
