@@ -59,7 +59,7 @@ from picograd.tensor.transforms.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
-from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, is_known, shared
+from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared, shown_of
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -253,6 +253,9 @@ class Jitted(Generic[P, R]):
                 moved.extend(capture.guard.moved())
                 reason = reason or capture.guard.difference()
                 continue
+            if capture.written and shown_of(arguments, self.captured) != capture.shown:
+                reason = reason or "an argument shows another tensor that the function reaches"
+                continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
                 self.note_use(capture, plan, key)
@@ -350,8 +353,8 @@ class Jitted(Generic[P, R]):
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
         """Say what of a tensor argument a trace depends on."""
         node = tensor._node
-        known = id(tensor) if id(tensor) in self.captured else id(root_of(tensor))
-        facts = node.shape, node.dtype.name, node.device, known if known in self.captured else 0
+        known = id(tensor) if id(tensor) in self.captured else 0
+        facts = node.shape, node.dtype.name, node.device, known
         asked: tuple[Any, ...] = ()
         if self.asked or vars(tensor):
             asked = asked_of(tensor, self.asked)
@@ -403,6 +406,7 @@ class Jitted(Generic[P, R]):
         del noted, known
         capture.set_guard(guard)
         key = self.settled(key, capture, numbers)
+        capture.shown = shown_of(arguments, self.captured)
         outputs = first_outputs(tracer, capture, results, values, given)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
@@ -452,14 +456,14 @@ class Jitted(Generic[P, R]):
     def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
         """Remember tensors that are reached otherwise, and what they show.
 
-        Tells whether an argument is one of them, or shows one.
+        Tells whether an argument is one of them.
         """
         found = [each for each in tensors if isinstance(each, Tensor)]
         for tensor in (*found, *map(root_of, found)):
             if id(tensor) not in self.captured:
                 gone = functools.partial(forget, self.captured, id(tensor))
                 self.captured[id(tensor)] = weakref.ref(tensor, gone)
-        return any(is_known(each, self.captured) for each in arguments)
+        return any(map(self.is_captured, arguments))
 
     def keep(self, key: Any, capture: Capture, objects: list[Any]) -> None:
         """Keep a trace for later calls, and let those go that are too many or of no use."""

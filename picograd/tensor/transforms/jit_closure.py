@@ -188,7 +188,7 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
-        is_ready = self.ready is not None and (self.changes is None or self.are_apart(args))
+        is_ready = self.ready is not None and self.are_apart(args)
         inputs = self.ready(*args) if is_ready else None
         if inputs is None:
             inputs = self.inputs(args)
@@ -276,11 +276,10 @@ class Closure:
         return tuple(flattener.tensors) if self.bound == bound + objects else None
 
     def are_apart(self, args: tuple[Any, ...]) -> bool:
-        """Tell whether views among arguments show no other argument, and no captured tensor."""
-        if all(each._view is None for each in args):
+        """Tell whether machine code can see that what the trace writes is no other argument."""
+        if self.changes is None or not self.changes.writes_arguments:
             return True
-        roots = {id(root_of(each)) for each in args}
-        return len(roots) == len(args) and self.known.keys().isdisjoint(roots)
+        return all(each._view is None for each in args)
 
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
@@ -293,11 +292,13 @@ class Closure:
             node = tensor._node
             if node.op not in MEMORY or node.shape != shape or node.device != device:
                 return None
-            if node.dtype.name != dtype or (known and is_known(tensor, known)):
+            if node.dtype.name != dtype or (known and id(tensor) in known):
                 return None
             buffers.append(node.arg.buffer)
         count = len(args)
         if count > 1 and shared(args, buffers) != self.same:
+            return None
+        if self.changes is not None and shown_of(args, known):
             return None
         return None if None in buffers else buffers
 
@@ -347,9 +348,13 @@ def is_shown(tensor: Tensor) -> bool:
     return tensor._views is not None
 
 
-def is_known(tensor: Tensor, known: dict[int, Any]) -> bool:
-    """Tell whether a tensor, or what it shows, is reached otherwise than as an argument."""
-    return id(tensor) in known or id(root_of(tensor)) in known
+def shown_of(arguments: Sequence[Any], known: dict[int, Any]) -> tuple[int, ...]:
+    """Say which tensors that are reached otherwise too arguments are views of; nothing if none."""
+    if not known or all(each._view is None for each in arguments):
+        return ()
+    roots = [0 if id(each) in known else id(root_of(each)) for each in arguments]
+    found = tuple([root if root in known else 0 for root in roots])
+    return found if any(found) else ()
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
@@ -380,7 +385,7 @@ def shared_roots(arguments: Any, buffers: Any) -> tuple[int, ...]:
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
     structure, described, _, _, modes, _ = key
-    if structure[1] or modes[1]:
+    if structure[1] or modes[1] or capture.shown:
         return None
     if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None

@@ -493,3 +493,22 @@ def test_bools_wait_where_nobody_looks_yet(monkeypatch):
         assert native(x, good) is not None and len(CHECKS) == number + 1
     assert native(x, good) is None
     CHECKS.clear()
+
+
+def test_arguments_that_show_what_is_trained():
+    weight = nn.Parameter(leaf(0, (3,)))
+    batches = [leaf(1, (8,))[at : at + 3].realize() for at in range(5)]
+    optimizer = picograd.optim.SGD([weight], 0.01)
+
+    def step(x):
+        optimizer.zero_grad()
+        ((weight * x) ** 2).sum().backward()
+        optimizer.step()
+
+    train = warmed(step, batches[0])
+    assert train.closure.ready(batches[1]) is not None
+    for shown in (weight.detach(), weight.detach()[:3], weight.detach().view(1, 3)[0]):
+        assert train.closure.ready(shown.realize()) is None
+        with pytest.raises(picograd.errors.TraceError, match="argument 0 is captured too"):
+            train(shown)
+        train = warmed(step, batches[0])
