@@ -405,8 +405,7 @@ class Jitted(Generic[P, R]):
             raise
         del noted, known
         capture.set_guard(guard)
-        key = self.settled(key, capture, numbers)
-        capture.shown = shown_of(arguments, self.captured)
+        key = self.settled(key, capture, tracer)
         outputs = first_outputs(tracer, capture, results, values, given)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
@@ -414,10 +413,12 @@ class Jitted(Generic[P, R]):
             check_results(capture, results)
         return outputs if opened is None else opened.put(outputs, capture)
 
-    def settled(self, key: Any, capture: Capture, numbers: Numbers) -> Any:
+    def settled(self, key: Any, capture: Capture, tracer: Tracer) -> Any:
         """Say what replays compute of numbers; gives the key with the values of those it reads."""
+        numbers = tracer.numbers
         captured = [each.find() for each in capture.captured]
         self.note_captured(captured, ())
+        capture.shown = shown_of(tracer.arguments, self.captured)
         written = [find() for find in capture.written if not isinstance(find, int)]
         if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
             capture.graph.owner = weakref.ref(self)  # it does not train

@@ -188,8 +188,7 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
-        is_ready = self.ready is not None and self.are_apart(args)
-        inputs = self.ready(*args) if is_ready else None
+        inputs = self.ready(*args) if self.ready is not None and self.are_apart(args) else None
         if inputs is None:
             inputs = self.inputs(args)
         if inputs is None:
