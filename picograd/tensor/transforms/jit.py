@@ -254,7 +254,7 @@ class Jitted(Generic[P, R]):
                 reason = reason or capture.guard.difference()
                 continue
             if capture.written and shown_of(arguments, self.captured) != capture.shown:
-                reason = reason or "an argument shows another tensor that the function reaches"
+                reason = reason or "arguments show other tensors, and one is written"
                 continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
@@ -418,7 +418,8 @@ class Jitted(Generic[P, R]):
         numbers = tracer.numbers
         captured = [each.find() for each in capture.captured]
         self.note_captured(captured, ())
-        capture.shown = shown_of(tracer.arguments, self.captured)
+        if capture.written:
+            capture.shown = shown_of(tracer.arguments, self.captured)
         written = [find() for find in capture.written if not isinstance(find, int)]
         if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
             capture.graph.owner = weakref.ref(self)  # it does not train

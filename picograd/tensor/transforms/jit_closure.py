@@ -297,7 +297,7 @@ class Closure:
         count = len(args)
         if count > 1 and shared(args, buffers) != self.same:
             return None
-        if self.changes is not None and shown_of(args, known):
+        if self.changes is not None and shown_of(args, known) != self.capture.shown:
             return None
         return None if None in buffers else buffers
 
@@ -348,19 +348,24 @@ def is_shown(tensor: Tensor) -> bool:
 
 
 def shown_of(arguments: Sequence[Any], known: dict[int, Any]) -> tuple[int, ...]:
-    """Say which tensors that are reached otherwise too arguments are views of; nothing if none."""
-    if not known or all(each._view is None for each in arguments):
+    """Say which arguments show one tensor, and which one of `known`; nothing if none does.
+
+    Of those that are views; `known` are tensors that are reached otherwise, too.
+    """
+    if all(each._view is None for each in arguments):
         return ()
-    roots = [0 if id(each) in known else id(root_of(each)) for each in arguments]
-    found = tuple([root if root in known else 0 for root in roots])
-    return found if any(found) else ()
+    roots = [id(root_of(each)) for each in arguments]
+    first: dict[int, int] = {}
+    alike = [first.setdefault(root, number) for number, root in enumerate(roots)]
+    outside = [root in known and id(each) not in known for root, each in zip(roots, arguments)]
+    if len(first) == len(roots) and not any(outside):
+        return ()
+    return *alike, *[root if is_known else 0 for root, is_known in zip(roots, outside)]
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
-    """Say which arguments are the same tensor, which the same memory, and which show one tensor."""
+    """Say which arguments are the same tensor, and which are the same memory."""
     count = len(arguments)
-    if count > 1 and any(each._view is not None for each in arguments):
-        return shared_roots(arguments, buffers)
     if count == 2:
         if arguments[0] is not arguments[1]:
             return () if buffers[0] is not buffers[1] else (0, 1, 0, 0)
@@ -372,19 +377,10 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
     return *same, *[first.setdefault(id(buffer), n) for n, buffer in enumerate(buffers)]
 
 
-def shared_roots(arguments: Any, buffers: Any) -> tuple[int, ...]:
-    """Say what `shared` says of arguments of which some are views."""
-    found: list[int] = []
-    for group in (arguments, buffers, map(root_of, arguments)):
-        first: dict[int, int] = {}
-        found += [first.setdefault(id(each), number) for number, each in enumerate(group)]
-    return () if found == [*range(len(arguments))] * 3 else tuple(found)
-
-
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
     structure, described, _, _, modes, _ = key
-    if structure[1] or modes[1] or capture.shown:
+    if structure[1] or modes[1] or any(capture.shown[len(described) :]):
         return None
     if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None

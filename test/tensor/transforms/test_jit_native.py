@@ -512,3 +512,23 @@ def test_arguments_that_show_what_is_trained():
         with pytest.raises(picograd.errors.TraceError, match="argument 0 is captured too"):
             train(shown)
         train = warmed(step, batches[0])
+
+
+def test_a_step_of_two_views_of_its_data_takes_the_short_way():
+    weight, data = nn.Parameter(leaf(0, (3,))), leaf(1, (4, 4))
+    batches = [(data[at, :3].realize(), data[at, 1:].realize()) for at in range(4)]
+
+    def step(x, y):
+        weight.grad = None
+        ((weight * x - y) ** 2).sum().backward()
+        with picograd.no_grad():
+            weight.sub_(weight.grad * 0.1)
+
+    train = warmed(step, *batches[0])
+    assert train.closure.ready(*batches[1]) is not None and train.count <= 2
+    train(leaf(2, (3,)), leaf(3, (3,)))
+    before = weight.detach().clone()
+    train(*batches[2])
+    x, y = batches[2]
+    wanted = before - 0.2 * (before * x - y) * x
+    np.testing.assert_allclose(weight.detach().numpy(), wanted.numpy(), rtol=1e-5)
