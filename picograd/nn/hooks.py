@@ -150,8 +150,14 @@ class WithoutModule:
         return self.hook(*rest)
 
 
+def tell(kind: Kind, *shown: Any) -> None:
+    """Call hooks that change in place what they are shown, whatever they return."""
+    for hook in list(kind.values()):
+        hook(*shown)
+
+
 def show(kind: Kind, op: str, *shown: Any) -> None:
-    """Call hooks that change in place what they are shown."""
+    """Call hooks that change in place what they are shown; what they return would be lost."""
     for hook in list(kind.values()):
         if hook(*shown) is not None:
             problem = "a hook returned a value"

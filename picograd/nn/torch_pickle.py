@@ -7,7 +7,7 @@ any other global is refused by its name. Source: the opcodes of Python's `pickle
 
 import pickletools
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -230,8 +230,18 @@ def _parameter(_machine: Machine, value: Any, wants: Any, *_: Any) -> Tensor:
     return Parameter(value, wants is True and value.dtype.is_differentiable)
 
 
+def _parameter_with_state(
+    machine: Machine, value: Any, wants: Any, hooks: Any, state: Any
+) -> Tensor:
+    made = _parameter(machine, value, wants, hooks)
+    if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+        raise PickleProblem("the attributes of a parameter are no dict")
+    vars(made).update(state)
+    return made
+
+
 def _ordered_dict(_machine: Machine, pairs: Any = ()) -> dict[Any, Any]:
-    result: dict[Any, Any] = {}
+    result: OrderedDict[Any, Any] = OrderedDict()
     for key, value in pairs:
         _store(result, key, value)
     return result
@@ -274,7 +284,9 @@ def _encode(_machine: Machine, text: Any, coding: Any = "latin1") -> bytes:
 
 CALLABLE: Mapping[str, Callable[..., Any]] = {
     "torch._utils _rebuild_tensor_v2": _tensor_v2, "torch._utils _rebuild_tensor_v3": _tensor_v3,
-    "torch._utils _rebuild_parameter": _parameter, "collections OrderedDict": _ordered_dict,
+    "torch._utils _rebuild_parameter": _parameter,
+    "torch._utils _rebuild_parameter_with_state": _parameter_with_state,
+    "collections OrderedDict": _ordered_dict,
     "collections Counter": _counter, "torch Size": _size, "torch device": _device,
     "__builtin__ set": _set, "builtins set": _set, "__builtin__ complex": _complex,
     "builtins complex": _complex, "__builtin__ bytearray": _bytearray,
@@ -358,12 +370,14 @@ def _new(_machine: Machine, stack: list[Any], _arg: Any) -> None:
 
 
 def _build(_machine: Machine, stack: list[Any], _arg: Any) -> None:
-    """Drop the attributes of a dict: state dicts carry version numbers there."""
+    """Set the attributes of an ordered dict: state dicts carry version numbers there."""
     state = stack.pop()
     if is_safe(type(stack[-1])):
         set_state(stack[-1], state)
     elif not isinstance(stack[-1], dict):
         raise PickleProblem("attributes are set on something that is no dict")
+    elif isinstance(stack[-1], OrderedDict) and isinstance(state, dict):
+        vars(stack[-1]).update(state)
 
 
 PUTS = {"BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"}

@@ -43,6 +43,7 @@ class Global:
 TENSOR, OTHER_TENSOR, PARAMETER = (
     Global("torch._utils", f"_rebuild_{name}") for name in ("tensor_v2", "tensor_v3", "parameter")
 )
+PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter_with_state")
 DEVICE, SIZE = Global("torch", "device"), Global("torch", "Size")
 
 
@@ -85,7 +86,9 @@ class Pickler(pickle._Pickler):
         if isinstance(obj, (Global, DType)):
             return obj.name
         if type(obj) is Parameter:
-            return PARAMETER, (obj.detach(), obj.requires_grad, OrderedDict())
+            hooks: Any = OrderedDict()
+            made, own = (obj.detach(), obj.requires_grad, hooks), dict(vars(obj))
+            return (PARAMETER_WITH_STATE, (*made, own)) if own else (PARAMETER, made)
         if type(obj) in (Tensor, Buffer):
             return self.tensor(obj)
         if type(obj) is Size:

@@ -270,7 +270,7 @@ def save(
     if hasattr(state, "_metadata"):
         state._metadata[prefix[:-1]] = version
     if module._hooks is not None:
-        hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
+        hooks.tell(module._hooks.state_before, module, prefix, keep_vars)
     module._save_to_state_dict(state, prefix, keep_vars)
     above = (*above, module)
     for name, child in named_lines(module, above):
@@ -298,7 +298,7 @@ def prepared(
         part = {name: given.pop(name) for name in list(given) if name.startswith(prefix)}
         shown = part, prefix, version, strict, *result, errors
         if module._hooks:
-            hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
+            hooks.tell(module._hooks.load_before, module, *shown)
         if is_own:
             module._load_from_state_dict(*shown)
             if not vars(module).pop("_is_usual", False):  # it says itself what is missing

@@ -57,7 +57,7 @@ def test_what_cannot_occur_and_does_not_counts_for_nothing() -> None:
         assert choices.log_prob(Tensor([count, 0.0])).item() == -math.inf
 
 
-def test_chances_and_trials_that_make_no_sense() -> None:
+def test_chances_and_trials_that_make_no_sense(cpu_by_default: None) -> None:
     for probs in (0, Tensor([0.0, 0.5])):
         with pytest.raises(ValueError, match="Geometric: parameter probs"):
             distributions.Geometric(probs)

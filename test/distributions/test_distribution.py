@@ -24,7 +24,7 @@ def test_values_are_not_looked_at_where_classes_say_so() -> None:
         picograd.distributions.Normal(0.0, 1.0).cdf(0.0)
 
 
-def test_a_program_that_asks_whether_to_check_does() -> None:
+def test_a_program_that_asks_whether_to_check_does(cpu_by_default: None) -> None:
     class Above(distributions.Distribution):
         support = distributions.constraints.positive
 

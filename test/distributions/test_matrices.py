@@ -86,7 +86,7 @@ def test_wishart_draws() -> None:
     np.testing.assert_allclose(matrix.grad.numpy().sum(), 20.0, rtol=0.1)  # of 5 V: 5 a place
 
 
-def test_wishart_checks_its_parameters() -> None:
+def test_wishart_checks_its_parameters(cpu_by_default: None) -> None:
     with pytest.raises(ValueError, match="df"):
         distributions.Wishart(Tensor(1.0), Tensor.eye(3))
     with pytest.raises(ValueError, match="batch"):

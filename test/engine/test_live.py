@@ -66,6 +66,7 @@ def test_the_collector_may_empty_a_table_that_is_listed():
         value = Value()
         value.itself = value  # only the collector lets it go
         table[value] = number
+    del value
     usual = gc.get_threshold()
     gc.set_threshold(1)
     try:

@@ -244,6 +244,9 @@ def test_wrong_state_hooks_are_named():
     with pytest.raises(StateError, match="a hook returned a value"):
         layer.state_dict()
     handle.remove()
+    layer.register_state_dict_pre_hook(lambda *shown: "is not looked at")
+    layer.register_load_state_dict_pre_hook(lambda *shown: "is not looked at")
+    layer.load_state_dict(layer.state_dict())
     layer.register_load_state_dict_pre_hook(lambda *shown: shown[-1].append("too old"))
     with pytest.raises(StateError, match="load_state_dict: too old"):
         layer.load_state_dict(layer.state_dict())

@@ -19,6 +19,7 @@ from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
 from picograd.errors import DTypeError, StateError, ValueRangeError, check_callable
 from picograd.nn.optim.base import Optimizer
 from picograd.number import converted
+from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow
 
 Factor = Callable[[int], float]
@@ -27,6 +28,18 @@ EPOCH_DEPRECATION_WARNING = (  # PyTorch's name: programs filter what it says
     "Fix: call step() once an epoch."
 )
 HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state
+
+
+def in_place(group: Any, rate: Any) -> Any:
+    """Write a rate into the tensor that is the rate of a group, and give that; else the rate.
+
+    Who else holds the tensor, another group or a program that logs it, sees what a schedule sets.
+    """
+    held = None if RUNNING.traces else group["lr"]
+    if not isinstance(held, Tensor):
+        return rate
+    held.detach().fill_(rate)
+    return held
 
 
 class LRScheduler:
@@ -60,7 +73,9 @@ class LRScheduler:
         check_optimizer(type(self).__name__, optimizer)
         for group in optimizer.param_groups:
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                rate = group["lr"]
+                own = rate.detach().clone() if isinstance(rate, Tensor) else rate
+                group.setdefault("initial_lr", own)
             elif "initial_lr" not in group:
                 problem = f"last_epoch={last_epoch}, but a group has no 'initial_lr'"
                 fix = "load the optimizer's state first"
@@ -129,9 +144,11 @@ class LRScheduler:
         self.follow_numbers()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         own = self.get_lr() if type(self).get_lr is not LRScheduler.get_lr else None
-        for number, group in enumerate(self.optimizer.param_groups):
-            found = self.values(number, epoch is not None) if own is None else {"lr": own[number]}
-            group.set_options(found, -math.inf)
+        groups, is_jump = self.optimizer.param_groups, epoch is not None
+        found = [{"lr": rate} for rate in own or ()]
+        found = found or [self.values(number, is_jump) for number in range(len(groups))]
+        for group, values in zip(groups, found):
+            group.set_options({**values, "lr": in_place(group, values["lr"])}, -math.inf)
         self._note_rates()
 
     def _note_rates(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from picograd.errors import DTypeError, StateError, ValueRangeError, check_known, check_least
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
-from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
+from picograd.nn.optim.lr import LRScheduler, check_optimizer, in_place, per_group, positive
 from picograd.number import converted
 
 Rates = float | Sequence[float]
@@ -122,7 +122,7 @@ class CyclicLR(LRScheduler):
         base_lrs = per_group("CyclicLR", "base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
-                group["lr"] = rate
+                group["lr"] = in_place(group, rate)
         self.max_lrs: list[Any] = per_group("CyclicLR", "max_lr", optimizer, max_lr)
         up = float(positive("CyclicLR", "step_size_up", step_size_up))
         self.total_size: float = up + (up if step_size_down is None else float(step_size_down))
@@ -350,7 +350,7 @@ class SequentialLR(Composed):
         self.is_initial: bool = False
         self.last_epoch: int = last_epoch + 1
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            group["lr"] = in_place(group, group["initial_lr"])
         self.undo()
         self.schedulers[bisect_right(self.milestones, 0)].start()
         self._note_rates()
@@ -489,7 +489,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = converted(float, group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                group["lr"] = new
+                group["lr"] = in_place(group, new)
 
 
 def check_schedules(op: str, schedules: Sequence[Any], optimizer: Any) -> list[LRScheduler]:

@@ -49,7 +49,7 @@ from picograd.runtime.log import log
 from picograd.tensor.core import autocast, autograd
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.recording import same_value, share, wrap
+from picograd.tensor.core.recording import root_of, same_value, share, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
     Flattener,
@@ -59,7 +59,7 @@ from picograd.tensor.transforms.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
-from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared
+from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared, shown_of
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -253,6 +253,9 @@ class Jitted(Generic[P, R]):
                 moved.extend(capture.guard.moved())
                 reason = reason or capture.guard.difference()
                 continue
+            if capture.written and shown_of(arguments, self.captured) != capture.shown:
+                reason = reason or "arguments show other tensors, and one is written"
+                continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
                 self.note_use(capture, plan, key)
@@ -402,7 +405,7 @@ class Jitted(Generic[P, R]):
             raise
         del noted, known
         capture.set_guard(guard)
-        key = self.settled(key, capture, numbers)
+        key = self.settled(key, capture, tracer)
         outputs = first_outputs(tracer, capture, results, values, given)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
@@ -410,10 +413,13 @@ class Jitted(Generic[P, R]):
             check_results(capture, results)
         return outputs if opened is None else opened.put(outputs, capture)
 
-    def settled(self, key: Any, capture: Capture, numbers: Numbers) -> Any:
+    def settled(self, key: Any, capture: Capture, tracer: Tracer) -> Any:
         """Say what replays compute of numbers; gives the key with the values of those it reads."""
+        numbers = tracer.numbers
         captured = [each.find() for each in capture.captured]
         self.note_captured(captured, ())
+        if capture.written:
+            capture.shown = shown_of(tracer.arguments, self.captured)
         written = [find() for find in capture.written if not isinstance(find, int)]
         if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
             capture.graph.owner = weakref.ref(self)  # it does not train
@@ -450,9 +456,13 @@ class Jitted(Generic[P, R]):
             capture.refusals.append("it stored a new tensor")
 
     def note_captured(self, tensors: Sequence[Any], arguments: Sequence[Tensor]) -> bool:
-        """Remember tensors that are reached otherwise; tells whether an argument is one of them."""
-        for tensor in tensors:
-            if id(tensor) not in self.captured and isinstance(tensor, Tensor):
+        """Remember tensors that are reached otherwise, and what they show.
+
+        Tells whether an argument is one of them.
+        """
+        found = [each for each in tensors if isinstance(each, Tensor)]
+        for tensor in (*found, *map(root_of, found)):
+            if id(tensor) not in self.captured:
                 gone = functools.partial(forget, self.captured, id(tensor))
                 self.captured[id(tensor)] = weakref.ref(tensor, gone)
         return any(map(self.is_captured, arguments))

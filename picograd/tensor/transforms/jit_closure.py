@@ -24,6 +24,7 @@ from picograd.engine.watch import PROFILES
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Flattener, Place, structure_of_tensors
 from picograd.tensor.transforms.jit_native import declare_replay, native_of
@@ -187,7 +188,7 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
-        inputs = None if self.ready is None else self.ready(*args)
+        inputs = self.ready(*args) if self.ready is not None and self.are_apart(args) else None
         if inputs is None:
             inputs = self.inputs(args)
         if inputs is None:
@@ -273,6 +274,12 @@ class Closure:
         objects = tuple(map(id, flattener.objects))
         return tuple(flattener.tensors) if self.bound == bound + objects else None
 
+    def are_apart(self, args: tuple[Any, ...]) -> bool:
+        """Tell whether machine code can see that what the trace writes is no other argument."""
+        if self.changes is None or not self.changes.writes_arguments:
+            return True
+        return all(each._view is None for each in args)
+
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
         buffers, known = [], self.known
@@ -289,6 +296,8 @@ class Closure:
             buffers.append(node.arg.buffer)
         count = len(args)
         if count > 1 and shared(args, buffers) != self.same:
+            return None
+        if self.changes is not None and shown_of(args, known) != self.capture.shown:
             return None
         return None if None in buffers else buffers
 
@@ -338,6 +347,22 @@ def is_shown(tensor: Tensor) -> bool:
     return tensor._views is not None
 
 
+def shown_of(arguments: Sequence[Any], known: dict[int, Any]) -> tuple[int, ...]:
+    """Say which arguments show one tensor, and which one of `known`; nothing if none does.
+
+    Of those that are views; `known` are tensors that are reached otherwise, too.
+    """
+    if all(each._view is None for each in arguments):
+        return ()
+    roots = [id(root_of(each)) for each in arguments]
+    first: dict[int, int] = {}
+    alike = [first.setdefault(root, number) for number, root in enumerate(roots)]
+    outside = [root in known and id(each) not in known for root, each in zip(roots, arguments)]
+    if len(first) == len(roots) and not any(outside):
+        return ()
+    return *alike, *[root if is_known else 0 for root, is_known in zip(roots, outside)]
+
+
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
     """Say which arguments are the same tensor, and which are the same memory."""
     count = len(arguments)
@@ -355,7 +380,7 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
     structure, described, _, _, modes, _ = key
-    if structure[1] or modes[1]:
+    if structure[1] or modes[1] or any(capture.shown[len(described) :]):
         return None
     if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None

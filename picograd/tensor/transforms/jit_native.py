@@ -20,6 +20,7 @@ from picograd.number import Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.target import is_host
+from picograd.tensor.core.aliasing import View
 from picograd.tensor.transforms.jit_state import MISSING
 from picograd.tensor.transforms.jit_trace import Captured
 
@@ -39,6 +40,7 @@ STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
 # what a gradient that is read must be, first as arguments, and the weak reference to its owner
 ADDED = "shape", "dtype", "device", "is_frozen", "tracks", "find"
+VIEWS = 4  # views of a view that are followed
 MOST = 1024  # arguments, captured tensors, and other memory that a trace reads
 MOST_GIVEN = 32  # arguments, which are compared in pairs
 FIXED = Given, GivenInt  # numbers of a user's, which a trace has for good
@@ -94,10 +96,17 @@ def is_first(table, value, first):
         need(table[before] != value)
     return table[first] == value
 
-def is_known(tensor, known):
-    "whether a tensor is one that the function reaches otherwise, too"
+def is_known(tensor: Tensor, known):
+    "whether a tensor, or what it shows, is one that the function reaches otherwise, too"
     need(PyDict_Size(known))
-    return at_address(known, tensor)
+    for step in range(VIEWS):
+        if at_address(known, tensor):
+            return 1
+        if tensor._view == None:
+            return 0
+        view: View = tensor._view
+        tensor = view.base
+    return 1
 
 def is_wanted(node: Node, wanted: wanted):
     if node.op != world.buffer or node.dtype != wanted.dtype or type_of(node.arg) != world.Storage:
@@ -252,12 +261,12 @@ TEXT = FITTING + ARGUMENTS + REPLAYING + GIVING
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
     world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS}
-    slots = {Changes: ("token",), Captured: CAPTURED}
+    slots = {Changes: ("token",), Captured: CAPTURED, View: ("base",)}
     listed = {
         "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED
     }  # fmt: skip
     tables = places("replay", REPLAY)
-    numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255}
+    numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255, "VIEWS": VIEWS}
     for name, words in listed.items():
         tables |= places(name, words)
         numbers[name.upper()] = 8 * len(words)

@@ -320,7 +320,6 @@ class Reach:
             self.function(value)
         elif isinstance(value, MethodType):
             self.work += [(value.__self__, label), (value.__func__, label)]
-            self.class_method(value, label)
         elif isinstance(value, (np.ndarray, bytearray)):
             if size_of(value) <= LARGEST_ARRAY:
                 self.arrays[id(value)] = value, bytes_of(value), label or "an array"
@@ -336,11 +335,13 @@ class Reach:
             self.work.append((value._jitted(), label))
         elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             self.contain(value, label)
-        elif isinstance(value, (type, ModuleType, BuiltinFunctionType, Public)):
+        elif isinstance(value, type):
+            self.members(value, value.__mro__, label)
+        elif isinstance(value, (ModuleType, BuiltinFunctionType, Public)):
             return
         elif hasattr(value, "__dict__") and hasattr(type(value), "_follows_numbers"):
             self.plain[id(value)] = value, label
-            self.methods(value, label)
+            self.members(value, type(value).__mro__, label)
             for name, item in vars(value).items():
                 if not is_followable(item):
                     slot = Slot(vars(value), name, f"{label}.{name}")
@@ -348,7 +349,7 @@ class Reach:
                     self.work.append((item, ""))
         elif has_attributes(value) and is_of_user(type(value)):
             self.plain[id(value)] = value, label
-            self.methods(value, label)
+            self.members(value, type(value).__mro__, label)
 
     def may_change(self, value: Any) -> bool:
         """Tell whether a value is a container that is not compared yet."""
@@ -373,7 +374,7 @@ class Reach:
         """Remember an object that tells its changes, and look into it."""
         state = value._trace_state()
         self.watched[id(value)] = value, state
-        self.methods(value, label)
+        self.members(value, type(value).__mro__, label)
         hooks = getattr(value, "_hooks", None)
         self.work += [(hook, "a hook") for hook in ([] if hooks is None else hooks.functions())]
         read, is_own = (read_attributes(type(value)), is_foreign_class(type(value)))
@@ -383,16 +384,12 @@ class Reach:
             is_guarded = name in read and not (is_own or name in QUIET or name.startswith("_"))
             self.work.append((item, f"{label}.{name}" if is_guarded else ""))
 
-    def class_method(self, method: MethodType, label: str) -> None:
-        """Follow what a method of a class reads of that class."""
-        kind, function = method.__self__, method.__func__
-        if isinstance(kind, type) and isinstance(function, FunctionType) and not is_library(kind):
-            for path in names_of(function.__code__).own:
-                self.follow(kind, path, label)
+    def members(self, value: Any, kinds: Iterable[type], label: str) -> None:
+        """Enter the functions of the user's classes; what they read first of may be `value`.
 
-    def methods(self, value: Any, label: str) -> None:
-        """Enter the methods of the user's classes, and follow what they read of `self`."""
-        for kind in type(value).__mro__:
+        An object, or a class: of what is made of it only what all share is known.
+        """
+        for kind in kinds:
             if is_foreign_class(kind):
                 continue
             for member_name, member in vars(kind).items():

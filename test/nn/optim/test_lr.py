@@ -249,3 +249,38 @@ def test_an_epoch_that_is_given_is_warned_of_as_in_pytorch():
     with pytest.warns(UserWarning) as told:
         schedule.step(2)
     assert str(told[0].message) == picograd.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING
+
+
+IN_PLACE = {
+    "formula": lambda lib, o: lib.optim.lr_scheduler.LambdaLR(o, lambda epoch: 0.5**epoch),
+    "cyclic": lambda lib, o: lib.optim.lr_scheduler.OneCycleLR(o, 1.0, 10, cycle_momentum=False),
+    "plateau": lambda lib, o: lib.optim.lr_scheduler.ReduceLROnPlateau(o, patience=0),
+    "in_turn": lambda lib, o: lib.optim.lr_scheduler.SequentialLR(
+        o,
+        [
+            lib.optim.lr_scheduler.ConstantLR(o, 0.1, 2),
+            lib.optim.lr_scheduler.ExponentialLR(o, 0.9),
+        ],
+        [1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_rate_that_is_a_tensor_is_written_in_place(name):
+    """It is the rate of both groups, and is lowered once a step."""
+
+    def run(lib):
+        weights = [lib.tensor([1.0, 2.0], requires_grad=True) for _ in range(2)]
+        rate = lib.tensor(0.1)
+        optimizer = lib.optim.SGD([{"params": [weight]} for weight in weights], lr=rate)
+        schedule = IN_PLACE[name](lib, optimizer)
+        for _ in range(4):
+            optimizer.zero_grad()
+            sum((weight**2).sum() for weight in weights).backward()
+            optimizer.step()
+            schedule.step(*([1.0] if name == "plateau" else []))
+            assert optimizer.param_groups[1]["lr"] is rate
+        return [rate.item(), *weights[0].tolist(), *weights[1].tolist()]
+
+    assert run(picograd) == pytest.approx(run(torch), rel=1e-6)

@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import AxisError
+from picograd.errors import AxisError, TraceError
 from picograd.tensor.transforms import jit_closure, jit_replay, jit_trace
 from picograd.tensor.transforms.jit_closure import MISSED
 
@@ -733,3 +733,34 @@ def test_views_of_what_a_call_writes_of_its_arguments(is_gradient: bool) -> None
         np.testing.assert_array_equal(views[0].numpy(), expected)
         np.testing.assert_array_equal(views[1].numpy(), expected[1:])
         np.testing.assert_array_equal(views[2].numpy()[:, 0], expected)
+
+
+@pytest.mark.parametrize("calls", [1, 4, 30])
+def test_views_of_what_a_trace_writes_are_not_its_arguments(calls: int) -> None:
+    """A trace made for memory apart does not serve arguments of which one shows another."""
+    x = tensor(1.0, 2.0, 3.0, 4.0)
+    add = picograd.jit(lambda x, y: (x.add_(1), y * 2)[1])
+    for _ in range(calls):
+        add(x, tensor(0.0, 0.0, 0.0, 0.0))
+    for shown in (x[:4], x.detach(), x.view(2, 2).view(4)):
+        with pytest.raises(TraceError, match="show one memory, and one is written"):
+            add(x, shown)
+    assert x.tolist() == [1.0 + calls, 2.0 + calls, 3.0 + calls, 4.0 + calls]
+    product = picograd.jit(lambda x, y: x * y)
+    for _ in range(calls):
+        assert product(tensor(1.0, 2.0), tensor(3.0, 4.0)).tolist() == [3.0, 8.0]
+        assert product(x[:2], x[1:3]).tolist() == (x[:2] * x[1:3]).tolist()
+
+
+@pytest.mark.parametrize("calls", [1, 4, 30])
+def test_views_of_what_a_trace_captured_are_not_its_arguments(calls: int) -> None:
+    state = tensor(1.0, 2.0, 3.0)
+    rest = state[1:]
+    grow = picograd.jit(lambda y: (state.add_(1), y * 2)[1])
+    read = picograd.jit(lambda y: (y.add_(1), rest * 2)[1])
+    for _ in range(calls):
+        grow(tensor(0.0, 0.0))
+        read(tensor(0.0, 0.0, 0.0))
+    with pytest.raises(TraceError, match="argument 0 is captured too"):
+        grow(state[1:])
+    assert read(state).tolist() == [2 * (3.0 + calls), 2 * (4.0 + calls)]

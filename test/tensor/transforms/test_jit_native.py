@@ -493,3 +493,42 @@ def test_bools_wait_where_nobody_looks_yet(monkeypatch):
         assert native(x, good) is not None and len(CHECKS) == number + 1
     assert native(x, good) is None
     CHECKS.clear()
+
+
+def test_arguments_that_show_what_is_trained():
+    weight = nn.Parameter(leaf(0, (3,)))
+    batches = [leaf(1, (8,))[at : at + 3].realize() for at in range(5)]
+    optimizer = picograd.optim.SGD([weight], 0.01)
+
+    def step(x):
+        optimizer.zero_grad()
+        ((weight * x) ** 2).sum().backward()
+        optimizer.step()
+
+    train = warmed(step, batches[0])
+    assert train.closure.ready(batches[1]) is not None
+    for shown in (weight.detach(), weight.detach()[:3], weight.detach().view(1, 3)[0]):
+        assert train.closure.ready(shown.realize()) is None
+        with pytest.raises(picograd.errors.TraceError, match="argument 0 is captured too"):
+            train(shown)
+        train = warmed(step, batches[0])
+
+
+def test_a_step_of_two_views_of_its_data_takes_the_short_way():
+    weight, data = nn.Parameter(leaf(0, (3,))), leaf(1, (4, 4))
+    batches = [(data[at, :3].realize(), data[at, 1:].realize()) for at in range(4)]
+
+    def step(x, y):
+        weight.grad = None
+        ((weight * x - y) ** 2).sum().backward()
+        with picograd.no_grad():
+            weight.sub_(weight.grad * 0.1)
+
+    train = warmed(step, *batches[0])
+    assert train.closure.ready(*batches[1]) is not None and train.count <= 2
+    train(leaf(2, (3,)), leaf(3, (3,)))
+    before = weight.detach().clone()
+    train(*batches[2])
+    x, y = batches[2]
+    wanted = before - 0.2 * (before * x - y) * x
+    np.testing.assert_allclose(weight.detach().numpy(), wanted.numpy(), rtol=1e-5)

@@ -6,6 +6,7 @@ import gc
 import random
 import weakref
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -576,3 +577,70 @@ def test_a_base_that_is_gone_is_no_other_one() -> None:
     assert was == jit_state.Root(base) != jit_state.Root(Tensor([1.0]))
     del base
     assert all(was != jit_state.Root(Tensor([1.0])) for _ in range(9))
+
+
+FACTOR = 2.0
+
+
+class Scaled:
+    factor = 1.0
+
+    def __init__(self) -> None:
+        self.own = FACTOR
+
+    @staticmethod
+    def of_global(x: Tensor) -> Tensor:
+        return x * FACTOR
+
+    @classmethod
+    def of_class(cls, x: Tensor) -> Tensor:
+        return x * cls.factor
+
+    @staticmethod
+    def named(x: Tensor) -> Tensor:
+        return x * Scaled.factor
+
+    def of_object(self, x: Tensor) -> Tensor:
+        return x * self.own * self.factor
+
+
+class Multiplied(picograd.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * FACTOR
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * Scaled.factor
+
+
+def slope(x: Tensor) -> Tensor:
+    leaf = x.detach().requires_grad_()
+    (gradient,) = picograd.autograd.grad(Multiplied.apply(leaf).sum(), leaf)
+    return gradient
+
+
+CHOSEN = {"kind": Scaled}
+FUNCTIONS = {
+    "static": lambda x: Scaled.of_global(x),
+    "class": lambda x: Scaled.of_class(x),
+    "named": lambda x: Scaled.named(x),
+    "made": lambda x: Scaled().of_object(x),
+    "chosen": lambda x: CHOSEN["kind"].of_global(x),
+    "custom": lambda x: Multiplied.apply(x),
+    "gradient": slope,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_a_class_are_followed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they read is compared, though no object of the class is reached."""
+    function = FUNCTIONS[name]
+    jitted = picograd.jit(function)
+    x = Tensor([1.0, -3.0])
+    for factor in (2.0, 5.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        for shared in (1.0, 7.0):
+            monkeypatch.setattr(Scaled, "factor", shared)
+            for _ in range(3):
+                assert jitted(x).tolist() == function(x).tolist()
