@@ -44,7 +44,11 @@ MEANINGS: dict[str, Callable[..., Array]] = {  # of what has no row in the op ta
     "quick_maximum": np.maximum,
     "quick_minimum": np.minimum,
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
-    "fma": lambda a, b, c: multiply_add(*(each.astype(np.float64) for each in (a, b, c))),
+    "fma": lambda a, b, c: (
+        multiply_add(*(each.astype(np.float64) for each in (a, b, c)))
+        if a.dtype.kind == "f"
+        else a * b + c
+    ),
 }
 
 
