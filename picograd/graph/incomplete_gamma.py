@@ -51,7 +51,8 @@ def upper_of_small(a: Array, x: Array) -> Array:
     """
     log = -np.euler_gamma * a
     for k in range(2, SMALL_TERMS):
-        log = log + zeta(k) / k * (-a) ** k
+        factor = zeta(k) / k
+        log = log + factor * (-a) ** k
     term = np.ones_like(a)
     total = np.zeros_like(a)
     for n in range(1, SMALL_TERMS):
@@ -100,10 +101,11 @@ def shares_of_large(a: Array, x: Array) -> tuple[Array, Array]:
     eta = np.sign(mu) * np.sqrt(2 * distance)
     first = np.polyval(ETA, eta)
     second = -1 / 540 - eta / 288
-    scale = np.exp(-a * distance)
-    scale = scale / np.sqrt(2 * np.pi * a)
-    rest = scale * (first + second / a)
-    rest = np.where(a * distance < 700, rest, 0.0)
+    exponent = a * distance
+    scale = np.sqrt(2 * np.pi * a)
+    rest = np.exp(-exponent) / scale
+    rest = rest * (first + second / a)
+    rest = np.where(exponent < 700, rest, 0.0)
     erfc = np.vectorize(math.erfc, otypes=[float])
     place = eta * np.sqrt(a / 2)
     return erfc(-place) / 2 - rest, erfc(place) / 2 + rest
