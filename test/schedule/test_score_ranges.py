@@ -91,13 +91,20 @@ def kept(s, at):
     return at(mask, 0, 3)
 
 
-def either(s, at):
+def either(s, at, near=None):
+    """Places near a row that wants them, and those of its document."""
     row, place = pair(numbers)
     same = at(row, 2).binary("equal", at(place, 3))
     wanted = leaf(ROWS, dtype=bool_, below=2)
-    near = is_seen(s, 4).binary("logical_and", at(wanted, 2))
+    near = is_seen(s, 4) if near is None else near
+    near = near.binary("logical_and", at(wanted, 2))
     neither = same.unary("logical_not").binary("logical_and", near.unary("logical_not"))
     return neither.unary("logical_not")
+
+
+def shrinking(s, at):
+    """Rows see the less the later they are: the last of some is the one that sees least."""
+    return either(s, at, s.iota(3).binary("less", 30 - s.iota(2)))
 
 
 MASKS = {
@@ -116,6 +123,7 @@ MASKS = {
     "batch": in_a_batch,
     "boolean": stored,
     "kept": kept,
+    "shrinking": shrinking,
     "either": either,
 }
 
