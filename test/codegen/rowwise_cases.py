@@ -137,6 +137,8 @@ BINS: dict[str, tuple[Any, ...]] = {
     "bins_many": (2, 900, 6000, 1, float64),
     "bins_short": (5, 3, 7, 1, int32),
     "bins_turned": (3, 700, 40, 5, float32, "turned", 32),
+    "bins_uneven": (2, 701, 50, 3, float32, "rows", 32, 1),
+    "bins_uneven_parts": (2, 701, 50, 3, float32, "parts", 32, 1),
     "bins_more": (3, 700, 50, 2, float32, "rows", 32, 1),
     "bins_short_more": (5, 3, 7, 1, int32, "rows", 1, 1),
 }
