@@ -30,7 +30,7 @@ from picograd.graph.bounded import End, ended
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
 from picograd.schedule.interpret import FOLDS, interpret
-from picograd.schedule.loop import Kernel, Radix, Runs, walk
+from picograd.schedule.loop import Bins, Kernel, Radix, Runs, walk
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
 
@@ -184,6 +184,8 @@ def arrays_of(kernel: Kernel) -> list[Any]:
         arrays[1][...] = counted_of(step, arrays[0]).ravel()
     if isinstance(step, Runs):
         fill_runs(step, kernel, arrays)
+    if isinstance(step, Bins):
+        arrays[1][::7] *= -1  # those below the first bin are left out, too
     return arrays
 
 
