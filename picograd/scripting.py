@@ -151,7 +151,18 @@ def sym_ite(b: bool, t: T, f: T) -> T:
     return t if b else f
 
 
-sym_int, sym_float, sym_not, sym_max, sym_min, sym_sum = int, float, operator.not_, max, min, sum
+sym_int, sym_float, sym_not, sym_max, sym_min = int, float, operator.not_, max, min
+
+
+def sym_sum(*args: Any) -> Any:
+    """Add up numbers, or tensors element by element: those of one list, or each an argument.
+
+    >>> import picograd
+    >>> picograd.sym_sum([1, 2]), picograd.sym_sum(1, 2, 3)
+    (3, 6)
+    """
+    is_listed = len(args) == 1 and isinstance(args[0], list | tuple)
+    return sum(args[0] if is_listed else args)
 
 
 def typename(obj: Any) -> str:

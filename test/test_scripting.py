@@ -38,6 +38,9 @@ def test_checks_and_numbers_of_compilers() -> None:
         picograd._check_tensor_all(Tensor([True, False]), lambda: "all of them")
     assert picograd.cond(Tensor(1.0) > 2, lambda: 1, lambda: 2) == 2 == picograd.sym_max(1, 2)
     assert picograd.sym_ite(True, 1, 2) == picograd.sym_int(1.5) == 1
+    x = Tensor([1.0, 2.0])  # adding its elements would be another function
+    assert picograd.sym_sum(x, x).tolist() == picograd.sym_sum((x, x)).tolist() == [2.0, 4.0]
+    assert picograd.sym_sum(x).tolist() == [1.0, 2.0]
 
 
 def test_modules_derived_from_scripts_are_modules() -> None:

@@ -44,7 +44,7 @@ MEANINGS: dict[str, Callable[..., Array]] = {  # of what has no row in the op ta
     "quick_maximum": np.maximum,
     "quick_minimum": np.minimum,
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
-    "fma": lambda a, b, c: multiply_add(*(each.astype(np.float64) for each in (a, b, c))),
+    "fma": lambda a, b, c: multiply_add(a, b, c) if a.dtype.kind == "f" else a * b + c,
 }
 
 
@@ -55,6 +55,7 @@ def meaning_of(op: str) -> Callable[..., Array] | None:
 
 def multiply_add(a: Array, b: Array, c: Array) -> Array:
     """Compute a b + c, rounded once or nearly, from exact errors (Dekker, 1971; Knuth)."""
+    a, b, c = (each.astype(np.float64) for each in (a, b, c))
     product = a * b
     (high, low), (top, rest) = halves(a), halves(b)
     error = ((high * top - product) + high * rest + low * top) + low * rest

@@ -10,7 +10,8 @@ Leading axes are batches: a function works on the last axes of arrays that have 
 them, and names axes by negative numbers, so that `vmap` adds an axis in front and changes nothing
 else. What a function gives as several arrays lies one behind the other in the last axis of one
 (`packed`), and is cut apart by views (`unpacked`): their gradients are joined where they meet.
-Adding a function is adding a row to a table: of host_matrices.py, of host_lu.py, or below.
+Adding a function is adding a row to a table: of host_matrices.py, of host_lu.py, of
+incomplete_gamma.py, or below.
 
 Host calls of Fourier transforms along one axis, named by a negative number.
 
@@ -28,11 +29,6 @@ n = a * b points are transformed in two steps (Cooley and Tukey, 1965), W_n = ex
 Complex numbers are a last axis of (real, imaginary). Few points are transformed in registers
 (butterflies.py), others by products with an (a, a) matrix, which sum over parts as well. Rotations
 are computed in float64. Points of a large prime number have no such steps.
-
-Host calls of the incomplete gamma functions of float64, element by element.
-
-Definitions: NIST Digital Library of Mathematical Functions, 8.2. They take as many steps as their
-arguments need. Their gradient is made of other operations (tensor/math/gamma.py).
 """
 
 import math
@@ -528,101 +524,4 @@ TRANSFORMS = functions(
     HostFunction("fft", fft, lambda x, *options: x, fft_vjp, kernels=fft_kernels),
     HostFunction("rfft", rfft, rfft_shape, rfft_vjp, kernels=rfft_kernels),
     HostFunction("irfft", irfft, irfft_shape, irfft_vjp, kernels=irfft_kernels),
-)
-
-
-STEPS = 100_000  # more than an incomplete gamma function of any argument below LARGE takes
-LARGE = 1e6  # from here on four digits of the exponent would be lost, and two terms are enough
-TINY = 1e-300
-CLOSE = 4 * np.finfo(np.float64).eps  # a factor that has settled still moves by one or two
-
-
-def lower_series(a: Array, x: Array) -> Array:
-    """Sum x^n / ((a + 1) ... (a + n)): the series of the lower function, good for x < a + 1."""
-    term = np.ones_like(a)
-    total = term.copy()
-    for step in range(1, STEPS):
-        term = term * x / (a + step)
-        total = total + term
-        if not (np.abs(term) > 1e-17 * np.abs(total)).any():
-            break
-    return total / a
-
-
-def upper_fraction(a: Array, x: Array) -> Array:
-    """Evaluate the continued fraction of the upper function, good for x >= a + 1 (Lentz, 1976)."""
-    b = x + 1 - a
-    c = np.full_like(b, 1 / TINY)
-    d = 1 / np.where(b == 0, TINY, b)
-    total = d.copy()
-    for step in range(1, STEPS):
-        factor = step * (a - step)
-        b = b + 2
-        d = factor * d + b
-        c = b + factor / c
-        d = 1 / np.where(d == 0, TINY, d)
-        change = d * np.where(c == 0, TINY, c)
-        total = total * change
-        if not (np.abs(change - 1) > CLOSE).any():
-            break
-    return total
-
-
-def shares_of_large(a: Array, x: Array) -> tuple[Array, Array]:
-    """Compute the lower and the upper function of large a (Temme, 1979, "The asymptotic expansion
-    of the incomplete gamma functions", SIAM J. Math. Anal. 10).
-
-    Where neither is 0 or 1 eta is below 0.04, so that few terms of its coefficients are enough.
-    """
-    mu = (x - a) / a
-    powers = [mu**n / n * (-1) ** n for n in range(2, 9)]  # of mu - log(1 + mu), which cancels
-    distance = np.where(np.abs(mu) < 1e-2, sum(powers), mu - np.log1p(mu))
-    eta = np.sign(mu) * np.sqrt(2 * distance)
-    first = -1 / 3 + eta * (1 / 12 + eta * (-2 / 135 + eta * (1 / 864 + eta / 2835)))
-    second = -1 / 540 - eta / 288
-    rest = np.exp(-a * distance) / np.sqrt(2 * np.pi * a) * (first + second / a)
-    rest = np.where(a * distance < 700, rest, 0.0)
-    sides = [
-        np.vectorize(math.erfc, otypes=[float])(sign * eta * np.sqrt(a / 2)) for sign in (-1, 1)
-    ]
-    return sides[0] / 2 - rest, sides[1] / 2 + rest
-
-
-def log_gamma(a: Array) -> Array:
-    """Compute log(gamma(a)) of every element."""
-    return np.vectorize(math.lgamma, otypes=[float])(a)
-
-
-def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
-    """Compute the regularised lower and upper incomplete gamma functions of float64 arrays."""
-    if not a.ndim:  # NumPy's arithmetic makes numbers of these
-        lower, upper = lower_share(a.reshape(1), x.reshape(1))
-        return lower.reshape(()), upper.reshape(())
-    finite_a = np.isfinite(a)
-    finite_x = np.isfinite(x)
-    lower = np.full(a.shape, np.nan)
-    lower[(a > 0) & (x == 0)] = 0.0
-    lower[(a >= 0) & finite_a & (x == np.inf)] = 1.0
-    lower[(a == 0) & (x > 0)] = 1.0
-    lower[(a == np.inf) & (x >= 0) & finite_x] = 0.0
-    upper = 1 - lower
-    inside = (a > 0) & (x > 0) & finite_a & finite_x
-    large = inside & (a > LARGE)
-    with np.errstate(all="ignore"):
-        lower[large], upper[large] = shares_of_large(a[large], x[large])
-    for is_low in (True, False):
-        here = inside & ~large & ((x < a + 1) == is_low)
-        if here.any():
-            each, at = a[here], x[here]
-            with np.errstate(all="ignore"):
-                scale = np.exp(each * np.log(at) - at - log_gamma(each))
-                share = scale * (lower_series if is_low else upper_fraction)(each, at)
-            lower[here] = share if is_low else 1 - share
-            upper[here] = 1 - share if is_low else share
-    return lower, upper
-
-
-INCOMPLETE = functions(
-    HostFunction("igamma", lambda a, x: lower_share(a, x)[0], lambda a, x: x),
-    HostFunction("igammac", lambda a, x: lower_share(a, x)[1], lambda a, x: x),
 )

@@ -14,10 +14,11 @@ from picograd.graph.composites import COMPOSITES, JOINS, NORMS
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.elimination import ELIMINATION_ROWS
 from picograd.graph.factors import FACTOR_ROWS
-from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, INCOMPLETE, TRANSFORMS
+from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, TRANSFORMS
 from picograd.graph.host_draws import DRAWS
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
+from picograd.graph.incomplete_gamma import INCOMPLETE
 from picograd.graph.indexing import SCATTER_ROWS
 from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS

@@ -59,8 +59,8 @@ def greater_of(node: Node) -> tuple[Node, ...]:
 
 
 def is_named(node: Node) -> bool:
-    """Tell whether a node is the value of its input, which nobody asks for in memory."""
-    is_pass = node.realized is None and node.row.role is Role.PASS
+    """Tell whether a node is the value of its only input, which nobody asks for in memory."""
+    is_pass = node.realized is None and node.row.role is Role.PASS and len(node.inputs) == 1
     return is_pass and not node.row.is_stored
 
 

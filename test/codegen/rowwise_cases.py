@@ -30,7 +30,7 @@ from picograd.graph.bounded import End, ended
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
 from picograd.schedule.interpret import FOLDS, interpret
-from picograd.schedule.loop import Kernel, Radix, Runs, walk
+from picograd.schedule.loop import Bins, Kernel, Radix, Runs, walk
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
 
@@ -137,6 +137,10 @@ BINS: dict[str, tuple[Any, ...]] = {
     "bins_many": (2, 900, 6000, 1, float64),
     "bins_short": (5, 3, 7, 1, int32),
     "bins_turned": (3, 700, 40, 5, float32, "turned", 32),
+    "bins_uneven": (2, 701, 50, 3, float32, "rows", 32, 1),
+    "bins_uneven_parts": (2, 701, 50, 3, float32, "parts", 32, 1),
+    "bins_more": (3, 700, 50, 2, float32, "rows", 32, 1),
+    "bins_short_more": (5, 3, 7, 1, int32, "rows", 1, 1),
 }
 
 
@@ -149,9 +153,11 @@ def bins(
     dtype: DType,
     form: str = "rows",
     lanes: int = 1,
+    more: int = 0,
 ) -> Node:
-    """Numbers past the last bin are left out."""
-    inputs = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
+    """Numbers past the last bin are left out; with `more`, what is not there is not 0."""
+    values, numbers = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
+    inputs = values + more if more else values, numbers
     arg = number, parts, lanes, form
     shape = shape_of(arg, (rows, count))
     return Node("bin_sums", inputs, arg, shape, dtype, device)
@@ -178,6 +184,8 @@ def arrays_of(kernel: Kernel) -> list[Any]:
         arrays[1][...] = counted_of(step, arrays[0]).ravel()
     if isinstance(step, Runs):
         fill_runs(step, kernel, arrays)
+    if isinstance(step, Bins):
+        arrays[1][::7] *= -1  # those below the first bin are left out, too
     return arrays
 
 

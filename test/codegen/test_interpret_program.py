@@ -10,7 +10,7 @@ from structured import STRUCTURED
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
 from picograd.codegen.program import Instr, Program, format_program, verify
-from picograd.dtype import DType, bool_, float32, int32, uint8
+from picograd.dtype import DType, bool_, float32, int8, int32, uint8, uint64
 from picograd.errors import InternalError
 from picograd.target import Target, cuda_target
 
@@ -46,6 +46,23 @@ def test_binary(name: str) -> None:
 @pytest.mark.parametrize("dtype", [int32, uint8], ids=lambda d: d.name)
 def test_integer(name: str, dtype: DType) -> None:
     compare(binary(name, dtype, 60), TARGET)
+
+
+@pytest.mark.parametrize("dtype, a", [(int8, 100), (uint64, (1 << 63) + 1)])
+def test_integers_are_multiplied_and_added_as_such(dtype: DType, a: int) -> None:
+    """What does not fit is cut off; floats would limit it, and know 53 bits of it."""
+    instructions = [
+        Instr("param", dtype, arg=0),
+        Instr("param", dtype, arg=1),
+        Instr("thread", int32),
+        Instr("load", dtype, (0, 2)),
+        Instr("fma", dtype, (3, 3, 3)),
+        Instr("store", dtype, (1, 2, 4)),
+    ]
+    program = Program("f", tuple(instructions), ((dtype, "in"), (dtype, "out")), threads=1)
+    x, out = np.array([a], dtype.numpy), np.zeros(1, dtype.numpy)
+    interpret(program, [x, out], ())
+    assert out[0] == (x * x + x)[0]
 
 
 def shifted(by: int, has_barrier: bool = True) -> Program:

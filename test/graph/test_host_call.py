@@ -11,7 +11,6 @@ from picograd.errors import LinAlgError
 from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import (
     FUNCTIONS,
-    INCOMPLETE,
     TRANSFORMS,
     HostCall,
     host_call,
@@ -23,6 +22,7 @@ from picograd.graph.host_call import (
 from picograd.graph.host_draws import DRAWS
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
+from picograd.graph.incomplete_gamma import INCOMPLETE
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import make_body, placeholder, recur

@@ -58,6 +58,14 @@ def test_limits_of_other_maxima_stay():
     assert "attention" not in heroes(plan)
 
 
+def test_maxima_that_wait_for_a_reader():
+    """They have two inputs: the maxima, and what is read before."""
+    s = product(leaf(2, 3, 20, 8), leaf(2, 3, 24, 8)) * 0.3
+    m = s.reduce("max", (3,), True).after(leaf(4), False)
+    e = (s - m.binary("maximum", 0.0).expand(s.shape)).unary("exp")
+    check_plan([e.reduce("sum", (3,))], tolerance=1e-5)
+
+
 def test_rows_that_see_nothing_have_their_sink():
     """The weights of such a row are 0."""
     q, k, v, c = (leaf(*shape) for shape in (*SHAPES, (1, 3, 1, 1)))

@@ -2,10 +2,13 @@
 
 from plan_support import TARGET, check_plan, leaf
 
+from picograd.dtype import float32
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.schedule.index import Div, Mod
-from picograd.schedule.loop import Kernel, indices_of, walk
+from picograd.graph.shape import ConvSpec
+from picograd.schedule.index import Axis, Div, Mod, position_over
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, indices_of, walk
+from picograd.schedule.normalize import normalize_part
 from picograd.schedule.schedule import schedule
 
 
@@ -60,3 +63,29 @@ def test_odd_divisions_stay() -> None:
 def test_non_overlapping_folds_are_affine() -> None:
     x = build.fold(build.permute(leaf(2, 4, 3), (2, 1, 0)), ((1, 2, 2, 1),), (8,))
     assert not has_division(schedule([x], TARGET).kernels[0])
+
+
+def test_windows_lie_along_axes_of_an_image() -> None:
+    """A convolution of one tap reads rows and columns as one; windows of its result do not."""
+    spec = ConvSpec((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
+    for windows in (((3, 2, 2, 1), (4, 2, 2, 1)), ((3, 3, 1, 1), (4, 1, 1, 1))):
+        product = build.conv(leaf(2, 1, 4, 8, 8), leaf(1, 8, 4, 1, 1), spec)
+        only_kernel(build.max_pool(build.relu(product), windows))
+
+
+def test_axes_that_one_compute_tells_apart_stay() -> None:
+    """The first sums over both, as all indices would have it over one; the next ones in turn."""
+    row, outer, inner = Axis("r", 4), Axis("a", 5), Axis("b", 6)
+    load = Expr("load", (), (0, position_over((row, outer, inner))), float32)
+    found = Expr("ref", (), 1, float32)
+    places = [(number, position_over((row,))) for number in (1, 2)]
+    computes = (
+        Compute((row,), (outer, inner), "sum", load, float32, places[0]),
+        Compute((row, outer), (inner,), "max", load, float32),
+        Compute((row,), (outer,), "sum", found, float32, places[1]),
+    )
+    wanted = [[[4], [5, 6]], [[4, 5], [6]], [[4], [5]]]
+    for count in (2, 3):
+        part = normalize_part(Part((row,), computes[:count]))
+        sizes = [[[x.size for x in each] for each in (c.axes, c.reduce)] for c in part.computes]
+        assert sizes == wanted[:count]

@@ -5,6 +5,7 @@ import pytest
 from attention_forms import documents, is_seen, masked, numbers, product, weigh
 from plan_support import TARGET, VALUES, check_plan, leaf, spread
 
+from picograd.buffer import RuntimeScalar
 from picograd.dtype import bool_, int32, int64, uint8
 from picograd.graph import build
 from picograd.graph.gradient import gradient
@@ -73,6 +74,13 @@ def moved(s, at):
     return (at(row, 2) - at(place, 3)).binary("less", at(place, 3).const_like(2))
 
 
+def limited(s, at):
+    """A number of the launch is part of the mask: how far beyond its own a row sees."""
+    row, place = pair(numbers)
+    reach = build.scalar(RuntimeScalar(1), "cpu", int64)
+    return at(place, 3).binary("less_equal", at(row, 2) + at(reach))
+
+
 def in_a_batch(s, at):
     row, place = pair(numbers, 2)
     return at(row, 0, 2).binary("equal", at(place, 0, 3)).binary("logical_and", is_seen(s))
@@ -91,13 +99,20 @@ def kept(s, at):
     return at(mask, 0, 3)
 
 
-def either(s, at):
+def either(s, at, near=None):
+    """Places near a row that wants them, and those of its document."""
     row, place = pair(numbers)
     same = at(row, 2).binary("equal", at(place, 3))
     wanted = leaf(ROWS, dtype=bool_, below=2)
-    near = is_seen(s, 4).binary("logical_and", at(wanted, 2))
+    near = is_seen(s, 4) if near is None else near
+    near = near.binary("logical_and", at(wanted, 2))
     neither = same.unary("logical_not").binary("logical_and", near.unary("logical_not"))
     return neither.unary("logical_not")
+
+
+def shrinking(s, at):
+    """Rows see the less the later they are: the last of some is the one that sees least."""
+    return either(s, at, s.iota(3).binary("less", 30 - s.iota(2)))
 
 
 MASKS = {
@@ -113,9 +128,11 @@ MASKS = {
     "not_equal": apart,
     "not_less": fails,
     "arithmetic": moved,
+    "scalar": limited,
     "batch": in_a_batch,
     "boolean": stored,
     "kept": kept,
+    "shrinking": shrinking,
     "either": either,
 }
 
