@@ -1,6 +1,9 @@
 """picograd.utils: torch.utils's names, and checkpoints."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -19,6 +22,42 @@ def test_checkpoints() -> None:
     first, x.grad = x.grad, None
     layers(x).sum().backward()
     np.testing.assert_allclose(first.numpy(), x.grad.numpy(), rtol=1e-6)
+
+
+def test_the_first_context_of_a_checkpoint_is_entered() -> None:
+    from picograd.utils import checkpoint as tools
+
+    entered: list[str] = []
+
+    @contextmanager
+    def note(name: str) -> Iterator[None]:
+        entered.append(name)
+        yield
+        entered.append("left")
+
+    x = picograd.tensor([2.0], requires_grad=True)
+    y = tools.checkpoint(lambda x: x * x, x, context_fn=lambda: (note("one"), note("two")))
+    y.backward()
+    assert entered == ["one", "left"]
+    assert x.grad.tolist() == [4.0]
+
+
+def test_selective_checkpoints() -> None:
+    """A policy chooses what is kept, whose values are those that would be computed again."""
+    from picograd.utils import checkpoint as tools
+
+    def policy(ctx: object, op: object, *args: object, **options: object) -> object:
+        return tools.CheckpointPolicy.MUST_SAVE
+
+    x = picograd.tensor([2.0], requires_grad=True)
+    for chosen in (policy, [picograd.ops.aten.mm.default]):
+        contexts = partial(tools.create_selective_checkpoint_contexts, chosen)
+        with tools.set_checkpoint_early_stop(False):
+            y = tools.checkpoint(lambda x: x.exp(), x, use_reentrant=False, context_fn=contexts)
+        (slope,) = picograd.autograd.grad(y, x)
+        np.testing.assert_allclose(slope.numpy(), np.exp([2.0]), rtol=1e-6)
+    with pytest.raises(TypeError, match="a function or a list of operators"):
+        tools.create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
