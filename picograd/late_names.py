@@ -8,8 +8,8 @@ from picograd.torch_paths import PATHS
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
-    "distributions", "export", "func", "futures", "fx", "hub", "library", "mps", "nested", "nn",
-    "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse", "testing", "utils",
+    "distributions", "export", "func", "futures", "fx", "hub", "library", "masked", "mps",
+    "nested", "nn", "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
