@@ -2,8 +2,8 @@
 
 import enum
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from picograd.errors import DTypeError, check_least
@@ -66,22 +66,18 @@ def create_selective_checkpoint_contexts(
     >>> x.grad.tolist()
     [4.0]
     """
-    if not callable(policy_fn_or_list) and not isinstance(policy_fn_or_list, (list, tuple)):
-        text = f"the policy is a {type(policy_fn_or_list).__name__}"
-        fix = "pass a function or a list of operators"
-        raise DTypeError("create_selective_checkpoint_contexts", text, fix)
+    if not (callable(policy_fn_or_list) or isinstance(policy_fn_or_list, list)):
+        problem = f"the policy is a {type(policy_fn_or_list).__name__}"
+        raise DTypeError("checkpoint", problem, "pass a function or a list of operators")
     return noop_context_fn()
 
 
-@contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Say whether what is computed again may stop early: only what is read is computed here."""
-    yield
-
-
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """Make a context that would trace what is computed again; nothing is traced."""
+def set_checkpoint_early_stop(enable: bool | None) -> Any:
+    """Make a context that changes nothing: only what is read is ever computed again."""
     return nullcontext()
+
+
+set_checkpoint_debug_enabled = set_checkpoint_early_stop
 
 
 def get_device_states(*tensors: Any) -> tuple[list[int], list[Any]]:

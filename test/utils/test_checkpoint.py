@@ -1,32 +1,27 @@
-"""picograd.utils: torch.utils's names, and checkpoints."""
+"""Checkpoints under torch.utils.checkpoint's names."""
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import picograd
 from picograd import nn
+from picograd.utils import checkpoint as tools
 
 
 def test_checkpoints() -> None:
-    from picograd.utils.checkpoint import checkpoint_sequential
-
     layers = nn.Sequential(*[nn.Linear(2, 2) for _ in range(4)])
     x = picograd.rand(1, 2, requires_grad=True)
-    checkpoint_sequential(layers, 2, x).sum().backward()
+    tools.checkpoint_sequential(layers, 2, x).sum().backward()
     first, x.grad = x.grad, None
     layers(x).sum().backward()
     np.testing.assert_allclose(first.numpy(), x.grad.numpy(), rtol=1e-6)
 
 
 def test_the_first_context_of_a_checkpoint_is_entered() -> None:
-    from picograd.utils import checkpoint as tools
-
     entered: list[str] = []
 
     @contextmanager
@@ -44,7 +39,6 @@ def test_the_first_context_of_a_checkpoint_is_entered() -> None:
 
 def test_selective_checkpoints() -> None:
     """A policy chooses what is kept, whose values are those that would be computed again."""
-    from picograd.utils import checkpoint as tools
 
     def policy(ctx: object, op: object, *args: object, **options: object) -> object:
         return tools.CheckpointPolicy.MUST_SAVE
@@ -58,23 +52,3 @@ def test_selective_checkpoints() -> None:
         np.testing.assert_allclose(slope.numpy(), np.exp([2.0]), rtol=1e-6)
     with pytest.raises(TypeError, match="a function or a list of operators"):
         tools.create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("data", "DataLoader"),
-        ("data.dataset", "TensorDataset"),
-        ("data.dataloader", "default_collate"),
-        ("data.sampler", "RandomSampler"),
-    ],
-)
-def test_names_of_data(path: str, name: str) -> None:
-    """PyTorch's modules give the one definition there is."""
-    assert getattr(importlib.import_module(f"picograd.utils.{path}"), name) is getattr(nn, name)
-
-
-@pytest.mark.skipif(bool(find_spec("tensorboardX")), reason="tensorboardX is installed")
-def test_tensorboard_says_what_to_install() -> None:
-    with pytest.raises(ImportError, match="pip install tensorboardX"):
-        importlib.import_module("picograd.utils.tensorboard")
