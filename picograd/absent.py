@@ -112,7 +112,7 @@ class SymInt:
 
 
 SymFloat = SymBool = FakeTensorMode = TypedStorage = FakeTensor
-PyTorchFileReader = PyTorchFileWriter = FakeTensor
+PyTorchFileReader = PyTorchFileWriter = DeviceObjType = FakeTensor
 
 
 class AbsentDType:

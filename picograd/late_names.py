@@ -9,14 +9,15 @@ from picograd.torch_paths import PATHS
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
     "distributions", "export", "func", "futures", "fx", "hub", "library", "masked", "mps",
-    "nested", "nn", "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse", "testing", "utils",
+    "nested", "nn", "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse",
+    "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
     "absent": (
-        "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "_has_compatible_shallow_copy_type", "chalf", "complex32", "qint32",
-        "qint8", "quint2x4", "quint4x2", "quint8",
+        "DeviceObjType", "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat",
+        "SymInt", "TensorType", "TypedStorage", "_has_compatible_shallow_copy_type", "chalf",
+        "complex32", "qint32", "qint8", "quint2x4", "quint4x2", "quint8",
     ),
     "amp": (
         "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
