@@ -4,7 +4,9 @@ Modes that watch each operator of PyTorch, its compiler's symbols, storages with
 graphs of the driver that a program captures by itself. What cannot be answered raises.
 """
 
+import warnings
 from contextlib import ContextDecorator, nullcontext
+from functools import cache
 from typing import Any, NoReturn
 
 from picograd.errors import StateError
@@ -112,7 +114,7 @@ class SymInt:
 
 
 SymFloat = SymBool = FakeTensorMode = TypedStorage = FakeTensor
-PyTorchFileReader = PyTorchFileWriter = FakeTensor
+PyTorchFileReader = PyTorchFileWriter = DeviceObjType = FakeTensor
 
 
 class AbsentDType:
@@ -128,6 +130,8 @@ class AbsentDType:
 complex32 = chalf = AbsentDType("complex32")
 qint8, quint8, qint32 = AbsentDType("qint8"), AbsentDType("quint8"), AbsentDType("qint32")
 quint4x2, quint2x4 = AbsentDType("quint4x2"), AbsentDType("quint2x4")
+float8_e8m0fnu = AbsentDType("float8_e8m0fnu")
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (AbsentDType(f"uint{n}") for n in range(1, 8))
 
 
 def refuse_capture(*given: Any, **options: Any) -> NoReturn:
@@ -245,3 +249,14 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
     """Tell whether a tensor is of a class that says, as PyTorch asks, which tensors it wraps."""
     wraps = ("__tensor_flatten__", "__tensor_unflatten__")
     return isinstance(t, Tensor) and all(hasattr(t, name) for name in wraps)
+
+
+def has_triton() -> bool:
+    """Tell that there is no Triton: kernels are picograd's own."""
+    return False
+
+
+@cache
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """Warn of something the first time only."""
+    warnings.warn(msg, stacklevel=stacklevel + 2)

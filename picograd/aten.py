@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.dtype import default_float
+from picograd.dtype import default_float, int32, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import (
     AxisError,
@@ -53,6 +53,54 @@ def _safe_softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Te
     is_nothing = (input == -math.inf).all(dim, keepdim=True)
     shares = input.masked_fill(is_nothing, 0.0).softmax(dim, dtype=dtype)
     return shares.masked_fill(is_nothing, 0.0)
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """Give the sizes as a tensor of int64.
+
+    >>> picograd._shape_as_tensor(Tensor([[1.0, 2.0]])).tolist()
+    [1, 2]
+    """
+    return Tensor(list(self.shape), dtype=int64)
+
+
+def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """Multiply matrices of int8; sums are int32.
+
+    >>> x = Tensor([[100, 100]], dtype="int8")
+    >>> picograd._int_mm(x, x.T).tolist()
+    [[20000]]
+    """
+    return public.mm(self.to(int32), mat2.to(int32))
+
+
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DTypeLike
+) -> Tensor:
+    """Compute the gradient of softmax's input from that of its output."""
+    flowing = grad_output * output
+    return (flowing - output * flowing.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Count in how many places rows begin: sorted row numbers become size + 1 offsets.
+
+    >>> picograd._convert_indices_from_coo_to_csr(Tensor([0, 0, 2], dtype="int64"), 3).tolist()
+    [0, 2, 2, 3]
+    """
+    places = public.arange(size + 1, dtype=self.dtype, device=self.device)
+    return public.searchsorted(self, places, out_int32=out_int32)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """List row and column of each place, one under the other; the columns first if transposed."""
+    dtype = int32 if out_int32 else int64
+    places = public.arange(len(col_indices), dtype=crow_indices.dtype, device=col_indices.device)
+    rows = public.searchsorted(crow_indices, places, right=True) - 1
+    pair = (col_indices, rows) if transpose else (rows, col_indices)
+    return public.stack([each.to(dtype) for each in pair])
 
 
 METHODS = (

@@ -8,22 +8,26 @@ from picograd.torch_paths import PATHS
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
-    "distributions", "export", "func", "futures", "fx", "hub", "library", "mps", "nested", "nn",
-    "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse", "testing", "utils",
+    "distributions", "export", "func", "futures", "fx", "hub", "library", "masked", "mps",
+    "nested", "nn", "onnx", "optim", "profiler", "quasirandom", "return_types", "sparse",
+    "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
     "absent": (
-        "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "_has_compatible_shallow_copy_type", "chalf", "complex32", "qint32",
-        "qint8", "quint2x4", "quint4x2", "quint8",
+        "DeviceObjType", "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat",
+        "SymInt", "TensorType", "TypedStorage", "_has_compatible_shallow_copy_type", "chalf",
+        "complex32", "float8_e8m0fnu", "qint32", "qint8", "quint2x4", "quint4x2", "quint8",
+        "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
     ),
     "amp": (
         "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
         "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
     ),
     "aten": (
-        "_assert_async", "_safe_softmax", "alias_copy", "as_strided_copy", "as_strided_scatter",
+        "_assert_async", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
+        "_int_mm", "_safe_softmax", "_shape_as_tensor", "_softmax_backward_data", "alias_copy",
+        "as_strided_copy", "as_strided_scatter",
         "batch_norm", "binary_cross_entropy_with_logits", "constant_pad_nd", "convolution",
         "cosine_embedding_loss", "ctc_loss", "detach_copy", "diagonal_copy", "embedding",
         "empty_permuted", "empty_strided", "expand_copy", "fill", "grid_sampler",

@@ -1,5 +1,7 @@
 """Names whose subject is not here can be imported, derived from and asked."""
 
+import warnings
+
 import pytest
 
 import picograd
@@ -75,3 +77,15 @@ def test_views_are_of_one_memory() -> None:
     x = picograd.ones(3).realize()
     assert picograd._C._is_alias_of(x, x[1:]) and not picograd._C._is_alias_of(x, x.clone())
     assert not picograd._C._is_torch_function_mode_enabled()
+
+
+def test_a_warning_comes_once() -> None:
+    from picograd._dynamo.utils import warn_once
+
+    with pytest.warns(UserWarning, match="of this test"):
+        warn_once("of this test")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_once("of this test")
+    assert not picograd.utils._triton.has_triton()
+    assert picograd.uint4 != picograd.uint8 and repr(picograd.uint4) == "torch.uint4"

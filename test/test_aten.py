@@ -153,3 +153,22 @@ def test_shares_of_nothing_are_zero() -> None:
         (wanted[0] * wanted[0]).sum().backward()
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), 1e-5, 1e-7)
     assert picograd._safe_softmax(ours.half(), -1, dtype=picograd.float32).dtype is picograd.float32
+
+
+def test_private_operators() -> None:
+    x, y = (RANDOM.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
+    rows, columns = np.sort(RANDOM.integers(0, 5, 7)), RANDOM.integers(0, 4, 7)
+    shares, flowing = RANDOM.random((2, 3)), RANDOM.random((2, 3))
+    found = []
+    for library in (picograd, torch):
+        given = map(library.tensor, (x, y, rows, columns, shares, flowing))
+        left, right, row, column, part, gradient = given
+        starts = library._convert_indices_from_coo_to_csr(row, 5, out_int32=True)
+        made = [library._shape_as_tensor(part), library._int_mm(left, right), starts]
+        back = library._convert_indices_from_csr_to_coo
+        made += [back(starts.long(), column), back(starts.long(), column, transpose=True)]
+        made += [library._softmax_backward_data(gradient, part, 1, library.float64)]
+        found.append([each.numpy() for each in made])
+    for ours, theirs in zip(*found):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

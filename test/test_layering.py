@@ -47,6 +47,7 @@ LEVELS = [
         "fx",
         "hub",
         "library",
+        "masked",
         "nested",
         "optim",
         "quasirandom",

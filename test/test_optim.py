@@ -86,3 +86,18 @@ def test_averages_are_pickled_with_their_rules() -> None:
         average.update_parameters(model)
         copied.update_parameters(model)
         assert copied.module.weight.tolist() == average.module.weight.tolist()
+
+
+@pytest.mark.parametrize("differentiable", [False, True])
+def test_steps_of_optimizers_of_others_are_recorded_if_they_say_so(differentiable: bool) -> None:
+    from picograd.optim import optimizer
+
+    class Plain(optimizer.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self) -> bool:
+            return picograd.is_grad_enabled()
+
+    x = picograd.ones(2, requires_grad=True)
+    assert Plain([x], {"differentiable": differentiable}).step() is differentiable
+    assert optimizer._default_to_fused_or_foreach([x], False) == (False, False)
+    assert optimizer._get_capturable_supported_devices() == ["cuda"]

@@ -144,6 +144,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return is_available()
 
 
+def is_current_stream_capturing() -> bool:
+    """Tell that no launches are captured by hand: `picograd.jit` captures."""
+    return False
+
+
 def synchronize(device: DeviceLike | None = None) -> None:
     """Compute what is pending, and wait until a GPU has done all its work."""
     wait(place(device))

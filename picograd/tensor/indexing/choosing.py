@@ -250,6 +250,7 @@ def is_computed(node: Node, device: str) -> bool:
 def memory_of(values: Array, dtype: Any) -> Node:
     """Make a leaf over an array that nobody else has, and that was chosen."""
     cpu: Any = get_device("cpu")
-    made = leaf(cpu.adopt(values, dtype), values.shape)
+    held = np.asarray(values)  # an index without axes gives a number, whose memory ends at once
+    made = leaf(cpu.adopt(held, dtype), held.shape)
     CHOSEN.add(made)
     return made

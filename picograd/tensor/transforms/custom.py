@@ -6,6 +6,7 @@ its gradient is what `backward` answers (graph/composites.py, "custom").
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
@@ -512,6 +513,11 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
+def no_contexts() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Give the contexts of both times that a checkpointed function runs: none."""
+    return nullcontext(), nullcontext()
+
+
 CHECKPOINTED = (
     "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug",
     "early_stop",
@@ -522,16 +528,21 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     """Call a function so that its gradient computes the inside again instead of keeping it.
 
     `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's own
-    options are accepted: random numbers are the same both times.
+    options are accepted: random numbers are the same both times. The first context that
+    `context_fn` makes is entered around the call; nothing runs in the second, as what is computed
+    again is a copy of the graph.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> picograd.checkpoint(lambda x: (x * x).exp(), x).sum().backward()
     >>> x.grad.tolist()
     [5.4365..., 218.3926...]
     """
+    make_contexts = options.get("context_fn") or no_contexts
     for name in CHECKPOINTED:
         options.pop(name, None)
-    result = function(*args, **options)
+    first, _ = make_contexts()
+    with first:
+        result = function(*args, **options)
     if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):
         return result
     root = result._node

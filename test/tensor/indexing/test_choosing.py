@@ -153,3 +153,17 @@ def test_views_of_a_choice_are_not_computed_for_the_next() -> None:
     x[x > 2].sum()
     assert is_made(total) and not is_made(part)
     assert part.tolist() == [4.0] and total.tolist() == [8.0]
+
+
+def test_a_number_that_was_chosen_keeps_its_memory() -> None:
+    """As overlapping boxes are suppressed: NumPy gives a number, not an array, at one place."""
+    draw = np.random.default_rng(0)
+    left, right = draw.random(40), draw.random(40)
+    place = draw.permutation(40)
+    x, y, order = map(picograd.tensor, (left, right, place))
+    for _ in range(4):
+        first, rest = order[0], order[1:]
+        found = x[first] * x[rest] + y[first] * y[rest]
+        expected = left[place[0]] * left[place[1:]] + right[place[0]] * right[place[1:]]
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+        order, place = rest[found > 0.05], place[1:][expected > 0.05]

@@ -1,0 +1,9 @@
+"""torch.utils.data.dataloader: the names there are those of picograd.nn."""
+
+from picograd import nn
+from picograd.utils.data import dataloader
+
+
+def test_names_are_those_of_nn() -> None:
+    assert dataloader.DataLoader is nn.DataLoader
+    assert dataloader.default_collate is nn.default_collate
