@@ -50,7 +50,9 @@ def entry(is_double: bool) -> Any:
 @lru_cache(None)
 def lanes_of(is_double: bool) -> int:
     """Count the numbers of a vector."""
-    return int(get_device("cpu").target.vector_bytes) // (4 << is_double)
+    device: Any = get_device("cpu")
+    size = 8 if is_double else 4
+    return int(device.target.vector_bytes) // size
 
 
 class Way:
@@ -191,7 +193,8 @@ def run(ways: Sequence[Way], source: Array, to: Array) -> None:
 
 def address_of(array: Array) -> int:
     """Give the address of an array's memory."""
-    return int(array.__array_interface__["data"][0])
+    place: int = array.__array_interface__["data"][0]
+    return place
 
 
 def transformed(name: str, x: Array, at: int, size: int, scale: float) -> Array | None:
@@ -201,8 +204,12 @@ def transformed(name: str, x: Array, at: int, size: int, scale: float) -> Array 
     if found is None:
         return None
     count = size // 2 + 1 if name == "rfft" else size
-    made = kind.type(0).real.dtype if name == "irfft" else kind
-    source = np.ascontiguousarray(x, x.dtype if name == "rfft" else kind)
+    made = given = kind
+    if name == "rfft":
+        given = x.dtype
+    if name == "irfft":
+        made = x.real.dtype
+    source = np.ascontiguousarray(x, given)
     to = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), made)
     run(found, source, to)
     return to
