@@ -191,6 +191,14 @@ def run(ways: Sequence[Way], source: Array, to: Array) -> None:
     first.enter(first.address, second, given, made, between, between + first.between)
 
 
+def whole_vectors(shape: tuple[int, ...], kind: Any) -> Array:
+    """Make an array that begins with a line of a cache, so that few vectors lie in two."""
+    size = product(shape) * kind.itemsize
+    memory: Array = np.empty(size + 64, np.uint8)
+    start = -address_of(memory) % 64
+    return memory[start : start + size].view(kind).reshape(shape)
+
+
 def address_of(array: Array) -> int:
     """Give the address of an array's memory."""
     place: int = array.__array_interface__["data"][0]
@@ -210,6 +218,6 @@ def transformed(name: str, x: Array, at: int, size: int, scale: float) -> Array 
     if name == "irfft":
         made = x.real.dtype
     source = np.ascontiguousarray(x, given)
-    to = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), made)
+    to = whole_vectors((*x.shape[:at], count, *x.shape[at + 1 :]), made)
     run(found, source, to)
     return to
