@@ -59,9 +59,12 @@ def single_erfc(x: Value) -> Value:
     A step of Newton's makes the quotient of float32 exact to 1e-13, sooner than float64 divides.
     """
     size = clamp(x.raw("abs"), 0.0, 10.5)  # where erfc is 0
-    wide, quick = size.cast(float64), (size.constant(2.0) / (size + 2.0)).cast(float64)
-    t = quick.fma((-quick).fma(wide.fma(0.5, 1.0), 1.0), quick)
-    whole, m = exp_core(horner(ERFC32, t) - wide * wide)
+    wide = size.cast(float64)
+    quick = (size.constant(2.0) / (size + 2.0)).cast(float64)
+    off = (-quick).fma(wide.fma(0.5, 1.0), 1.0)
+    t = quick.fma(off, quick)
+    power = horner(ERFC32, t) - wide * wide
+    whole, m = exp_core(power)
     return rounded(m.fma(t, t)) * power_of_two(whole)
 
 
@@ -83,8 +86,10 @@ def erfc(x: Value) -> Value:
     size = x.raw("abs")
     far = far_erfc(size)
     far = (x < 0.0).where(far.constant(2.0) - far, far)
-    near = size.constant(1.0) - near_erf(clamp(x, -NEAR_ERFC, NEAR_ERFC))
-    result = (size < NEAR_ERFC).where(near, far)
+    middle = clamp(x, -NEAR_ERFC, NEAR_ERFC)
+    near = size.constant(1.0) - near_erf(middle)
+    is_near = size < NEAR_ERFC
+    result = is_near.where(near, far)
     return x.raw("not_equal", x, dtype=bool_).where(x, result)
 
 
