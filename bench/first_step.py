@@ -49,7 +49,7 @@ PARTS = (
     ("load", "picograd.runtime.compiler", "Compiler.load"),
     ("run", "picograd.runtime.cpu", "CpuDevice.enter"),
 )
-BESIDE = (("LLVM passes", "optimize"), ("LLVM passes and emission", "run"))  # methods of a `Job`
+BESIDE = (("LLVM", "run"),)  # methods of a `Job`
 
 
 class Stopwatch:

@@ -9,6 +9,7 @@ at points of their own, which share what they read, so that neighbours store sid
 """
 
 import math
+import operator
 from functools import reduce
 
 from picograd.graph.node import Node, constant
@@ -19,7 +20,7 @@ FIRST = {2: 2, 3: 3, 4: 4, 5: 5, 6: 2, 7: 7, 8: 4}  # p, by p q
 
 def summed(*pairs: Pair) -> Pair:
     """Add complex numbers."""
-    return reduce(Node.__add__, [a for a, _ in pairs]), reduce(Node.__add__, [b for _, b in pairs])
+    return reduce(operator.add, [a for a, _ in pairs]), reduce(operator.add, [b for _, b in pairs])
 
 
 def minus(a: Pair, b: Pair) -> Pair:

@@ -5,9 +5,10 @@ Functions here and in the files by kind (elementwise, reduce, movement, ...) wor
 tensor decides the dtype only when its category (bool < int < float) is the higher one.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -308,12 +309,18 @@ def conversion(kind: str, op: str, dtype: DType) -> Callable[[Any], Any]:
     """Give a function of a number; the same one each time, since traces compare them."""
     functions: dict[str, Any] = {
         "wrapped": lambda value: wrapped_integer(op, int(value), dtype),
-        "rounded": lambda value: float(convert(float(value), dtype)),
+        "rounded": lambda value: rounded(float(value), math.copysign(1.0, value), dtype),
         "fitting": lambda value: fitting_integer(op, value, dtype),
     }
     found = functions[kind]
     found.folded = "cast", None, dtype  # how a graph would compute it
     return found  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4096)
+def rounded(value: float, sign: float, dtype: DType) -> float:
+    """Round a number to a narrow float dtype; zeros are equal, which their signs tell apart."""
+    return float(convert(value, dtype))
 
 
 def fitting_integer(op: str, value: Scalar, dtype: DType) -> int:

@@ -29,6 +29,18 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     return where(is_above, x, arithmetic("mul", x, negative_slope))
 
 
+@repeated
+def weighted_below(x: Node, weight: Node) -> Node:
+    """Compute x where positive, else the weight of all, or of its channel (axis 1), times x."""
+    count = weight.size
+    column: tuple[int, ...] = ()
+    if count != 1:
+        column = (count, *(1,) * (x.rank - 2))
+    is_above = composite.side(compare("less", 0, x))
+    below = arithmetic("mul", weight.reshape(column), x)
+    return where(is_above, x, below)
+
+
 @within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(function=False)
 @repeated

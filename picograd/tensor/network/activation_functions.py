@@ -170,14 +170,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if weight.ndim > 1:
         problem = f"weight of shape {tuple(weight.shape)} has {weight.ndim} axes"
         raise ShapeError("prelu", problem, "pass a vector")
-    if count == 1:
-        return side(input > 0).where(input, weight.reshape(()) * input)
     channels = input.shape[1] if input.ndim > 1 else 1
-    if count != channels:
+    if count not in (1, channels):
         problem = f"{count} weights for {channels} channels of input {tuple(input.shape)}"
         raise ShapeError("prelu", problem, "give one weight, or one per channel")
-    column = weight.reshape(count, *(1,) * (input.ndim - 2))
-    return side(input > 0).where(input, column * input)
+    return apply(activation.weighted_below, input, weight)  # type: ignore[no-any-return]
 
 
 @method_within("functional", in_place=True)
