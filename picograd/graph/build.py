@@ -164,7 +164,8 @@ def elementwise(op: str, *inputs: Node, name: str | None = None) -> Node:
         return unary(op, inputs[0], name)
     if len(inputs) == 2:
         return binary(op, inputs[0], inputs[1], name)
-    return where(*inputs)
+    first, *rest = inputs
+    return where(first, *rest) if first.dtype is bool_ else first.multiply_add(*rest)
 
 
 def cast(node: Node, dtype: DType) -> Node:
