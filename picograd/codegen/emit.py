@@ -64,6 +64,7 @@ class Scope:
     vector: tuple[Axis, int] | None = None
     known: set[Condition] = field(default_factory=set)  # conditions that hold here
     lanes: dict[Any, "Scope"] = field(default_factory=dict)  # what is known of each of a vector
+    lane: int | None = None  # of the vector of the scope around it
 
 
 class Emitter:
@@ -97,6 +98,9 @@ class Emitter:
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
         self.paired: set[int] = set()  # pointers of which nothing but pairs is read
+        self.is_gathering = (
+            False  # what lanes read one by one is loaded as a vector where it can be
+        )
         self.drawn: dict[Expr, tuple[int, Index]] = {}  # ahead: where in which array
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
@@ -494,7 +498,7 @@ class Emitter:
             key = axis, first, lane
             inner = outer.lanes.get(key)
             if inner is None:  # reads that go by what others read find it again
-                inner = Scope({axis: self.arithmetic("add", first, self.integer(lane))})
+                inner = Scope({axis: self.arithmetic("add", first, self.integer(lane))}, lane=lane)
                 outer.lanes[key] = inner
             inner.mask = outer.mask
             self.scopes.append(inner)
@@ -502,10 +506,23 @@ class Emitter:
             self.scopes.pop()
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
+    def is_beside(self, index: Index) -> bool:
+        """Tell whether what the lanes of the vector around this lane read is a vector, too."""
+        axis, lanes = self.scopes[-2].vector  # type: ignore[misc]
+        if not is_unit(index, axis):
+            return False
+        others = (step for atom, step in index.terms if atom is not axis)
+        return all(step % lanes == 0 for step in (index.const, *others))
+
     def load_slot(self, expr: Expr) -> int:
         """Append a load of a kernel slot under the present mask."""
         slot, index = expr.arg
         scope = self.scopes[-1]
+        if scope.lane is not None and self.is_gathering and self.is_beside(index):
+            self.scopes.pop()
+            whole = self.value(expr)
+            self.scopes.append(scope)
+            return self.add("extract", self.dtype(whole), (whole,), scope.lane)
         vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
         return self.load_at(self.slots[slot], index, scope.mask, lanes)
