@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
-from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.layout import (
     Blocked,
     Layout,

@@ -20,7 +20,7 @@ from typing import Any
 
 from picograd.codegen.descend import descend
 from picograd.codegen.half_draws import half, half_of_lane
-from picograd.codegen.operands import expr_axes
+from picograd.codegen.lanes import is_beside, is_uniform, is_unit
 from picograd.codegen.pairs import is_even
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value, decode_float8, encode_float8, round_to_odd
@@ -506,19 +506,12 @@ class Emitter:
             self.scopes.pop()
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
-    def is_beside(self, index: Index) -> bool:
-        """Tell whether what the lanes of the vector around this lane read is a vector, too."""
-        axis, lanes = self.scopes[-2].vector  # type: ignore[misc]
-        if not is_unit(index, axis):
-            return False
-        others = (step for atom, step in index.terms if atom is not axis)
-        return all(step % lanes == 0 for step in (index.const, *others))
-
     def load_slot(self, expr: Expr) -> int:
         """Append a load of a kernel slot under the present mask."""
         slot, index = expr.arg
         scope = self.scopes[-1]
-        if scope.lane is not None and self.is_gathering and self.is_beside(index):
+        around = self.scopes[-2].vector if self.is_gathering and scope.lane is not None else None
+        if around and is_beside(index, *around):
             self.scopes.pop()
             whole = self.value(expr)
             self.scopes.append(scope)
@@ -526,23 +519,3 @@ class Emitter:
         vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
         return self.load_at(self.slots[slot], index, scope.mask, lanes)
-
-
-def is_unit(index: Index, axis: Axis) -> bool:
-    """Tell whether an index moves by exactly 1 along an axis and uses it nowhere else."""
-    direct = [c for atom, c in index.terms if atom is axis]
-    rest = tuple((a, c) for a, c in index.terms if a is not axis)
-    others = Index(rest, 0)
-    dynamics = dynamics_of(others)
-    inside = any(axis in expr_axes(each.expr) for each in dynamics)
-    return direct == [1] and axis not in axes_of(others) and not inside
-
-
-def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
-    """Tell whether a condition holds for all lanes or none, when lane 0 has axis value 0."""
-    index, lo, hi = condition
-    if axis.size != lanes or not is_unit(index, axis):
-        return False
-    steps = [c for atom, c in index.terms if atom is not axis]
-    edges = [index.const, hi + 1, lo if index.lo < lo else 0]
-    return all(number % lanes == 0 for number in (*steps, *edges))

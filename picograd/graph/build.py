@@ -165,7 +165,9 @@ def elementwise(op: str, *inputs: Node, name: str | None = None) -> Node:
     if len(inputs) == 2:
         return binary(op, inputs[0], inputs[1], name)
     first, *rest = inputs
-    return where(first, *rest) if first.dtype is bool_ else first.multiply_add(*rest)
+    if first.dtype is bool_:
+        return where(first, *rest)
+    return first.multiply_add(*rest)
 
 
 def cast(node: Node, dtype: DType) -> Node:

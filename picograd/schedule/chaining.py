@@ -113,8 +113,14 @@ def reads_anywhere(part: Part, shared: int) -> bool:
     """
     if product(sizes_of(part)) < MANY * shared:
         return False
-    loads = (expr for compute in part.computes for expr in walk(compute.body))
-    return any(expr.op == "load" and any(dynamics_of(expr.arg[1])) for expr in loads)
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            if expr.op != "load":
+                continue
+            _, place = expr.arg
+            if any(True for _ in dynamics_of(place)):
+                return True
+    return False
 
 
 def cut_parts(kernel: Kernel, target: Target) -> tuple[Part, ...] | None:

@@ -330,12 +330,14 @@ def random_words(
     source = default() if generator is None else generator
     if device == "meta":  # what has no values draws none: the stream stays where it is
         source = Generator()
-    block: list[Node] = []  # its counters
+    block: list[tuple[Node, Node]] = []  # its counters
 
     def make(whole: Shape) -> Node:
         is_second = bool(block)
-        block[:] = block or counters(source, product(whole), device)
-        return build.random_bits(*block, whole, is_second)
+        if not block:
+            block.append(counters(source, product(whole), device))
+        first, seed = block[0]
+        return build.random_bits(first, seed, whole, is_second)
 
     if running_vmaps.LEVELS:
         return [running_vmaps.draw("random", shape, make) for _ in range(count)]
