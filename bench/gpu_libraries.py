@@ -182,6 +182,25 @@ CASES |= {  # products of float64, turns
     )
     for size in (512, 1024, 4096)
 }
+CASES |= {  # draws, images at places, special functions
+    "randn 10M": (lambda m, x: m.randn_like(x) * 0, lambda: (zeros(10 * N),)),
+    "cumsum 10M int64": (lambda m, x: m.cumsum(x, 0), lambda: (places(9, 10 * N),)),
+    "grid_sample 8x64x56x56": (
+        lambda m, x, at: m.nn.functional.grid_sample(x, at, align_corners=False),
+        lambda: (numbers(8, 64, 56, 56), R.uniform(-1, 1, (8, 56, 56, 2)).astype(np.float32)),
+    ),
+    "grid_sample 4x3x224x224": (
+        lambda m, x, at: m.nn.functional.grid_sample(x, at, align_corners=False),
+        lambda: (numbers(4, 3, 224, 224), R.uniform(-1, 1, (4, 224, 224, 2)).astype(np.float32)),
+    ),
+    "special erfinv 4M": (
+        lambda m, x: m.erfinv(x),
+        lambda: (R.uniform(-1, 1, 4 * N).astype(np.float32),),
+    ),
+    "special lgamma 4M": (lambda m, x: m.lgamma(x), lambda: (numbers(4 * N) * 4,)),
+    "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
+    "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
+}
 CASES["rot90 4096"] = lambda m, x: m.rot90(x, 1, (0, 1)), lambda: (numbers(4096, 4096),)
 EAGER = {  # PyTorch looks at results of these, or allocates by them
     "unique 1M of 1000": (lambda m, x: m.unique(x), lambda: (places(1000, N),)),

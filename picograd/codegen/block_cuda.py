@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
-from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.layout import (
     Blocked,
     Layout,
@@ -56,6 +57,7 @@ class Block:
         kernel = tile_kernel.kernel
         is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)
         self.emitter = Emitter(kernel, CUDA, self.read, int64 if is_wide else int32)
+        self.emitter.is_gathering = True
         self.kernel, self.threads = kernel, tile_kernel.threads
         self.thread, self.cluster = Axis("thread", self.threads), tile_kernel.cluster
         self.near, self.rank = self.thread, constant(0)

@@ -212,6 +212,7 @@ PORTABLE: dict[str, Function] = {
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
     "quick_exp2": quick_exp2,
+    "multiply_add": by_formula(Value.fma),
 }
 COMMON: dict[str, Function] = {
     **PORTABLE,

@@ -20,7 +20,7 @@ from typing import Any
 
 from picograd.codegen.descend import descend
 from picograd.codegen.half_draws import half, half_of_lane
-from picograd.codegen.operands import expr_axes
+from picograd.codegen.lanes import is_beside, is_uniform, is_unit
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value, decode_float8, encode_float8, round_to_odd
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
@@ -63,6 +63,7 @@ class Scope:
     vector: tuple[Axis, int] | None = None
     known: set[Condition] = field(default_factory=set)  # conditions that hold here
     lanes: dict[Any, "Scope"] = field(default_factory=dict)  # what is known of each of a vector
+    lane: int | None = None  # of the vector of the scope around it
 
 
 class Emitter:
@@ -94,6 +95,8 @@ class Emitter:
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
+        # What lanes read one by one is loaded as a vector where it can be.
+        self.is_gathering = False
         self.drawn: dict[Expr, tuple[int, Index]] = {}  # ahead: where in which array
         self.axes_of_expr: dict[Expr, set[Axis]] = {}
         self.axes_of_index: dict[Index, set[Axis]] = {}
@@ -479,7 +482,7 @@ class Emitter:
             key = axis, first, lane
             inner = outer.lanes.get(key)
             if inner is None:  # reads that go by what others read find it again
-                inner = Scope({axis: self.arithmetic("add", first, self.integer(lane))})
+                inner = Scope({axis: self.arithmetic("add", first, self.integer(lane))}, lane=lane)
                 outer.lanes[key] = inner
             inner.mask = outer.mask
             self.scopes.append(inner)
@@ -491,26 +494,12 @@ class Emitter:
         """Append a load of a kernel slot under the present mask."""
         slot, index = expr.arg
         scope = self.scopes[-1]
+        around = self.scopes[-2].vector if self.is_gathering and scope.lane is not None else None
+        if around and is_beside(index, *around):
+            self.scopes.pop()
+            whole = self.value(expr)
+            self.scopes.append(scope)
+            return self.add("extract", self.dtype(whole), (whole,), scope.lane)
         vector = scope.vector
         lanes = vector[1] if vector and vector[0] in self.index_axes(index) else 1
         return self.load(self.slots[slot], self.index(index), scope.mask, lanes)
-
-
-def is_unit(index: Index, axis: Axis) -> bool:
-    """Tell whether an index moves by exactly 1 along an axis and uses it nowhere else."""
-    direct = [c for atom, c in index.terms if atom is axis]
-    rest = tuple((a, c) for a, c in index.terms if a is not axis)
-    others = Index(rest, 0)
-    dynamics = dynamics_of(others)
-    inside = any(axis in expr_axes(each.expr) for each in dynamics)
-    return direct == [1] and axis not in axes_of(others) and not inside
-
-
-def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
-    """Tell whether a condition holds for all lanes or none, when lane 0 has axis value 0."""
-    index, lo, hi = condition
-    if axis.size != lanes or not is_unit(index, axis):
-        return False
-    steps = [c for atom, c in index.terms if atom is not axis]
-    edges = [index.const, hi + 1, lo if index.lo < lo else 0]
-    return all(number % lanes == 0 for number in (*steps, *edges))

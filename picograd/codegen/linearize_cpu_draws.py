@@ -16,7 +16,8 @@ drawn ahead of: the innermost is that of the vectors of blocks, too, if all begi
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from picograd.codegen.emit import Emitter, is_unit
+from picograd.codegen.emit import Emitter
+from picograd.codegen.lanes import is_unit
 from picograd.dtype import uint16, uint32, uint64
 from picograd.graph.random import HALF_BITS, HALVES
 from picograd.helpers import ceil_div

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from picograd.codegen.costs import is_zero
-from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign, Step, Store, Tile
 from picograd.dtype import bool_, int32

@@ -19,7 +19,8 @@ from contextlib import ExitStack
 from picograd.codegen import tensor_core
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.dot import Dot
-from picograd.codegen.emit import compute_dtype, is_unit
+from picograd.codegen.emit import compute_dtype
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.layout import Blocked
 from picograd.codegen.mainloop_operands import Operand, Schedule, forms_of, operands_of, plain_load
 from picograd.codegen.tensor_core_tf32 import Float64Schedule, Tf32Schedule, multiply_tf32

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Union
 
 from picograd.codegen.block_cuda import is_multiple, is_uniform
-from picograd.codegen.emit import Emitter, is_unit
+from picograd.codegen.emit import Emitter
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.tensor_core import (
     CHUNK,
     MmaSchedule,

@@ -30,7 +30,7 @@ from picograd.codegen.block_cuda import (
 )
 from picograd.codegen.boxes import BoxStore, RowStore, is_rounded_product, rounded_product
 from picograd.codegen.deal_cuda import add
-from picograd.codegen.emit import is_unit
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.tile import Store, Tile

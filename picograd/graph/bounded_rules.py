@@ -28,7 +28,7 @@ from picograd.graph.bounded import (
     zero,
 )
 from picograd.graph.node import Node, Number, is_cut
-from picograd.graph.random import HALVES
+from picograd.graph.random import HALF_BITS, HALVES
 from picograd.graph.recurrence import stacked_inputs
 from picograd.graph.row import POSITIONS, Role
 from picograd.graph.scanning import scan_identity
@@ -78,7 +78,7 @@ def bound_random(graph: Bounded, node: Node) -> Node:
     varying = graph.axes.dynamic_axes(node)
     if varying != [0] or graph.axes.find(node, 0) in graph.axes.parts:
         counter = wide(offset, shape).cast(int64)
-        counter = counter * HALVES if node.arg else counter
+        counter = counter * HALVES if node.arg == HALF_BITS else counter
         step = counter.const_like(1)
         for axis in reversed(range(len(shape))):
             place, size = own_place(graph, node, axis, counter.iota(axis))

@@ -37,7 +37,7 @@ from picograd.graph.build_composite import (
 )
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
-from picograd.graph.random import HALF_BITS, signed
+from picograd.graph.random import HALF_BITS, SECOND_WORD, signed
 from picograd.graph.row import NUMBERS, ORDERED, SUMMED, Role
 from picograd.graph.shape import (
     ConvSpec,
@@ -100,13 +100,17 @@ def scalar(value: RuntimeScalar, device: str, dtype: DType = float32) -> Node:
     return Node("scalar", (), value, (), dtype, device)
 
 
-def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
-    """Draw uint32 bits: threefry2x32 with key `seed` at counters `offset` + flat index."""
+def random_bits(offset: Node, seed: Node | int, shape: Shape, is_second: bool = False) -> Node:
+    """Draw uint32 bits: threefry2x32 with key `seed` at counters `offset` + flat index.
+
+    They are the first word of each block, or the second.
+    """
     if offset.shape != () or not offset.dtype.is_integer:
         raise ShapeError("random_bits", "the offset is not an integer scalar", "pass a scalar node")
     if isinstance(seed, int):
         seed = const(signed(seed), (), int64, offset.device)
-    return Node("random_bits", (offset, seed), None, tuple(shape), uint32, offset.device)
+    word = SECOND_WORD if is_second else None
+    return Node("random_bits", (offset, seed), word, tuple(shape), uint32, offset.device)
 
 
 def random_halves(first: Node, seed: Node, shape: Shape) -> Node:
@@ -160,7 +164,10 @@ def elementwise(op: str, *inputs: Node, name: str | None = None) -> Node:
         return unary(op, inputs[0], name)
     if len(inputs) == 2:
         return binary(op, inputs[0], inputs[1], name)
-    return where(*inputs)
+    first, *rest = inputs
+    if first.dtype is bool_:
+        return where(first, *rest)
+    return first.multiply_add(*rest)
 
 
 def cast(node: Node, dtype: DType) -> Node:

@@ -306,4 +306,15 @@ WHERE = Op(
     expand=only_choice,
 )
 
-ELEMENTWISE = table(*UNARY, *BINARY, WHERE)
+# a b + c, rounded once: of polynomials, where it is half the work; a user's sums stay as written
+MULTIPLY_ADD = Op(
+    "multiply_add",
+    Role.ELEMENTWISE,
+    3,
+    FLOAT,
+    lambda a, b, c: a * b + c,
+    lambda g, y, a, b, c: (g * b, g * a, g),
+    shape=equal_shape,
+)
+
+ELEMENTWISE = table(*UNARY, *BINARY, WHERE, MULTIPLY_ADD)

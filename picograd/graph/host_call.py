@@ -347,7 +347,7 @@ def rotations(number: Node, size: int, is_inverse: bool, dtype: DType) -> Node:
     parts = turn.iota(number.rank, turn.dtype) - turn.iota(number.rank + 1, turn.dtype)
     turn = turn + parts * sign
     is_odd = turn.binary("bitwise_and", 1).binary("equal", 1)
-    found = is_odd.where(angle.unary("sin"), angle.unary("cos"))
+    found = is_odd.where(butterflies.sine(angle), butterflies.cosine(angle))
     is_negative = (turn + 1).binary("bitwise_and", 2).binary("equal", 2)
     return is_negative.where(-found, found)
 

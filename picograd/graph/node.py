@@ -229,6 +229,12 @@ class Node:
             return a if self.arg else b
         return Node("where", (self, a, b), None, a.shape, a.dtype, self.device)
 
+    def multiply_add(self, factor: "Node", addend: Operand) -> "Node":
+        """Compute self * factor + addend, rounded once."""
+        other = addend if isinstance(addend, Node) else self.const_like(addend)
+        inputs = self, factor, other
+        return Node("multiply_add", inputs, None, self.shape, self.dtype, self.device)
+
     def cast(self, dtype: DType) -> "Node":
         """Convert the elements."""
         if dtype is self.dtype:

@@ -3,7 +3,7 @@
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 The 64-bit counter of element i is offset + i; its low word is the first input of the block, its
 high word the second; the key words are the low and high word of the seed. An element is the first
-output word after 20 rounds.
+output word after 20 rounds, or the second one (`SECOND_WORD`), where a draw takes 64 bits.
 
 Dropout draws `HALVES` numbers of 16 bits for each of its counters. Draw n is one of counter
 n // 32: philox4x32 has that counter as its first two words and n // 2 % 4 as its third; of its four
@@ -29,6 +29,7 @@ MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 WEYL = 0x9E3779B9, 0xBB67AE85
 PHILOX_ROUNDS = 10
 HALF_BITS, HALVES = 16, 32  # of a draw of dropout; such draws for each counter
+SECOND_WORD = 32  # the bit of a block of threefry where it begins
 
 
 def rotate_left(x: Array, count: int) -> Array:
@@ -36,8 +37,8 @@ def rotate_left(x: Array, count: int) -> Array:
     return (x << np.uint32(count)) | (x >> np.uint32(32 - count))
 
 
-def threefry(key: tuple[int, int], low: Array, high: Array) -> Array:
-    """First output word of threefry2x32-20 for uint32 counters."""
+def threefry(key: tuple[int, int], low: Array, high: Array) -> tuple[Array, Array]:
+    """The output words of threefry2x32-20 for uint32 counters."""
     parity = key[0] ^ key[1] ^ PARITY
     keys = [np.uint32(word) for word in (*key, parity)]
     a = low + keys[0]
@@ -49,7 +50,7 @@ def threefry(key: tuple[int, int], low: Array, high: Array) -> Array:
         a = a + keys[group % 3]
         b = b + keys[(group + 1) % 3]
         b = b + np.uint32(group)
-    return a
+    return a, b
 
 
 def philox(key: tuple[int, int], counter: tuple[Array, Array, Array, Array]) -> list[Array]:
@@ -111,7 +112,9 @@ def signed(seed: int) -> int:
     return seed - (1 << 64) if seed >> 63 else seed
 
 
-def random_bits(seed: Array, offset: Array, shape: tuple[int, ...]) -> Array:
+def random_bits(
+    seed: Array, offset: Array, shape: tuple[int, ...], is_second: bool = False
+) -> Array:
     """Draw the bits of a `random_bits` node; an offset of its shape has the counters themselves."""
     start = np.asarray(offset).astype(np.uint64)
     whole = int(seed)
@@ -122,5 +125,5 @@ def random_bits(seed: Array, offset: Array, shape: tuple[int, ...]) -> Array:
             counters = counters + np.arange(product(shape), dtype=np.uint64)
         low = counters & np.uint64(MASK)
         high = counters >> np.uint64(32)
-        bits = threefry(key, low.astype(np.uint32), high.astype(np.uint32))
-    return bits.reshape(shape)
+        words = threefry(key, low.astype(np.uint32), high.astype(np.uint32))
+    return words[is_second].reshape(shape)

@@ -23,7 +23,7 @@ from picograd.graph.factors import earlier, factors_before, padded, reverse
 from picograd.graph.node import Gradients, Node, Number
 from picograd.graph.row import FACTOR, ORDERED, Op, Role, Sizes, table
 from picograd.graph.shape import first_shape, is_size
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.target import Target
 
 Array = Any
@@ -35,6 +35,7 @@ SCANS: dict[str, Any] = {
 CPU_CHUNKS = 65536, 1024, 16
 CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
 LEAST_CHUNK = 1024  # elements of a block of threads
+LINE = 32  # elements of 4 bytes in a line of a GPU's cache: chunks begin there, to be read 16 bytes
 # Columns have a thread each, which waits for every element: threads, and elements of one at least.
 COLUMN_THREADS, LEAST_COLUMN = 1 << 17, 32
 
@@ -83,7 +84,9 @@ def chunk_of(shape: tuple[int, ...], axis: int, target: Target) -> int:
         return size
     if target.has_blocks and inner == 1:  # shorter ones rather than processors without work
         chunk = min(chunk, max(product(shape) // tasks, LEAST_CHUNK))
-    return ceil_div(size, ceil_div(size, chunk))
+    even = ceil_div(size, ceil_div(size, chunk))
+    is_row = target.has_blocks and inner == 1
+    return min(round_up(even, LINE), size) if is_row else even
 
 
 def expand_scan(node: Node, target: Target) -> Node:

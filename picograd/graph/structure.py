@@ -20,7 +20,7 @@ from picograd.graph.factors import product_gradient
 from picograd.graph.indexing import INDEX_ROWS
 from picograd.graph.node import Gradients, Node
 from picograd.graph.product_ops import PRODUCT_ROWS
-from picograd.graph.random import random_bits, random_halves
+from picograd.graph.random import HALF_BITS, SECOND_WORD, random_bits, random_halves
 from picograd.graph.row import ANY, DTypeRule, Op, Role, Sizes, View, table
 from picograd.graph.shape import equal_shape, reduce_shape
 from picograd.graph.viewing import VIEW_ROWS
@@ -33,8 +33,9 @@ REDUCTIONS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "mi
 
 def draw_bits(node: Node, offset: Array, seed: Array) -> Array:
     """Draw 32 bits an element, or as few as the argument says."""
-    draw = random_halves if node.arg else random_bits
-    return draw(seed, offset, node.shape)
+    if node.arg == HALF_BITS:
+        return random_halves(seed, offset, node.shape)
+    return random_bits(seed, offset, node.shape, node.arg == SECOND_WORD)
 
 
 def broadcast_const(node: Node) -> Array:

@@ -148,6 +148,13 @@ def chosen(w: Writer, dtype: DType, condition: Written, yes: Written, no: Writte
     return w.apply("Where", condition, yes, no, dtype=dtype)
 
 
+@row("multiply_add")
+def multiply_add(w: Writer, dtype: DType, x: Written, y: Written, z: Written) -> Written:
+    """Multiply and add: runtimes may round once or twice."""
+    product = w.apply("Mul", x, y, dtype=dtype)
+    return w.apply("Add", product, z, dtype=dtype)
+
+
 @row("cast")
 def cast(w: Writer, dtype: DType, x: Written) -> Written:
     """Convert."""

@@ -20,13 +20,14 @@ from picograd.helpers import ceil_div, product
 from picograd.schedule.block_cuts import blocks_of
 from picograd.schedule.folding import Pair, pair_of, sizes_of, slots_in
 from picograd.schedule.in_place import find_joins, lives_of, renumbered
-from picograd.schedule.loop import Kernel, Part
+from picograd.schedule.loop import Kernel, Part, dynamics_of, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
 POINTS = 512  # of a map in a block, if rows are shorter: as many as there are threads
 GOOD = 32 << 10  # bytes that a block shares: several are on a processor at once
 LITTLE = 2048  # the same where blocks are fewer than processors: launches take longer
+MANY = 8  # points that read by one place: storing it costs less than their lines do
 MOST = 8192  # the same of the longest rows: a thread has several in registers
 
 
@@ -98,8 +99,28 @@ def joined(pair: Pair, shared: set[int]) -> KernelLaunch | None:
     parts = (*before, *after)
     if not all(part.rows for part in parts):
         return None
+    if reads_anywhere(after[0], product(sizes_of(before[-1]))):
+        return None
     kernel = replace(pair.second.kernel, slots=tuple(slots), parts=parts)
     return replace(pair.first, kernel=kernel, slots=tuple(pair.numbers))
+
+
+def reads_anywhere(part: Part, shared: int) -> bool:
+    """Tell whether a map reads memory by what it reads, for many points of each that is shared.
+
+    As it lies it does so within a plane at a time, which stays in the cache; a block of all planes
+    reads a line of memory for each element.
+    """
+    if product(sizes_of(part)) < MANY * shared:
+        return False
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            if expr.op != "load":
+                continue
+            _, place = expr.arg
+            if any(True for _ in dynamics_of(place)):
+                return True
+    return False
 
 
 def cut_parts(kernel: Kernel, target: Target) -> tuple[Part, ...] | None:

@@ -1,6 +1,7 @@
 """Random draws as scalar expressions: the counter generators of `picograd/graph/random.py`.
 
     random_bits(seed, counter)            a word of threefry2x32, of 20 rounds
+    random_bits(seed, counter, 1)         the other one: a kernel of both computes a block once
     random_bits(seed, first)[place]       16 bits of a block of philox4x32-10, which serves 8 places
 
 Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The key is the seed's halves.
@@ -39,10 +40,11 @@ def halves(value: Expr) -> tuple[Expr, Expr]:
     return cast(low, uint32), cast(high, uint32)
 
 
-def drawn(seed: Expr, offset: Expr, position: Index) -> Expr:
-    """Build the first word of threefry2x32 at counter offset + position, as one expression."""
+def drawn(seed: Expr, offset: Expr, position: Index, is_second: bool = False) -> Expr:
+    """Build a word of threefry2x32 at counter offset + position, as one expression."""
     counter = binary("add", cast(offset, uint64), Expr("index", (), position, uint64))
-    return Expr(DRAWN, (cast(seed, uint64), counter), None, uint32)
+    which = (word(1),) if is_second else ()
+    return Expr(DRAWN, (cast(seed, uint64), counter, *which), None, uint32)
 
 
 def is_word_drawn(expr: Expr) -> bool:
@@ -64,12 +66,12 @@ def rounds_of(expr: Expr) -> Expr | None:
     """Write out the generator if an expression is drawn."""
     if not is_word_drawn(expr):
         return None
-    seed, counter = expr.args
-    return threefry(halves(seed), *halves(counter))
+    seed, counter, *which = expr.args
+    return threefry(halves(seed), *halves(counter))[len(which)]
 
 
-def threefry(key: tuple[Expr, Expr], x: Expr, y: Expr) -> Expr:
-    """Encrypt the counter (x, y) with the key; the first word of the result."""
+def threefry(key: Words, x: Expr, y: Expr) -> Words:
+    """Encrypt the counter (x, y) with the key."""
     mixed = binary("bitwise_xor", *key)
     keys = (*key, binary("bitwise_xor", mixed, word(PARITY)))
     x, y = (binary("add", x, keys[0]), binary("add", y, keys[1]))
@@ -80,7 +82,7 @@ def threefry(key: tuple[Expr, Expr], x: Expr, y: Expr) -> Expr:
         x = binary("add", x, keys[(turn + 1) % 3])
         injected = binary("add", keys[(turn + 2) % 3], word(turn + 1))
         y = binary("add", y, injected)
-    return x
+    return x, y
 
 
 def half_drawn(seed: Expr, first: Expr, place: Index) -> Expr:

@@ -341,7 +341,7 @@ def chosen(op: str, args: tuple[Expr, ...]) -> Expr | None:
     Parts of an array that was joined are chosen by their places.
     """
     first, least = args[0], OPS[op].least
-    if len(args) == 3 and first.op in NUMBERS:
+    if len(args) == 3 and first.op in NUMBERS and first.dtype is bool_:
         return args[1] if first.arg else args[2]
     if least is None or not isinstance(first.arg, Index) or args[1].op not in NUMBERS:
         return None

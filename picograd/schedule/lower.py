@@ -15,6 +15,7 @@ from picograd.dtype import DType, accumulate_dtype, bool_, int64
 from picograd.errors import internal
 from picograd.graph.bounded import End, sources_of
 from picograd.graph.node import Node
+from picograd.graph.random import HALF_BITS, SECOND_WORD
 from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
@@ -218,9 +219,9 @@ class PartBuilder:
         else:
             indices = ()
         start, key = self.value(offset, indices), self.value(seed, ())
-        if facts.node.arg:
+        if facts.node.arg == HALF_BITS:
             return half_numbered(key, start) if indices else half_drawn(key, start, place)
-        bits = drawn(key, start, place)
+        bits = drawn(key, start, place, facts.node.arg == SECOND_WORD)
         return written_out(bits) if self.is_final else bits
 
     def passed(self, facts: Facts, indices: Indices) -> Expr:

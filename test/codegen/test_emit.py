@@ -1,12 +1,11 @@
 """The emitter: values are made once per scope, constants folded, masks combined, loops closed."""
 
-import pytest
-
 from picograd.codegen.decompose import LLVM
-from picograd.codegen.emit import Emitter, compute_dtype, is_uniform, is_unit
+from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.lanes import is_unit
 from picograd.codegen.program import Program, verify
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
-from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index, constant
+from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index
 from picograd.schedule.loop import Expr, Kernel, Slot
 
 I, J = Axis("i", 8), Axis("j", 4)  # noqa: E741
@@ -77,32 +76,12 @@ def test_axes_of_an_expression_include_those_of_run_time_indices() -> None:
     assert made.axes(load) == {I, J}
 
 
-@pytest.mark.parametrize(
-    ("index", "wanted"),
-    [
-        (axis_index(I) + 3, True), (axis_index(I) + axis_index(J) * 8, True),
-        (axis_index(I) * 2, False), (axis_index(J), False),
-        (axis_index(I) + axis_index(I) // 4, False),
-    ],
-)  # fmt: skip
-def test_is_unit(index, wanted: bool) -> None:
-    assert is_unit(index, I) is wanted
-
-
 def test_an_expression_that_an_index_is_read_from_is_walked_once() -> None:
     value = Expr("index", (), axis_index(I), int64)
     for _ in range(60):  # 2 ** 60 paths
         value = Expr("add", (value, value), None, int64)
     drawn = atom_index(Dynamic(value, 0, 9))
     assert is_unit(axis_index(J) + drawn, J) and not is_unit(axis_index(I) + drawn, I)
-
-
-def test_a_test_is_uniform_if_its_edges_are_whole_vectors() -> None:
-    index = axis_index(Axis("o", 3)) * 8 + axis_index(I)
-    assert is_uniform((index, 0, 15), I, 8)
-    assert not is_uniform((index, 0, 14), I, 8)
-    assert not is_uniform((index + 1, 0, 15), I, 8)
-    assert not is_uniform((constant(3), 0, 15), I, 8)
 
 
 def test_reads_that_go_by_what_was_read_are_written_once_for_each_lane() -> None:
@@ -138,3 +117,15 @@ def test_a_shift_by_a_constant_is_one_instruction() -> None:
     assert ops(made)[before:] == ["const", "const", "shift_left"]
     made.apply("shift_left", bits, outside)
     assert "where" in ops(made)
+
+
+def test_places_that_lanes_read_beside_one_another_are_loaded_as_a_vector() -> None:
+    """On a GPU; where a vector would not begin at a multiple of its length they are not."""
+    for first, loads in ((4, 1), (2, J.size)):
+        made = emitter()
+        made.is_gathering = True
+        with made.axis_loop(I), made.scope({J: made.integer(0)}, (J, J.size)):
+            place = Expr("load", (), (0, axis_index(J) + axis_index(I) * 4 + first), int64)
+            at = atom_index(Dynamic(place, 0, 63))
+            made.value(Expr("load", (), (1, at), float32))
+        assert ops(made).count("load") == loads + J.size

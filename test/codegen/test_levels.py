@@ -115,7 +115,7 @@ def check_levels(root: Node, leaves: Sequence[Node], arrays: Sequence[Any]) -> N
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row: Op) -> None:
     for dtype in (d for d in ALL if d.kind in row.dtype_rule.kinds):
-        dtypes = (bool_, dtype, dtype) if row.arity == 3 else (dtype,) * row.arity
+        dtypes = (bool_, dtype, dtype) if row.arity == 3 and row.linear else (dtype,) * row.arity
         leaves = [leaf(each) for each in dtypes]
         arrays = [sample(row, each, seed) for seed, each in enumerate(dtypes)]
         check_levels(build.elementwise(row.name, *leaves), leaves, arrays)

@@ -5,7 +5,7 @@ import pytest
 from graph_support import leaf
 
 from picograd import Tensor
-from picograd.graph.butterflies import FIRST, step
+from picograd.graph.butterflies import FIRST, cosine, sine, step
 from picograd.graph.interpret import interpret
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -32,3 +32,13 @@ def test_a_step_is_one_kernel(size: int) -> None:
     x, turns = (Tensor.ones(*shape).realize() for shape in ((64, size, 16, 8, 2), (16, size, 2)))
     plan = schedule([step(x.node, turns.node, -1, size, 2)], cuda_target("sm_90a"))
     assert len(plan.steps) == 1
+
+
+@pytest.mark.parametrize("dtype, limit", [(np.float32, 1e-7), (np.float64, 1e-15)])
+def test_sines_and_cosines_of_an_eighth_of_a_turn(dtype: type, limit: float) -> None:
+    angles = np.linspace(-np.pi / 4, np.pi / 4, 1001).astype(dtype)
+    x = leaf(angles)
+    sines, cosines = interpret([sine(x), cosine(x)])
+    exact = angles.astype(np.float64)
+    assert np.abs(sines - np.sin(exact)).max() < limit
+    assert np.abs(cosines - np.cos(exact)).max() < limit

@@ -53,7 +53,7 @@ def sample(row: Op, dtype: DType, shape: tuple[int, ...], seed: int) -> Array:
 
 def inputs_of(row: Op, dtype: DType, shape: tuple[int, ...] = (3, 4)) -> list[Node]:
     nodes = [leaf(sample(row, dtype, shape, seed), dtype) for seed in range(row.arity)]
-    if row.arity == 3:
+    if row.arity == 3 and row.linear:
         nodes[0] = leaf(np.random.default_rng(9).integers(0, 2, shape).astype(bool))
     return nodes
 
@@ -88,7 +88,7 @@ def test_shapes_stay(row: Op, shape: tuple[int, ...]) -> None:
 
 def applied(row: Op, *nodes: Node) -> Node:
     """Apply the row to float nodes; the condition of a ternary row compares the first."""
-    if row.arity == 3:
+    if row.arity == 3 and row.linear:
         condition = build.binary("less", nodes[0], nodes[1])
         return build.where(condition, nodes[1], nodes[2])
     return build.elementwise(row.name, *nodes)

@@ -36,8 +36,8 @@ def test_ops(name: str) -> None:
     def op(*nodes: Any) -> Any:
         return Node(name, nodes, None, nodes[0].shape, dtype, nodes[0].device)
 
-    def function(x: Any, y: Any = None) -> Any:
-        return apply(op, x) if y is None else apply(op, x, y)
+    def function(x: Any, y: Any = None, z: Any = None) -> Any:
+        return apply(op, *(each for each in (x, y, z) if each is not None))
 
     model = picograd.onnx.export(function, tuple(map(Tensor, arrays)))
     session = runtime.InferenceSession(model.SerializeToString())

@@ -80,6 +80,7 @@ TORCH_NAMES = {
 # What stands for a row that PyTorch has elsewhere. Without any, its NumPy meaning is the reference.
 REFERENCES = {
     "portable_cos_turn": lambda x: torch.cos(2 * torch.pi * x),
+    "multiply_add": lambda a, b, c: torch.addcmul(c, a, b),
     "silu": torch.nn.functional.silu,
 }
 
@@ -91,7 +92,7 @@ def elementwise(row: Op) -> list[Sample]:
     found = []
     for shape in ((3, 5), (0, 5), ()):
         inputs = data(*[shape] * row.arity)
-        if row.arity == 3:
+        if row.arity == 3 and row.linear:
             inputs = (Input(shape, "bool"), *inputs[1:])
 
         def make(*nodes: Node) -> Node:

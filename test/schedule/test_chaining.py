@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from plan_support import check_plan, leaf
 
+from picograd.dtype import int32
 from picograd.graph.conv_winograd import multiplied, patches_of
 from picograd.graph.node import Node
 from picograd.schedule.chaining import GOOD, is_crowded
@@ -86,3 +87,17 @@ def test_a_longer_chain_shares_no_more_than_is_good() -> None:
     assert 32 * COUNT * 4 > GOOD and is_crowded(launch, longer)
     assert not is_crowded(replace(launch, kernel=longer), longer)  # it did before
     assert not is_crowded(replace(launch, kernel=replace(longer, hero="map")), longer)
+
+
+@pytest.mark.parametrize("planes, kernels", [(2, ["chain"]), (16, ["map", "map"])])
+def test_planes_that_are_read_by_places_stay_apart_where_they_are_many(
+    planes: int, kernels: list[str]
+) -> None:
+    """As many lines are read as elements, if a block has all planes: see `reads_anywhere`."""
+    x = leaf(ROWS, planes, COUNT)
+    places = (leaf(ROWS, COUNT).unary("abs") * 9.0).cast(int32)
+    places = places.binary("minimum", COUNT - 1).stored()
+    wide = places.reshape((ROWS, 1, COUNT)).expand(x.shape)
+    found = x.gather([x.iota(0, int32), x.iota(1, int32), wide], (0, 1, 2))
+    plan = schedule([found], GPU)
+    assert [kernel.hero for kernel in plan.kernels] == kernels

@@ -24,7 +24,8 @@ from picograd.schedule.loop import Expr, const, walk
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7])
 def test_bits_equal_the_graph_interpreter(seed: int) -> None:
     offset = build.scalar(RuntimeScalar(12345), "cpu", int64)
-    check_plan([build.random_bits(offset, seed, (3, 5))], 1, 0)
+    words = [build.random_bits(offset, seed, (3, 5), is_second) for is_second in (False, True)]
+    check_plan(words, 1, 0)
 
 
 @pytest.mark.parametrize("seed", [0, 2**40 + 7])

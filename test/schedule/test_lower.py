@@ -144,3 +144,8 @@ def test_gather_of_a_view_of_a_pad() -> None:
     index = leaf(5, dtype=int64, below=4)
     padded = build.pad(leaf(3, 2), ((1, 0), (0, 1)), 7.0)
     check_plan([build.gather(build.flip(padded, (0,)), (index,), (0,)) * 2.0], 1)
+
+
+def test_a_constant_first_of_three_arguments_is_no_choice() -> None:
+    x = leaf(3, 4)
+    check_plan([x.const_like(3.0).multiply_add(x, 2.0), x.const_like(0.0).multiply_add(x, 2.0)], 1)

@@ -3,7 +3,7 @@
 import operator
 from typing import Any
 
-from picograd.dtype import bool_, category, int64
+from picograd.dtype import bool_, category, int32, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, check_known
 from picograd.graph import build
@@ -199,34 +199,39 @@ def scatter_reduce(
     size = node.shape[at] if node.shape else 1
     safe, inside = selecting.placed(op, index, size, at, wraps=False)
     monoid = REDUCTIONS[reduce]
-    base = node if include_self else emptied(node, at, safe, monoid, inside)
+    is_mean, base = reduce == "mean", node
+    if is_mean or not include_self:
+        count = hits(node, at, safe, "sum" if is_mean else "max", inside)
+    if not include_self:
+        empty = node.const_like(identity(node, monoid))
+        base = count.binary("not_equal", 0).where(empty, node)
     total = indexing.scatter(op, base, at, safe, src, monoid, inside)
-    if reduce != "mean":
+    if not is_mean:
         return total
-    start = count_zero(node) + 1 if include_self else count_zero(node)
-    count = indexing.scatter(op, start, at, safe, ones_like(index), "sum", inside)
-    count = elementwise.arithmetic("maximum", count, 1)
+    count = count + 1 if include_self else elementwise.arithmetic("maximum", count, 1)
     if not node.dtype.is_differentiable:
         return total.binary("floordiv", count.cast(node.dtype))
     return total / count.cast(node.dtype)
 
 
-def emptied(node: Node, axis: int, index: Node, monoid: str, inside: Node | None) -> Node:
-    """Put the identity of a reduction where an index writes."""
-    op, ones = "scatter_reduce", ones_like(index)
-    hits = indexing.scatter(op, count_zero(node), axis, index, ones, "max", inside)
-    empty = node.const_like(identity(node, monoid))
-    return hits.binary("not_equal", 0).where(empty, node)
+def hits(node: Node, axis: int, index: Node, monoid: str, inside: Node | None) -> Node:
+    """Count how often an index writes to each element, or by "max" whether it does.
 
-
-def count_zero(node: Node) -> Node:
-    """Make int64 zeros of the shape of a node."""
-    return constant("scatter_reduce", 0, node.shape, int64, node.device)
-
-
-def ones_like(index: Node) -> Node:
-    """Make int64 ones of the shape of an index."""
-    return constant("scatter_reduce", 1, index.shape, int64, index.device)
+    What an index repeats along another axis is looked at once.
+    """
+    shape, given = node.shape, index.shape
+    if indexing.is_spread(index):
+        few = index.inputs[0].shape
+        for at in range(len(shape)):
+            if at != axis and few[at] == 1 and given[at] == shape[at]:
+                given, shape = (each[:at] + (1,) + each[at + 1 :] for each in (given, shape))
+    first = tuple([(0, size, 1) for size in given])
+    index, inside = index.slice(first), inside and inside.slice(first)
+    op, dtype = "scatter_reduce", int32 if index.size < 1 << 31 else int64
+    none = constant(op, 0, shape, dtype, node.device)
+    one = constant(op, 1, given, dtype, node.device)
+    count = indexing.scatter(op, none, axis, index, one, monoid, inside)
+    return count.expand(node.shape)
 
 
 def identity(node: Node, monoid: str) -> Any:

@@ -317,17 +317,31 @@ def stamped(
     return made
 
 
-@pending.locked  # another thread may be recording a loop or samples
 def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
     """Draw 32 random bits per element (uint32)."""
+    return random_words(shape, device, generator, 1)[0]
+
+
+@pending.locked  # another thread may be recording a loop or samples
+def random_words(
+    shape: Shape, device: str, generator: Generator | None, count: int = 2
+) -> list[Node]:
+    """Draw one or two words of 32 random bits per element (uint32), which share a block."""
     source = default() if generator is None else generator
     if device == "meta":  # what has no values draws none: the stream stays where it is
         source = Generator()
+    block: list[tuple[Node, Node]] = []  # its counters
 
     def make(whole: Shape) -> Node:
-        return build.random_bits(*counters(source, product(whole), device), whole)
+        is_second = bool(block)
+        if not block:
+            block.append(counters(source, product(whole), device))
+        first, seed = block[0]
+        return build.random_bits(first, seed, whole, is_second)
 
-    return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
+    if running_vmaps.LEVELS:
+        return [running_vmaps.draw("random", shape, make) for _ in range(count)]
+    return [make(shape) for _ in range(count)]
 
 
 @pending.locked
@@ -383,7 +397,7 @@ def drawn_bits(
     shape: Shape, dtype: DType, device: str, generator: Generator | None
 ) -> tuple[Node, ...]:
     """Draw the bits that a number of [0, 1) takes."""
-    return tuple([random_bits(shape, device, generator) for _ in range(1 + (dtype is float64))])
+    return tuple(random_words(shape, device, generator, 1 + (dtype is float64)))
 
 
 def unit(bits: tuple[Node, ...], dtype: DType) -> Node:
@@ -404,7 +418,11 @@ def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None)
         real, imag = (normal(shape, dtype.real, device, generator) for _ in range(2))
         return (real * math.sqrt(0.5)).paired(imag * math.sqrt(0.5))
     compute = inverse_sampling.wide_dtype(dtype)
-    u, v = (unit(drawn_bits(shape, compute, device, generator), compute) for _ in range(2))
+    if compute is float64:
+        draws = [drawn_bits(shape, compute, device, generator) for _ in range(2)]
+    else:
+        draws = [(word,) for word in random_words(shape, device, generator)]
+    u, v = (unit(bits, compute) for bits in draws)
     return inverse_sampling.box_muller(u, v).cast(dtype)
 
 
@@ -421,11 +439,12 @@ def integers(
         text = f"the range [{low}, {high}) does not fit {dtype.name}"
         raise ValueRangeError("randint", text, "pass a dtype that holds it, such as int64")
     span, first = high - low, given(signed(low % (1 << 64)))
-    bits = random_bits(shape, device, generator).cast(int64)
-    if span <= 1 << 31:
+    is_narrow = span <= 1 << 31
+    low_bits, *more = random_words(shape, device, generator, 2 - is_narrow)
+    bits = low_bits.cast(int64)
+    if is_narrow:
         return ((bits * given(span)).binary("shift_right", 32) + first).cast(dtype)
-    more = random_bits(shape, device, generator).cast(uint64)
-    wide = more.binary("shift_left", 32).binary("bitwise_or", bits.cast(uint64))
+    wide = more[0].cast(uint64).binary("shift_left", 32).binary("bitwise_or", bits.cast(uint64))
     rest = wide if span >> 64 else wide.binary("mod", span)
     return (rest.cast(int64) + first).cast(dtype)
 
@@ -446,11 +465,10 @@ def permutation(count: int, dtype: DType, device: str, generator: Generator | No
     check_size("randperm", (count,), dtype.itemsize)
     if count >= 1 << 31:  # positions in a row that is sorted are int32
         raise ShapeError("randperm", f"{count} numbers are too many", "use less than 2 ** 31")
-    keys = random_bits((count,), device, generator)
+    keys, *low = random_words((count,), device, generator, 1 + (count > LONG_PERMUTATION))
     if not count:
         return keys.cast(dtype)
-    if count > LONG_PERMUTATION:
-        low = random_bits((count,), device, generator).cast(int64)
+    if low:
         high = keys.binary("shift_right", 1).cast(int64)
-        keys = high.binary("shift_left", 32).binary("bitwise_or", low)
+        keys = high.binary("shift_left", 32).binary("bitwise_or", low[0].cast(int64))
     return sorting.sort(keys, 0).cast(dtype)

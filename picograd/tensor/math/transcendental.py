@@ -81,7 +81,7 @@ def polynomial(coefficients: Sequence[float], x: Node) -> Node:
     """Evaluate a polynomial, lowest coefficient first."""
     total = x.const_like(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        total = total * x + coefficient
+        total = total.multiply_add(x, coefficient)
     return total
 
 

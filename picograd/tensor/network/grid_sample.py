@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, int64
+from picograd.dtype import DType, int32, int64
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -169,23 +169,26 @@ def spot(place: Node, size: int) -> Spot:
     """Find the element of an axis at whole places, and where there is one."""
     is_above = place.const_like(0.0).binary("less_equal", place)
     within = is_above.binary("logical_and", place.binary("less_equal", float(size - 1)))
-    index = build.detach(place).cast(int64)  # of NaN too: nobody need look at the values
+    index = build.detach(place).cast(int32)  # of NaN too: nobody need look at the values
     return index.binary("maximum", 0).binary("minimum", size - 1), within
 
 
 def corner(x: Node, spots: Sequence[Spot]) -> Node:
     """Gather what lies at spots, zero outside: (N, C, *S), (N, T) -> (N, C, T).
 
-    Where they are is the same for every channel: one number a spot, stored.
+    Where they are is the same for every channel: one number a spot, stored, which is negative
+    outside.
     """
     indices, within = zip(*spots)
     inside = reduce(lambda a, b: a.binary("logical_and", b), within)
-    place = indices[0]
-    for index, size in zip(indices[1:], x.shape[3:]):
-        place = place * size + index
-    flat = x.reshape((*x.shape[:2], product(x.shape[2:])))
-    found = gather("grid_sample", flat, 2, over_channels(build.contiguous(place), x))
-    return over_channels(build.contiguous(inside), x).where(found, 0.0)
+    size = product(x.shape[2:])
+    place = indices[0].cast(int32 if size < 1 << 31 else int64)
+    for index, length in zip(indices[1:], x.shape[3:]):
+        place = place * length + index
+    place = over_channels(build.contiguous(inside.where(place, -1)), x)
+    flat = x.reshape((*x.shape[:2], size))
+    found = gather("grid_sample", flat, 2, place.binary("maximum", 0))
+    return place.binary("less", 0).where(found.const_like(0.0), found)
 
 
 def over_channels(values: Node, x: Node) -> Node:

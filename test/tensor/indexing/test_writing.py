@@ -1,5 +1,6 @@
 """Writing by index against PyTorch: every pattern of indices, reduction, dtype; the same bits."""
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -182,3 +183,39 @@ def test_complex_numbers_that_cannot_be_reduced_into_places_are_refused_at_once(
     with pytest.raises(DTypeError, match=f"scatter_reduce: {op} of complex64"):
         x.scatter_reduce(0, at, x, reduce)
     assert x.scatter_reduce(0, at, x, "sum").tolist() == [2 + 4j, 6 - 2j]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "how, keeps", list(itertools.product(("mean", "amax", "prod"), (True, False)))
+)
+def test_what_an_index_repeats_is_counted_once(axis: int, how: str, keeps: bool) -> None:
+    """Along an axis before or behind that of the places, whole or not."""
+    base, values = draw(6, 7), draw(6, 7)
+    for few in ((6, 1), (1, 7)):
+        index = np.random.default_rng(3).integers(0, 4, few)
+        for size in ((6, 7), (6, 5), (4, 7)):
+            if any(one > other for one, other in zip(few, size)):
+                continue
+            found = Tensor(base).scatter_reduce(
+                axis, Tensor(index).expand(*size), Tensor(values), how, include_self=keeps
+            )
+            wanted = torch.tensor(base).scatter_reduce(
+                axis,
+                torch.tensor(index).expand(size),
+                torch.tensor(values),
+                how,
+                include_self=keeps,
+            )
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_a_mean_counts_rows_on_a_gpu() -> None:
+    base, index, values = (
+        Tensor(each) for each in (draw(8000, 9), indices("random", LONG), draw(LONG, 9))
+    )
+    at = WIDENED[0](index, values)
+    mean = base.scatter_reduce(0, at, values, "mean", include_self=False)
+    plan = explain(mean, "cuda").split("== Plan")[1].split("\n  roots")[0]
+    sums = [line.split()[0] for line in plan.splitlines() if "bin_sums" in line]
+    assert [name.split("_")[-1].split("x")[0] for name in sums] == ["1", "9"], "counts are of rows"
