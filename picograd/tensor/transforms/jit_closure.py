@@ -231,8 +231,9 @@ class Closure:
 
     def compile(self, plan: CompiledPlan) -> None:
         """Let machine code do what it can from now on; again, where other things are expected."""
-        self.runs, self.limit, self.waits = 0, 2 * self.limit, not plan.native.address
+        self.runs, self.waits = 0, not plan.native.address
         self.made = CALLS.find("picograd_computed") or computed
+        self.limit *= 1 if CALLS.is_coming else 2
         if self.made is not computed:
             self.native, self.ready = native_of(self, plan)
 
