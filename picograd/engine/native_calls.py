@@ -205,7 +205,8 @@ class Compilation:
     """This class makes something in a thread of its own; in this one where none may start."""
 
     def __init__(self, make: Callable[[], bytes]) -> None:
-        self.make, self.binary, self.error = make, b"", None
+        self.make, self.binary = make, b""
+        self.error: BaseException | None = None
         self.thread = threading.Thread(target=self.run, name="picograd-calls")
         if may_start():
             self.thread.start()

@@ -1,16 +1,17 @@
 """The short way of a replay as native functions, for a trace of a short plan.
 
 They look at what `Closure.run` looks at. `replay` then runs the plan, and makes the tensors that a
-trace gives which only computes; `ready` gives the memory that any other reads. Where anything
-differs, or a check fails, they give None and have changed nothing; `Closure.run` goes on from
-there. `is_fitting`, which comes first, may run Python; behind it nothing does
-(runtime/python_calls.py).
+trace gives which only computes, or trains (jit_changes.py); `ready` gives the memory that any other
+reads. Where anything differs, or a check fails, they give None and have changed nothing;
+`Closure.run` goes on from there. `is_fitting`, which comes first, may run Python; behind it nothing
+does (runtime/python_calls.py).
 """
 
 import weakref
 from types import MappingProxyType
 from typing import Any
 
+from picograd.buffer import REPLAYS
 from picograd.dtype import dtype_named
 from picograd.engine import native_calls
 from picograd.engine.native_calls import CALLS
@@ -20,13 +21,17 @@ from picograd.number import Given, GivenInt
 from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.target import is_host
+from picograd.tensor.transforms import jit_changes
+from picograd.tensor.transforms.jit_changes import changed_words, labels_of, trains_simply
 from picograd.tensor.transforms.jit_state import MISSING
-from picograd.tensor.transforms.jit_trace import Captured
+from picograd.tensor.transforms.jit_trace import Capture, Captured
 
 REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "given", "gives", "is_single",
     "checked", "checks", "is_later", "wanted", "captured", "captures", "missing", "losses", "added",
     "gradients", "own", "states", "state", "sources", "order", "inputs", "known", "scalars",
+    "trains", "capture", "looked", "looks", "writes", "written", "changed", "changes",
+    "owners", "owned",
 )  # fmt: skip
 # of a tensor that is given, and of a bool that must be false: which slot of the plan it is
 GIVEN = "place", "shape", "is_made"
@@ -226,38 +231,51 @@ def replayed(replay: replay, native: Native, memory):
     found = room(SLOTS)
     for number in range(plan.inputs):
         found[number] = memory[sources[number]]
+    kept = 0
+    if replay.trains:
+        kept = kept_memory(replay, plan)
+        count_replay()
     given = 0
-    if run(plan, replay.scalars, world.no_text, 0, found):
+    if run(plan, replay.scalars, world.no_text, kept, found):
         replace(native.is_used, own(True))
-        given = given_all(replay, found)
+        if not replay.trains or change_gradients(replay, found, kept):
+            given = given_all(replay, found)
         let_go(found, plan.slots)
+    Py_DecRef(kept)
     Py_DecRef(table)
     return given
 
 @python
 def picograd_replay(self, arguments, count):
-    "the one tensor that the trace gives, a tuple of several, or None"
+    "the one tensor that the trace gives, a tuple of others, or None"
     replay: replay = own_table(self)
     native: Native = replay.native
     memory = room(MOST)
     need(memory_here(replay, arguments, count, memory) and native.address != world.zero)
     if replay.is_later:
         need(PyList_Size(world.checks) + replay.checks <= CHECK_LIMIT)
+    if replay.trains:
+        need(are_labels(replay, memory) and are_writable(replay))
     return replayed(replay, native, memory)
 """
 
-TEXT = FITTING + ARGUMENTS + REPLAYING + GIVING
+TEXT = FITTING + ARGUMENTS + REPLAYING + jit_changes.TEXT + GIVING
 
 
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
-    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS}
-    slots = {Changes: ("token",), Captured: CAPTURED}
+    world = {
+        "state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS,
+        "replays": REPLAYS,
+    }  # fmt: skip
+    slots = {Changes: ("token",), Captured: CAPTURED, Capture: ("recorded",)}
     listed = {
-        "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED
+        "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED,
+        "changed": jit_changes.CHANGED, "looked": jit_changes.LOOKED,
     }  # fmt: skip
     tables = places("replay", REPLAY)
     numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255}
+    numbers["MOST_LABELS"] = jit_changes.MOST_LABELS
     for name, words in listed.items():
         tables |= places(name, words)
         numbers[name.upper()] = 8 * len(words)
@@ -313,17 +331,25 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
     table, gives = Table(), gives_all(closure, plan)
     head = replay_words(closure, plan, table, sources)
     head |= given_words(closure, plan, table) if gives else {}
+    if gives and closure.changes is not None:
+        looked = labels_of(closure, sources)
+        gives = looked is not None
+        head |= training_words(closure, plan, table, looked or [])
     table.fill([head.get(name, 0) for name in REPLAY])
     replay = CALLS.find("picograd_replay", table) if gives else None
     return replay, CALLS.find("picograd_ready", table)
 
 
 def gives_all(closure: Any, plan: Any) -> bool:
-    """Tell whether a trace only computes tensors, by numbers that it has for good."""
-    capture = closure.capture
-    is_more = closure.evaluates or capture.graph is not None or closure.changes is not None
-    if is_more or not closure.results or closure.gives_back or not plan.native.address:
+    """Tell whether a trace computes tensors, or trains, by numbers that it has for good."""
+    capture, trains = closure.capture, closure.changes is not None
+    is_more = closure.evaluates or capture.graph is not None or closure.gives_back
+    if is_more or not (closure.results or trains) or not plan.native.address:
         return False
+    if trains and not trains_simply(closure):
+        return False
+    if trains and capture.checks and is_host(plan.stretch.device.name):
+        return False  # one that fails would be run again
     slots = [plan.plan.slots[plan.plan.outputs[number]] for number, _ in capture.checks]
     are_bytes = all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
     return are_bytes and all(type(each) in FIXED for each in capture.scalars)
@@ -341,6 +367,19 @@ def given_words(closure: Any, plan: Any, table: Table) -> dict[str, int]:
         "given": table.part(given), "gives": len(closure.results),
         "checked": table.part(checked), "checks": len(capture.checks),
         "is_later": int(bool(checked) and not is_host(plan.stretch.device.name)),
+    }  # fmt: skip
+
+
+def training_words(closure: Any, plan: Any, table: Table, looked: list[int]) -> dict[str, int]:
+    """Write what a trace changes for the table of a closure."""
+    capture, changed = closure.capture, changed_words(closure, plan.plan.outputs, table)
+    return {
+        "trains": 1, "capture": table.name(capture),
+        "looked": table.part(looked), "looks": len(looked) // len(jit_changes.LOOKED),
+        "writes": table.part([*map(table.name, capture.written)]), "written": len(capture.written),
+        "owners": table.part([*map(table.name, capture.written_gradients)]),
+        "owned": len(capture.written_gradients), "changed": table.part(changed),
+        "changes": len(changed) // len(jit_changes.CHANGED),
     }  # fmt: skip
 
 

@@ -1,0 +1,335 @@
+"""Jitted training steps by machine code, beside `Changes.run` and plain steps."""
+
+import copy
+import random
+import threading
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.engine import pending
+from picograd.engine.native_calls import NATIVE_AFTER
+from picograd.errors import AxisError
+from picograd.runtime.pieces import OFTEN
+from picograd.runtime.python_layout import is_possible
+from picograd.tensor.transforms import jit_closure
+
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
+CLASSES = 3
+GENERATOR = np.random.default_rng(5)
+X = GENERATOR.normal(0, 1, (6, 4)).astype(np.float32)
+Y = GENERATOR.integers(0, CLASSES, 6)
+
+
+@pytest.fixture(autouse=True)
+def each_size_has_a_plan():
+    pending.flush_assigns()
+    with picograd.config.override(dynamic=0):
+        yield
+
+
+class Loop:
+    """A small classifier and its step: plain, jitted by Python, or by machine code."""
+
+    def __init__(self, kind, optimizer="Adam", zeroes=True):
+        picograd.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, CLASSES))
+        self.optimizer = getattr(nn.optim, optimizer)(self.model.parameters(), lr=0.1)
+        self.x, self.y, self.kept, self.seen = Tensor(X), Tensor(Y), [], []
+        self.first = self.model[0].weight
+        model, optimizer = self.model, self.optimizer
+
+        def step(x, y):
+            if zeroes:
+                optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        self.step = step if kind == "plain" else picograd.jit(step)
+        self.is_jitted = kind != "plain"
+        self.is_short = optimizer == "SGD"  # of others some kernels get all passes first
+
+    def run(self, count=1):
+        for _ in range(count):
+            self.seen.append(self.step(self.x, self.y).tolist())
+
+    def warm(self, is_native):
+        self.run(3 * NATIVE_AFTER if self.is_short else OFTEN + 2 * NATIVE_AFTER)
+        if self.is_jitted:
+            assert (self.step.closure.native is not None) is is_native
+        return self
+
+    def state(self):
+        found = [each.tolist() for each in self.model.parameters()]
+        return found + [
+            e.grad if e.grad is None else e.grad.tolist() for e in self.model.parameters()
+        ]
+
+
+def keep_gradient(loop):
+    loop.kept.append((loop.first.grad, loop.first.grad.tolist()))
+
+
+def keep_view(loop):
+    view = loop.first.grad[1]
+    loop.kept.append((view, view.tolist()))
+
+
+def keep_waiting(loop):
+    made = loop.first.grad * 2
+    loop.kept.append((made, (loop.first.grad.numpy() * 2).tolist()))
+
+
+def keep_array(loop):
+    array = loop.first.grad.numpy()
+    loop.kept.append((array, array.tolist()))
+
+
+def keep_detached(loop):
+    loop.kept.append((loop.first.grad.detach().clone(), loop.first.grad.tolist()))
+
+
+def read_weight_later(loop):
+    made = loop.first * 3
+    loop.kept.append((made, (loop.first.detach().numpy() * np.float32(3)).tolist()))
+
+
+def computed_weight(loop):
+    made = (loop.first * 3).realize()
+    loop.kept.append((made, made.tolist()))
+
+
+def view_of_gradient(loop):
+    row = loop.first.grad[0]
+    loop.run()
+    assert row.tolist() == loop.first.grad[0].tolist()
+
+
+def rows_of_weight(loop):
+    loop.row = loop.first.detach()[0]
+    loop.run()
+    assert loop.row.tolist() == loop.first[0].tolist()
+
+
+def no_gradient(loop):
+    loop.first.grad = None
+
+
+def other_gradient(loop):
+    loop.first.grad = Tensor(np.ones((5, 4), np.float32))
+
+
+def scaled_gradient(loop):
+    loop.first.grad.mul_(2)
+
+
+def write(loop):
+    with picograd.no_grad():
+        loop.first.add_(0.5)
+
+
+def write_row(loop):
+    with picograd.no_grad():
+        loop.first[1] = 0.25
+
+
+def new_data(loop):
+    loop.first.data = Tensor(np.full((5, 4), 0.125, np.float32))
+
+
+def rate(loop):
+    loop.optimizer.param_groups[0]["lr"] *= 0.5
+
+
+def state(loop):
+    loop.optimizer.load_state_dict(copy.deepcopy(loop.optimizer.state_dict()))
+
+
+def moments(loop):
+    for each in loop.optimizer.state.values():
+        for value in each.values():
+            if isinstance(value, Tensor):
+                with picograd.no_grad():
+                    value.mul_(0.5)
+
+
+def hook(loop):
+    handle = loop.first.register_hook(lambda gradient: gradient * 3)
+    loop.run(2)
+    handle.remove()
+
+
+def later_hook(loop):
+    loop.told = []
+    handle = loop.first.register_post_accumulate_grad_hook(lambda each: loop.told.append(1))
+    loop.run(1)
+    handle.remove()
+
+
+def frozen(loop):
+    loop.first.requires_grad_(False)
+    loop.run(2)
+    loop.first.requires_grad_(True)
+
+
+def bad_label(loop):
+    before = loop.state()
+    for wrong in CLASSES, -1, 1 << 40:
+        labels = Tensor(np.where(np.arange(6) == 4, wrong, Y))
+        with pytest.raises(AxisError):
+            loop.step(loop.x, labels).tolist()
+    assert loop.state() == before or not loop.is_jitted  # a plain step let go of gradients
+
+
+def ignored_label(loop):
+    labels = Tensor(np.where(np.arange(6) == 4, -100, Y))
+    loop.seen.append(loop.step(loop.x, labels).tolist())
+
+
+def narrow_labels(loop):
+    loop.seen.append(loop.step(loop.x, Tensor(Y.astype(np.int32))).tolist())
+
+
+def view_of_labels(loop):
+    loop.seen.append(loop.step(loop.x, Tensor(np.concatenate([Y, Y]))[6:]).tolist())
+
+
+def waiting_batch(loop):
+    loop.seen.append(loop.step(Tensor(X) + 0.5, loop.y).tolist())
+
+
+def other_batch(loop):
+    loop.seen.append(loop.step(Tensor(X[::-1].copy()), Tensor(Y[::-1].copy())).tolist())
+
+
+def smaller_batch(loop):
+    loop.seen.append(loop.step(Tensor(X[:4]), Tensor(Y[:4])).tolist())
+
+
+def evaluate(loop):
+    loop.model.eval()
+    with picograd.no_grad():
+        loop.seen.append(loop.model(loop.x).sum().item())
+    loop.model.train()
+
+
+def other_thread(loop):
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    thread.join()
+
+
+EVENTS = [
+    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, read_weight_later,
+    computed_weight, rows_of_weight, no_gradient, other_gradient, scaled_gradient, write, write_row,
+    new_data, rate, state, moments, hook, later_hook, frozen, bad_label, ignored_label,
+    narrow_labels, view_of_labels, waiting_batch, other_batch, smaller_batch, evaluate,
+    other_thread,
+]  # fmt: skip
+
+
+def all_kinds(monkeypatch, events, **options):
+    """Run a program three times: what it saw, and what is left."""
+    outcomes = []
+    for kind in "native", "python", "plain":
+        with monkeypatch.context() as patch:
+            if kind == "python":
+                patch.setattr(jit_closure, "native_of", lambda *_: (None, None))
+            loop = Loop(kind, **options).warm(kind == "native")
+            for event in events:
+                event(loop)
+                loop.run(2)
+            for value, was in loop.kept:
+                np.testing.assert_allclose(value.tolist(), was, rtol=1e-6)
+            outcomes.append([loop.seen, *loop.state()])
+    return outcomes
+
+
+def compare(outcomes):
+    native, python, plain = outcomes
+    assert native == python
+    for found, wanted in zip(native, plain, strict=True):
+        assert (found is None) is (wanted is None)
+        if found is not None:
+            np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_events_between_steps(monkeypatch, event, optimizer):
+    compare(all_kinds(monkeypatch, [event, event], optimizer=optimizer))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(monkeypatch, seed, request):
+    for number in range(max(int(request.config.getoption("--examples")), 1)):
+        drawn = random.Random(100 * number + seed)
+        events = [drawn.choice(EVENTS) for _ in range(6)]
+        compare(all_kinds(monkeypatch, events, optimizer="SGD"))
+
+
+def test_gradients_that_are_added_to(monkeypatch):
+    events = [keep_waiting, view_of_gradient, scaled_gradient, no_gradient, other_gradient]
+    compare(all_kinds(monkeypatch, events, zeroes=False, optimizer="SGD"))
+
+
+def test_a_gradient_of_its_own_lies_where_it_lay():
+    loop = Loop("native").warm(True)
+    buffer = loop.first.grad._node.arg.buffer.address
+    version = loop.first.grad._node.arg.version
+    assert loop.step.closure.native(loop.x, loop.y) is not None
+    assert loop.first.grad._node.arg.buffer.address == buffer
+    assert loop.first.grad._node.arg.version == version + 1
+    held = loop.first.grad
+    assert loop.step.closure.native(loop.x, loop.y) is not None
+    assert loop.first.grad is not held and held._node.arg.version == version + 1
+
+
+def test_what_machine_code_leaves_to_python():
+    loop = Loop("native").warm(True)
+    native = loop.step.closure.native
+    before = loop.state()
+    wrong = Tensor(np.where(np.arange(6) == 2, CLASSES, Y))
+    assert native(loop.x, wrong) is None
+    assert native(loop.x, Tensor(np.where(np.arange(6) == 2, -100, Y))) is None
+    waiting = loop.first * 2
+    assert native(loop.x, loop.y) is None
+    with picograd.no_grad():
+        assert native(loop.x, loop.y) is None
+    assert loop.state() == before
+    assert waiting.tolist() == (loop.first * 2).tolist()
+    del waiting
+    loop.run(2)
+    assert native(loop.x, loop.y) is not None
+
+
+def test_a_step_that_gives_nothing_back_and_methods():
+    class Trainer:
+        def __init__(self):
+            self.weight = Tensor(np.ones(3, np.float32), requires_grad=True)
+
+        @picograd.jit
+        def step(self, x):
+            self.weight.grad = None
+            (self.weight * x).square().sum().backward()
+            with picograd.no_grad():
+                self.weight -= 0.1 * self.weight.grad
+
+    trainer, x = Trainer(), Tensor(np.ones(3, np.float32))
+    for _ in range(3 * NATIVE_AFTER):
+        assert trainer.step(x) is None
+    assert Trainer.step.closure.native is not None
+    was = trainer.weight.numpy().copy()
+    assert trainer.step(x) is None
+    np.testing.assert_allclose(trainer.weight.numpy(), was * 0.8, rtol=1e-5)
+    other = Trainer()
+    other.step(x)
+    np.testing.assert_allclose(other.weight.numpy(), 0.8, rtol=1e-5)
+    np.testing.assert_allclose(trainer.weight.numpy(), was * 0.8, rtol=1e-5)
