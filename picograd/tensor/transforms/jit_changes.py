@@ -7,13 +7,15 @@ seen before anything is changed. Gradients of before are kept until all is done.
 """
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import int64
 from picograd.runtime.python_layout import Table
 from picograd.tensor.core.demands import Below
 
-# of a gradient: whose; which slot of the plan, and which result, it is, or -1; what it is made of
+# of a gradient: whose (the number of an argument, or a weak reference); which slot of the plan, and
+# which result, it is, or -1; what it is made of
 CHANGED = "find", "place", "kept", "shape", "is_made"
 LOOKED = "source", "stop"  # of labels: which memory, and the first number that is none
 MOST_LABELS = 1 << 12
@@ -43,7 +45,9 @@ def is_lone(object):
     return object[0] == 1
 
 def is_read(tensor: Tensor):
-    "whether graphs may read the memory of a tensor: `is_shared`"
+    "whether views show the memory of a tensor, or graphs may read it: `is_shared`"
+    if tensor._view != None or tensor._views != None:
+        return 1
     node: Node = tensor._node
     if not is_lone(node) or node.op != world.buffer or type_of(node.arg) != world.Storage:
         return 1
@@ -54,19 +58,19 @@ def recorded():
     recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0))
     return recorded + PyLong_AsLongLong(PyList_GetItem(world.flushed, 0))
 
-def are_writable(replay: replay):
+def are_writable(replay: replay, arguments):
     "whether what the plan writes has no readers: none came since the last call, or there is none"
     capture: Capture = replay.capture
-    if PyLong_AsLongLong(capture.recorded) == recorded():
+    if replay.is_told == 0 and PyLong_AsLongLong(capture.recorded) == recorded():
         return 1
     writes = replay.writes
     for number in range(replay.written):
-        tensor = referred(writes[number])
+        tensor = target(writes[number], arguments)
         need(tensor)
         need(tensor == None or not is_read(tensor))
     owners = replay.owners
     for number in range(replay.owned):
-        owner: Tensor = referred(owners[number])
+        owner: Tensor = target(owners[number], arguments)
         need(owner != None)
         need(owner._grad == None or not is_read(owner._grad))
     return 1
@@ -86,7 +90,7 @@ def own_memory(owner: Tensor, changed: changed, made: made):
     need(buffer.dtype == made.dtype and is_number(buffer.count, made.count))
     return buffer
 
-def kept_memory(replay: replay, plan: plan):
+def kept_memory(replay: replay, plan: plan, arguments):
     "a list with the memory that the plan writes where it lies, or 0"
     kept = PyList_New(plan.made)
     need(kept)
@@ -94,7 +98,7 @@ def kept_memory(replay: replay, plan: plan):
         PyList_SetItem(kept, number, own(None))
     for number in range(replay.changes):
         changed: changed = replay.changed + number * CHANGED
-        owner = referred(changed.find)
+        owner = target(changed.find, arguments)
         if changed.kept >= 0 and owner and owner != None:
             buffer = own_memory(owner, changed, plan + HEAD + changed.kept * ROW)
             if buffer:
@@ -127,7 +131,7 @@ def give_gradient(owner, changed: changed, found, kept, gone):
             return 1
     return set_gradient(owner, changed, found, gone)
 
-def change_gradients(replay: replay, found, kept):
+def change_gradients(replay: replay, arguments, found, kept):
     "1; 0 after an error, which is raised"
     capture: Capture = replay.capture
     replace(capture.recorded, PyLong_FromLongLong(recorded()))
@@ -136,7 +140,7 @@ def change_gradients(replay: replay, found, kept):
     is_done = 1
     for number in range(replay.changes):
         changed: changed = replay.changed + number * CHANGED
-        owner = referred(changed.find)
+        owner = target(changed.find, arguments)
         if owner and owner != None and is_done:
             is_done = give_gradient(owner, changed, found, kept, gone)
     Py_DecRef(gone)
@@ -153,8 +157,8 @@ TEXT = LOOKING + KEEPING + CHANGING
 def trains_simply(closure: Any) -> bool:
     """Tell whether a trace does nothing beside computing but what these functions do."""
     changes, capture = closure.changes, closure.capture
-    finds = [*capture.written, *capture.written_gradients, *[e[0] for e in changes.gradients]]
-    if changes.draws or any(type(find) is not weakref.ref for find in finds):
+    targets = [*capture.written, *capture.written_gradients, *[e[0] for e in changes.gradients]]
+    if changes.draws or any(type(each) not in (int, weakref.ref) for each in targets):
         return False
     if any(r.kind != "none" and place < 0 for _, r, place in changes.gradients):
         return False
@@ -187,5 +191,11 @@ def changed_words(closure: Any, outputs: Any, table: Table) -> list[int]:
     for find, result, place in closure.changes.gradients:
         slot = -1 if result.kind == "none" else outputs[result.number]
         kept = -1 if closure.changes.reads else place
-        words += [table.name(find), slot, kept, table.name(result.shape), int(result.is_made)]
+        words += [*target_words([find], table), slot, kept, table.name(result.shape)]
+        words.append(int(result.is_made))
     return words
+
+
+def target_words(targets: Sequence[Any], table: Table) -> list[int]:
+    """Write tensors that a trace changes: numbers of arguments, and weak references."""
+    return [each if type(each) is int else table.name(each) for each in targets]

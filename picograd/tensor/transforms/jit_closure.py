@@ -40,7 +40,8 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
     writes_arguments,
 )
-from picograd.tensor.transforms.jit_trace import Capture, Result
+from picograd.tensor.transforms.jit_replay import found as target_of
+from picograd.tensor.transforms.jit_trace import Capture, Result, Target
 from picograd.tensor.transforms.pytree import is_named_tuple
 from picograd.traced_number import Difference
 
@@ -60,9 +61,9 @@ class Changes:
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
         self.writes_arguments = writes_arguments(capture)
-        self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
-            (find, result, places[result.number] if result.kind == "root" else -1)
-            for find, result in capture.gradients
+        self.gradients: list[tuple[Target, Result, int]] = [
+            (target, result, places[result.number] if result.kind == "root" else -1)
+            for target, result in capture.gradients
         ]
 
     def run(
@@ -87,31 +88,33 @@ class Changes:
             values = draw_again(capture, slots)
         elif capture.scalars:
             values = scalar_values(capture.scalars)
-        kept = self.kept() if self.gradients else None
+        kept = self.kept(args) if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
         if are_shown or self.writes_arguments:
             spread_writes(capture, args)
         if kept is not None:
-            self.give_gradients(results, kept)
+            self.give_gradients(args, results, kept)
         capture.recorded = pending.recorded()
         return results
 
-    def kept(self) -> list[Any]:
+    def kept(self, args: Sequence[Tensor]) -> list[Any]:
         """List the memory of gradients that nothing else holds, for the plan to write."""
         kept = self.unkept.copy()
-        for find, result, place in self.gradients:
-            owner = find()
+        for target, result, place in self.gradients:
+            owner = target_of(target, args)
             if place >= 0 and owner is not None and not self.reads:
                 kept[place] = own_memory(owner, result.shape)
         return kept
 
-    def give_gradients(self, results: Sequence[Buffer], kept: list[Any]) -> None:
+    def give_gradients(
+        self, args: Sequence[Tensor], results: Sequence[Buffer], kept: list[Any]
+    ) -> None:
         """Set the gradients that the plan did not write where they are."""
-        for find, result, place in self.gradients:
+        for target, result, place in self.gradients:
             if place >= 0 and results[result.number] is kept[place]:
                 continue
-            owner = find()
+            owner = target_of(target, args)
             if owner is None:
                 continue
             is_none = result.kind == "none"
@@ -119,12 +122,14 @@ class Changes:
             owner._grad = buffer and computed(buffer, result.shape, result.is_made)
 
 
-def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:
+def changes_of(capture: Capture, plan: CompiledPlan, described: Any) -> Changes | None:
     """Prepare what a trace changes; None if it does more than a training step."""
     leaves = {id(each.find()) for each in capture.captured if each.described[-1]}
-    for find, result in capture.gradients:
+    for target, result in capture.gradients:
         is_ours = result.kind == "none" or (result.kind == "root" and not result.tracks)
-        if isinstance(find, int) or id(find()) not in leaves or not is_ours or result.sizes:
+        is_number = isinstance(target, int)
+        is_leaf = described[target][4:] == LEAF if is_number else id(target()) in leaves
+        if not is_leaf or not is_ours or result.sizes:
             return None
     return Changes(capture, plan)
 
@@ -134,6 +139,8 @@ MISSED = object()  # the call is none of a closure's
 MORE = (
     "copies", "replaced", "escapes", "sizes", "stores", "opened", "refusals", "asked",
 )  # fmt: skip
+LEAF = "tracks", True, ()  # what `describe` says of an argument that asks, and has no hooks
+PLAIN = (False,), (True,), LEAF
 CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
 
@@ -254,7 +261,7 @@ class Closure:
         inputs = capture.inputs.copy()
         for position, number in capture.arguments:
             inputs[position] = buffers[number]
-        if (capture.captured or capture.read) and not self.take(inputs):
+        if (capture.captured or capture.read) and not self.take(args, inputs):
             return None
         self.runs += 1
         return inputs
@@ -279,8 +286,8 @@ class Closure:
         buffers, known = [], self.known
         if len(args) != len(self.wanted):
             return None
-        for tensor, (shape, dtype, device, is_frozen) in zip(args, self.wanted):
-            if type(tensor) is not Tensor or tensor._tracks or tensor._is_frozen is not is_frozen:
+        for tensor, (shape, dtype, device, kind) in zip(args, self.wanted):
+            if type(tensor) is not Tensor or kind != kind_of(tensor):
                 return None
             node = tensor._node
             if node.op not in MEMORY or node.shape != shape or node.device != device:
@@ -293,7 +300,7 @@ class Closure:
             return None
         return None if None in buffers else buffers
 
-    def take(self, inputs: list[Any]) -> bool:
+    def take(self, args: Sequence[Tensor], inputs: list[Any]) -> bool:
         """Fill in the memory of captured tensors; False if one is not what it was."""
         for each in self.capture.captured:
             tensor = each.find()
@@ -308,8 +315,8 @@ class Closure:
                 self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
-        for find in self.missing:
-            owner = find()
+        for target in self.missing:
+            owner = target_of(target, args)
             if owner is None or owner._grad is not None:
                 return False
         return not self.added or self.take_gradients(inputs)
@@ -330,6 +337,13 @@ class Closure:
             if position >= 0:
                 inputs[position] = leaf_buffer(node)
         return None not in inputs
+
+
+def kind_of(tensor: Tensor) -> Any:
+    """Say of an argument what `describe` says: whether it is frozen, or a leaf that tracks."""
+    if not tensor._tracks:
+        return tensor._is_frozen
+    return LEAF[0] if tensor.is_leaf and tensor._hooks is None else None
 
 
 def is_shown(tensor: Tensor) -> bool:
@@ -358,12 +372,12 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     structure, described, _, _, modes, _ = key
     if structure[1] or modes[1]:
         return None
-    if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
+    if any(each[3] or each[4:] not in PLAIN for each in described):
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
         return None
-    if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
-        return None  # of arguments, or with a graph of their own
+    if any(was and (isinstance(target, int) or was[3]) for _, target, was in capture.read):
+        return None  # gradients of arguments that are there, or have a graph of their own
     outputs = capture.outputs
     if any(each.kind not in ("root", "argument") or each.sizes or each.noted for each in outputs):
         return None
@@ -371,7 +385,7 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
-        changes = None if capture.graph else changes_of(capture, plan)
+        changes = None if capture.graph else changes_of(capture, plan, described)
         if changes is None:
             return None
     return Closure(capture, key, known, changes)

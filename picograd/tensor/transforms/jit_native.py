@@ -22,7 +22,12 @@ from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.target import is_host
 from picograd.tensor.transforms import jit_changes
-from picograd.tensor.transforms.jit_changes import changed_words, labels_of, trains_simply
+from picograd.tensor.transforms.jit_changes import (
+    changed_words,
+    labels_of,
+    target_words,
+    trains_simply,
+)
 from picograd.tensor.transforms.jit_state import MISSING
 from picograd.tensor.transforms.jit_trace import Capture, Captured
 
@@ -30,14 +35,14 @@ REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "given", "gives", "is_single",
     "checked", "checks", "is_later", "wanted", "captured", "captures", "missing", "losses", "added",
     "gradients", "own", "states", "state", "sources", "order", "inputs", "known", "scalars",
-    "trains", "capture", "looked", "looks", "writes", "written", "changed", "changes",
+    "trains", "is_told", "capture", "looked", "looks", "writes", "written", "changed", "changes",
     "owners", "owned",
 )  # fmt: skip
 # of a tensor that is given, and of a bool that must be false: which slot of the plan it is
 GIVEN = "place", "shape", "is_made"
 CHECKED = "place", "error"
 # what an argument must be, and the first that is the same tensor, and the same memory
-WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
+WANTED = "shape", "dtype", "device", "is_frozen", "tracks", "tensor", "memory"
 # what Python's state must be: an entry of a dict, or (0) the content of a cell; itself, or (1) what
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
@@ -109,13 +114,22 @@ def is_wanted(node: Node, wanted: wanted):
         return 0
     return is_alike(node.shape, wanted.shape) & is_alike(node.device, wanted.device)
 
+def is_kind(tensor: Tensor, wanted: wanted):
+    "whether an argument is a leaf that asks for gradients, and has no hooks, or does not ask"
+    need(tensor._tracks == wanted.tracks)
+    if wanted.tracks == False:
+        return tensor._is_frozen == wanted.is_frozen
+    node: Node = tensor._node
+    need(tensor._hooks == None and node.leaf != None)
+    return referred(node.leaf) == tensor
+
 def memory_of(replay: replay, arguments, memory):
     "the buffers of arguments; 0 if they are not what they were"
     for number in range(replay.count):
         wanted: wanted = replay.wanted + number * WANTED
         tensor: Tensor = arguments[number]
-        need(type_of(tensor) == world.Tensor and tensor._node and tensor._tracks == False)
-        need(tensor._is_frozen == wanted.is_frozen and not is_known(tensor, replay.known))
+        need(type_of(tensor) == world.Tensor and tensor._node and is_kind(tensor, wanted))
+        need(not is_known(tensor, replay.known))
         node: Node = tensor._node
         need(is_wanted(node, wanted) and is_first(arguments, tensor, wanted.tensor))
         storage: Storage = node.arg
@@ -123,7 +137,13 @@ def memory_of(replay: replay, arguments, memory):
         need(is_first(memory, storage.buffer, wanted.memory))
     return 1
 
-def memory_captured(replay: replay, memory):
+def target(place, arguments):
+    "an argument by its number, or what a weak reference refers to: `found` of jit_replay.py"
+    if place < MOST_GIVEN:
+        return arguments[place]
+    return referred(place)
+
+def memory_captured(replay: replay, arguments, memory):
     "the buffers of captured tensors, parameters among them; 0 if they are not what they were"
     captured = replay.captured
     for number in range(replay.captures):
@@ -139,7 +159,7 @@ def memory_captured(replay: replay, memory):
             memory[number] = storage.buffer
     missing = replay.missing
     for number in range(replay.losses):
-        owner: Tensor = referred(missing[number])
+        owner: Tensor = target(missing[number], arguments)
         need(owner != None and owner._grad == None)
     return 1
 
@@ -164,7 +184,7 @@ def memory_here(replay: replay, arguments, count, memory):
     "all that a trace reads: of arguments, others, gradients, and itself; 0 for other calls"
     need(count == replay.count and is_fitting(replay))
     captured = memory + 8 * count
-    need(memory_of(replay, arguments, memory) and memory_captured(replay, captured))
+    need(memory_of(replay, arguments, memory) and memory_captured(replay, arguments, captured))
     added = captured + 8 * replay.captures
     need(memory_added(replay, added))
     made = added + 8 * replay.gradients
@@ -224,7 +244,7 @@ def given_all(replay: replay, found):
         PyTuple_SetItem(listed, number, tensor)
     return listed
 
-def replayed(replay: replay, native: Native, memory):
+def replayed(replay: replay, native: Native, arguments, memory):
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     table = own(native.table)
     sources = replay.sources
@@ -233,12 +253,12 @@ def replayed(replay: replay, native: Native, memory):
         found[number] = memory[sources[number]]
     kept = 0
     if replay.trains:
-        kept = kept_memory(replay, plan)
+        kept = kept_memory(replay, plan, arguments)
         count_replay()
     given = 0
     if run(plan, replay.scalars, world.no_text, kept, found):
         replace(native.is_used, own(True))
-        if not replay.trains or change_gradients(replay, found, kept):
+        if not replay.trains or change_gradients(replay, arguments, found, kept):
             given = given_all(replay, found)
         let_go(found, plan.slots)
     Py_DecRef(kept)
@@ -255,8 +275,8 @@ def picograd_replay(self, arguments, count):
     if replay.is_later:
         need(PyList_Size(world.checks) + replay.checks <= CHECK_LIMIT)
     if replay.trains:
-        need(are_labels(replay, memory) and are_writable(replay))
-    return replayed(replay, native, memory)
+        need(are_labels(replay, memory) and are_writable(replay, arguments))
+    return replayed(replay, native, arguments, memory)
 """
 
 TEXT = FITTING + ARGUMENTS + REPLAYING + jit_changes.TEXT + GIVING
@@ -275,7 +295,7 @@ def declare_replay() -> None:
     }  # fmt: skip
     tables = places("replay", REPLAY)
     numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255}
-    numbers["MOST_LABELS"] = jit_changes.MOST_LABELS
+    numbers["MOST_GIVEN"], numbers["MOST_LABELS"] = MOST_GIVEN, jit_changes.MOST_LABELS
     for name, words in listed.items():
         tables |= places(name, words)
         numbers[name.upper()] = 8 * len(words)
@@ -315,7 +335,8 @@ def is_native(closure: Any) -> bool:
     capture, guard = closure.capture, closure.capture.guard
     named = [holder for holder, *_ in guard.entries]
     named += [holder for holder, key, _ in guard.links if key is not None]
-    finds = [each.find for each in capture.captured] + closure.missing
+    finds = [each.find for each in capture.captured]
+    finds += [each for each in closure.missing if type(each) is not int]
     finds += [find for _, find, _ in closure.added]
     are_weak = all(type(find) is weakref.ref for find in finds)
     are_leaves = all(described[-1] for *_, described in closure.added)
@@ -375,9 +396,10 @@ def training_words(closure: Any, plan: Any, table: Table, looked: list[int]) -> 
     capture, changed = closure.capture, changed_words(closure, plan.plan.outputs, table)
     return {
         "trains": 1, "capture": table.name(capture),
+        "is_told": int(closure.changes.writes_arguments),
         "looked": table.part(looked), "looks": len(looked) // len(jit_changes.LOOKED),
-        "writes": table.part([*map(table.name, capture.written)]), "written": len(capture.written),
-        "owners": table.part([*map(table.name, capture.written_gradients)]),
+        "writes": table.part(target_words(capture.written, table)), "written": len(capture.written),
+        "owners": table.part(target_words(capture.written_gradients, table)),
         "owned": len(capture.written_gradients), "changed": table.part(changed),
         "changes": len(changed) // len(jit_changes.CHANGED),
     }  # fmt: skip
@@ -397,7 +419,7 @@ def replay_words(closure: Any, plan: Any, table: Table, sources: list[int]) -> d
         "wanted": table.part(wanted_words(closure, table)),
         "captured": table.part([*map(table.name, capture.captured)]),
         "captures": len(capture.captured),
-        "missing": table.part([*map(table.name, closure.missing)]),
+        "missing": table.part(target_words(closure.missing, table)),
         "losses": len(closure.missing), "gradients": len(closure.added),
         "added": table.part(added_words(closure, table)), "inputs": len(capture.inputs),
         "own": table.name(capture.inputs), "states": len(states) // len(STATED),
@@ -411,8 +433,9 @@ def wanted_words(closure: Any, table: Table) -> list[int]:
     """Say what arguments must be, as `WANTED` lists it."""
     count, words = len(closure.wanted), []
     same = closure.same or (*range(count), *range(count))
-    for at, (size, dtype, device, is_frozen) in enumerate(closure.wanted):
-        words += [*map(table.name, (size, dtype_named(dtype), device, is_frozen))]
+    for at, (size, dtype, device, kind) in enumerate(closure.wanted):
+        facts = size, dtype_named(dtype), device, kind is True, kind not in (True, False)
+        words += [*map(table.name, facts)]
         words += [same[at], same[count + at]]
     return words
 

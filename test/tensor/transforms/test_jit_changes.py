@@ -42,6 +42,7 @@ class Loop:
         self.optimizer = getattr(nn.optim, optimizer)(self.model.parameters(), lr=0.1)
         self.x, self.y, self.kept, self.seen = Tensor(X), Tensor(Y), [], []
         self.first = self.model[0].weight
+        self.parameters = [*self.model.parameters()]
         model, optimizer = self.model, self.optimizer
 
         def step(x, y):
@@ -67,10 +68,45 @@ class Loop:
         return self
 
     def state(self):
-        found = [each.tolist() for each in self.model.parameters()]
-        return found + [
-            e.grad if e.grad is None else e.grad.tolist() for e in self.model.parameters()
-        ]
+        gradients = [each.grad for each in self.parameters]
+        found = [each.tolist() for each in self.parameters]
+        return found + [each if each is None else each.tolist() for each in gradients]
+
+
+class Passed(Loop):
+    """The same with the weights as arguments, written by hand."""
+
+    def __init__(self, kind, lets_go="before"):
+        picograd.manual_seed(0)
+        self.x, self.y, self.kept, self.seen = Tensor(X), Tensor(Y), [], []
+        shapes = (4, 5), (5,), (5, CLASSES), (CLASSES,)
+        drawn = [np.random.default_rng(3).normal(0, 0.5, shape) for shape in shapes]
+        made = [Tensor(each.astype(np.float32), requires_grad=True) for each in drawn]
+        self.parameters, self.first = made, made[0]
+        self.is_jitted, self.is_short = kind != "plain", True
+
+        def step(w, b, v, c, x, y):
+            if lets_go == "before":
+                w.grad = b.grad = v.grad = c.grad = None
+            loss = nn.functional.cross_entropy((x @ w + b).tanh() @ v + c, y)
+            loss.backward()
+            with picograd.no_grad():
+                for each in w, b, v, c:
+                    each -= 0.1 * each.grad
+                    if lets_go == "behind":
+                        each.grad = None
+            return loss
+
+        self.function = step if kind == "plain" else picograd.jit(step)
+
+    def step(self, x, y):
+        return self.function(*self.parameters, x, y)
+
+    def warm(self, is_native):
+        self.run(3 * NATIVE_AFTER)
+        if self.is_jitted:
+            assert (self.function.closure.native is not None) is is_native
+        return self
 
 
 def keep_gradient(loop):
@@ -123,7 +159,7 @@ def no_gradient(loop):
 
 
 def other_gradient(loop):
-    loop.first.grad = Tensor(np.ones((5, 4), np.float32))
+    loop.first.grad = Tensor(np.ones(loop.first.shape, np.float32))
 
 
 def scaled_gradient(loop):
@@ -141,7 +177,7 @@ def write_row(loop):
 
 
 def new_data(loop):
-    loop.first.data = Tensor(np.full((5, 4), 0.125, np.float32))
+    loop.first.data = Tensor(np.full(loop.first.shape, 0.125, np.float32))
 
 
 def rate(loop):
@@ -235,14 +271,14 @@ EVENTS = [
 ]  # fmt: skip
 
 
-def all_kinds(monkeypatch, events, **options):
+def all_kinds(monkeypatch, events, made=Loop, **options):
     """Run a program three times: what it saw, and what is left."""
     outcomes = []
     for kind in "native", "python", "plain":
         with monkeypatch.context() as patch:
             if kind == "python":
                 patch.setattr(jit_closure, "native_of", lambda *_: (None, None))
-            loop = Loop(kind, **options).warm(kind == "native")
+            loop = made(kind, **options).warm(kind == "native")
             for event in events:
                 event(loop)
                 loop.run(2)
@@ -273,6 +309,96 @@ def test_random_programs(monkeypatch, seed, request):
         drawn = random.Random(100 * number + seed)
         events = [drawn.choice(EVENTS) for _ in range(6)]
         compare(all_kinds(monkeypatch, events, optimizer="SGD"))
+
+
+OF_OPTIMIZERS = rate, state, moments, frozen, evaluate
+OF_GRADIENTS = keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, scaled_gradient
+
+
+@pytest.mark.parametrize("lets_go", ["before", "behind"])
+@pytest.mark.parametrize(
+    "event", [each for each in EVENTS if each not in OF_OPTIMIZERS], ids=lambda each: each.__name__
+)
+def test_events_between_steps_of_arguments(monkeypatch, event, lets_go):
+    if lets_go == "behind" and event in OF_GRADIENTS:
+        pytest.skip("there are none")
+    compare(all_kinds(monkeypatch, [event, event], made=Passed, lets_go=lets_go))
+
+
+def other_arguments(loop):
+    """Another tensor in the place of one: a copy, a view, a computed one, one that does not ask."""
+    was = loop.parameters[0]
+    for made in (
+        was.detach().clone().requires_grad_(),
+        Tensor(np.stack([was.numpy()] * 2))[1].detach().requires_grad_(),
+        nn.Parameter(was.detach().clone()),
+    ):
+        loop.parameters[0] = made
+        loop.run(2)
+    loop.parameters[0] = loop.first = was
+
+
+def shown_argument(loop):
+    row = loop.first.detach()[1]
+    loop.run(2)
+    loop.seen.append(row.sum().item())
+
+
+def test_other_arguments(monkeypatch):
+    compare(all_kinds(monkeypatch, [other_arguments, shown_argument] * 2, made=Passed))
+
+
+def test_gradients_of_arguments_alone():
+    """They are given, and nothing is written: those of before that somebody holds stay."""
+
+    def step(w, x):
+        ((x @ w).square().sum()).backward()
+
+    jitted = picograd.jit(step)
+    w, x = Tensor(X[:4], requires_grad=True), Tensor(X)
+    held = []
+    for number in range(4 * NATIVE_AFTER):
+        x = Tensor(X + number)
+        w.grad = None
+        assert jitted(w, x) is None
+        held.append((w.grad, 2 * x.numpy().T @ (x.numpy() @ w.detach().numpy())))
+    assert jitted.closure.native is not None
+    for found, wanted in held:
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4)
+    was = w.grad
+    assert jitted.closure.native(w, x) is None  # there is one, to which it adds
+    jitted(w, x)
+    np.testing.assert_allclose(was.numpy(), 2 * held[-1][1], rtol=1e-4)
+
+
+def test_leaves_that_a_function_makes():
+    """Their gradients are stored nowhere: a trace serves later calls."""
+
+    def step(w, x):
+        w = w.detach().requires_grad_()
+        loss = (x @ w).square().sum()
+        loss.backward()
+        return (w - 0.01 * w.grad).detach(), loss.detach()
+
+    jitted, x, kept = picograd.jit(step), Tensor(X), []
+    w = v = Tensor(X[:4])
+    for _ in range(3 * NATIVE_AFTER):
+        (w, loss), (v, wanted) = jitted(w, x), step(v, x)
+        np.testing.assert_allclose(w.numpy(), v.numpy(), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(loss.item(), wanted.item(), rtol=1e-3, atol=1e-4)
+    assert jitted.count == 1 and jitted.closure.native is not None
+
+    @picograd.jit
+    def stores(w):
+        w = w.detach().clone().requires_grad_()
+        (w * w).sum().backward()
+        kept.append(w)
+        return w.grad.sum()
+
+    for _ in range(3):
+        found = stores(Tensor(X))
+        np.testing.assert_allclose(found.item(), 2 * X.sum(), rtol=1e-4)
+    assert kept[-1].tolist() == X.tolist()
 
 
 def test_gradients_that_are_added_to(monkeypatch):
