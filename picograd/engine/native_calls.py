@@ -3,11 +3,12 @@
 Whoever has functions declares them with the objects and the slots that they read (`declare`); they
 are compiled together when the first is asked for, and kept on disk as kernels are. Where that
 cannot be (another Python, one without a lock), or is not wanted (`PICOGRAD_NATIVE=0`), `CALLS.find`
-gives None, and Python does the work; also while they are compiled, beside what the program does
-(`CALLS.is_coming`): half a second, in which a step would wait.
+gives None, and Python does the work; also while they are read or compiled, beside what the program
+does (`CALLS.is_coming`): up to half a second, in which a step would wait.
 """
 
 import ctypes
+import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -192,13 +193,20 @@ def source(found: Mapping[str, int]) -> str:
     return code.text(len(WORLD))
 
 
-class Missing(Exception):
-    """Nothing is on disk."""
+def compiled() -> bytes:
+    """Read from disk what an earlier process compiled, or compile it."""
+    device: Any = get_device("cpu")
+    found = layout()
+    text = "\n".join([*TEXTS, BEGIN, repr(sorted({**found, **CONSTANTS}.items()))])
+    named = Code("calls", "llvm", "picograd_launch", text, 1)  # what the code is made of
 
+    def make() -> bytes:
+        code = Code("calls", "llvm", "picograd_launch", source(found), 1)
+        return bytes(device.machine.compile(code, is_quick=True))
 
-def missing() -> bytes:
-    """Make what is not on disk: not now."""
-    raise Missing
+    binary = bytes(device.remember(named, make))
+    importlib.import_module("picograd.runtime.llvm")  # which links it
+    return binary
 
 
 class Compilation:
@@ -232,7 +240,7 @@ class NativeCalls:
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] | None = None
-        self.compilation: Compilation | None = None  # of them, where none were on disk
+        self.compilation: Compilation | None = None  # of them, until they are found
         self.kernels = 0  # the address of `picograd_kernels`
 
     @property
@@ -253,37 +261,14 @@ class NativeCalls:
 
     def begin(self) -> bool:
         """Load the functions; False while they are compiled, which begins at the first call."""
-        compilation, binary = self.compilation, b""
-        if compilation is None:
-            if is_possible():
-                binary = self.on_disk()
-                if not binary:
-                    return False
-        elif compilation.thread.is_alive():
+        if self.compilation is None and is_possible():
+            self.compilation = Compilation(compiled)
+        if self.compilation is not None and self.compilation.thread.is_alive():
             return False
-        self.compilation, self.definitions = None, {}  # for good, where it fails
-        if compilation is not None:
-            binary = compilation.result()
-        if binary:
-            self.definitions = self.loaded(binary)
+        done, self.compilation, self.definitions = self.compilation, None, {}  # where it fails
+        if done is not None:
+            self.definitions = self.loaded(done.result())
         return True
-
-    def on_disk(self) -> bytes:
-        """Read what an earlier process compiled; none if that has to be, and begins."""
-        device: Any = get_device("cpu")
-        found = layout()
-        text = "\n".join([*TEXTS, BEGIN, repr(sorted({**found, **CONSTANTS}.items()))])
-        named = Code("calls", "llvm", "picograd_launch", text, 1)  # what the code is made of
-
-        def make() -> bytes:
-            code = Code("calls", "llvm", "picograd_launch", source(found), 1)
-            return bytes(device.machine.compile(code, is_quick=True))
-
-        try:
-            return bytes(device.remember(named, missing))
-        except Missing:
-            self.compilation = Compilation(lambda: device.remember(named, make))
-        return b""
 
     def wait(self) -> None:
         """Wait until functions that are compiled can be found."""
