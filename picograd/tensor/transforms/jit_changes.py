@@ -158,7 +158,7 @@ def trains_simply(closure: Any) -> bool:
     """Tell whether a trace does nothing beside computing but what these functions do."""
     changes, capture = closure.changes, closure.capture
     targets = [*capture.written, *capture.written_gradients, *[e[0] for e in changes.gradients]]
-    if changes.draws or any(type(each) not in (int, weakref.ref) for each in targets):
+    if any(type(each) not in (int, weakref.ref) for each in targets):
         return False
     if any(r.kind != "none" and place < 0 for _, r, place in changes.gradients):
         return False

@@ -71,23 +71,13 @@ class Changes:
         plan: CompiledPlan,
         args: Sequence[Tensor],
         inputs: list[Any],
-        slots: Sequence[Any],
+        values: Sequence[int | float],
         are_shown: bool,
     ) -> list[Buffer]:
-        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes.
-
-        `slots` are the numbers that the trace followed, for this call.
-        """
+        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes."""
         capture = self.capture
-        if capture.early is not None:
-            capture.early.run(inputs)
         if self.writes_arguments or capture.recorded != pending.recorded():
             prepare_writes(capture, args)
-        values: Sequence[int | float] = ()
-        if self.draws or slots:
-            values = draw_again(capture, slots)
-        elif capture.scalars:
-            values = scalar_values(capture.scalars)
         kept = self.kept(args) if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
@@ -157,6 +147,7 @@ class Closure:
         self.structure, self.is_flat = structure, structure == structure_of_tensors(len(described))
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
+        self.draws = changes is not None and changes.draws
         self.missing = [target for _, target, was in capture.read if was is None]
         added: list[Any] = [each for each in capture.read if each[2] is not None]
         self.added = added  # gradients that are added to, as `describe` does
@@ -167,6 +158,9 @@ class Closure:
         # as machine code (jit_native.py): `run` of what only computes, and what comes before; `put`
         # makes what is returned of a tuple of tensors
         self.native: Any = None
+        # the same of a trace with numbers that are others at each call, which it finds in `scalars`
+        self.renewed: Any = None
+        self.scalars: list[Any] = []
         self.put = None if self.is_single else put_in(capture)
         self.ready: Any = None
         self.made: Any = computed
@@ -194,6 +188,10 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
+        if self.renewed is not None and not self.draws:
+            given = self.renew(plan, args, slots, self.values(slots))
+            if given is not MISSED:
+                return given
         inputs = None if self.ready is None else self.ready(*args)
         if inputs is None:
             inputs = self.inputs(args)
@@ -203,16 +201,35 @@ class Closure:
             self.compile(plan)
         if capture.graph is not None:
             return self.tracking(plan, args, inputs, slots)
+        if capture.early is not None:
+            capture.early.run(inputs)
+        values = self.values(slots)
+        if (
+            self.renewed is not None and self.draws
+        ):  # behind all looks: they move their generators on
+            given = self.renew(plan, args, slots, values)
+            if given is not MISSED:
+                return given
+        return self.replay(plan, args, inputs, slots, values)
+
+    def replay(
+        self,
+        plan: CompiledPlan,
+        args: Sequence[Tensor],
+        inputs: list[Any],
+        slots: Sequence[Any],
+        values: Sequence[Any],
+    ) -> Any:
+        """Run the plan, and hand its results out; all that is looked at is as it was."""
+        capture = self.capture
         if self.changes is not None:
-            found = self.changes.run(plan, args, inputs, slots, self.are_shown)
+            found = self.changes.run(plan, args, inputs, values, self.are_shown)
         elif plan.fills_one and self.is_bare and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
-        elif slots:
-            found = plan.run(inputs, draw_again(capture, slots))
         else:
-            found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
+            found = plan.run(inputs, values)
         if capture.checks:
             check_results(capture, found)
         if self.is_bare:
@@ -223,6 +240,20 @@ class Closure:
             others = iter(made)
             made = [args[at] if at >= 0 else next(others) for at in self.given_back]
         return put_together(capture, made, slots)
+
+    def renew(self, plan: Any, args: Any, slots: Sequence[Any], values: Sequence[Any]) -> Any:
+        """Run the trace by machine code with numbers of this call; MISSED where Python has to."""
+        self.scalars[:] = [values[number] for number in plan.scalar_numbers]
+        given = self.renewed(*args)
+        if given is None:
+            return MISSED
+        return given if self.is_single else put_together(self.capture, given, slots)
+
+    def values(self, slots: Sequence[Any]) -> Sequence[int | float]:
+        """Give the plan's numbers for a call; `slots` are those that the trace followed."""
+        if slots or self.draws:
+            return draw_again(self.capture, slots)
+        return scalar_values(self.capture.scalars) if self.capture.scalars else ()
 
     def tracking(
         self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], slots: Sequence[Any]
@@ -242,7 +273,7 @@ class Closure:
         self.made = CALLS.find("picograd_computed") or computed
         self.limit *= 1 if CALLS.is_coming else 2
         if self.made is not computed:
-            self.native, self.ready = native_of(self, plan)
+            self.native, self.renewed, self.ready = native_of(self, plan)
 
     def inputs(self, args: tuple[Any, ...]) -> list[Any] | None:
         """List the memory that the trace reads; None unless all is as it was."""

@@ -344,11 +344,14 @@ def is_native(closure: Any) -> bool:
     return are_weak and are_leaves and named_well
 
 
-def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
-    """Make `replay` and `ready` of a closure; None for what it is too much for."""
+def native_of(closure: Any, plan: Any) -> tuple[Any, Any, Any]:
+    """Make `replay` and `ready` of a closure; None for what it is too much for.
+
+    The second is `replay` where numbers are written to `closure.scalars` before each call.
+    """
     sources = sources_of(closure)
     if sources is None or not is_native(closure):
-        return None, None
+        return None, None, None
     table, gives = Table(), gives_all(closure, plan)
     head = replay_words(closure, plan, table, sources)
     head |= given_words(closure, plan, table) if gives else {}
@@ -358,22 +361,32 @@ def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
         head |= training_words(closure, plan, table, looked or [])
     table.fill([head.get(name, 0) for name in REPLAY])
     replay = CALLS.find("picograd_replay", table) if gives else None
-    return replay, CALLS.find("picograd_ready", table)
+    ready = CALLS.find("picograd_ready", table)
+    return (None, replay, ready) if is_renewed(closure) else (replay, None, ready)
+
+
+def is_renewed(closure: Any) -> bool:
+    """Tell whether numbers of a plan may be others at the next call."""
+    is_fixed = all(type(each) in FIXED for each in closure.capture.scalars)
+    return closure.evaluates or closure.draws or not is_fixed
 
 
 def gives_all(closure: Any, plan: Any) -> bool:
-    """Tell whether a trace computes tensors, or trains, by numbers that it has for good."""
+    """Tell whether a trace computes tensors, or trains, and nothing else."""
     capture, trains = closure.capture, closure.changes is not None
-    is_more = closure.evaluates or capture.graph is not None or closure.gives_back
-    if is_more or not (closure.results or trains) or not plan.native.address:
+    if (
+        capture.graph is not None
+        or closure.gives_back
+        or not (closure.results or trains)
+        or not plan.native.address
+    ):
         return False
     if trains and not trains_simply(closure):
         return False
     if trains and capture.checks and is_host(plan.stretch.device.name):
         return False  # one that fails would be run again
     slots = [plan.plan.slots[plan.plan.outputs[number]] for number, _ in capture.checks]
-    are_bytes = all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
-    return are_bytes and all(type(each) in FIXED for each in capture.scalars)
+    return all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
 
 
 def given_words(closure: Any, plan: Any, table: Table) -> dict[str, int]:
@@ -410,9 +423,10 @@ def replay_words(closure: Any, plan: Any, table: Table, sources: list[int]) -> d
     capture, guard, count = closure.capture, closure.capture.guard, len(closure.wanted)
     is_slow = guard.sized or guard.containers or guard.arrays
     states = [] if is_slow else state_rows(guard, table)
+    closure.scalars = [capture.scalars[number] for number in plan.scalar_numbers]
     return {
         "count": count,
-        "scalars": table.name([capture.scalars[number] for number in plan.scalar_numbers]),
+        "scalars": table.name(closure.scalars),
         "holds": table.name(guard.holds) if is_slow else 0,
         "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
         "token": table.name(guard.token),

@@ -109,6 +109,48 @@ class Passed(Loop):
         return self
 
 
+class Drawn(Loop):
+    """Dropout, and a number among the arguments, which is another at each step."""
+
+    def __init__(self, kind, rate=0.25):
+        super().__init__("plain", optimizer="SGD")
+        del self.step  # below is another
+        model, parameters, drop = self.model, self.parameters, nn.Dropout(rate)
+        self.is_jitted, self.rate = kind != "plain", 0.1
+
+        def step(x, y, rate):
+            for each in parameters:
+                each.grad = None
+            loss = nn.functional.cross_entropy(model[2](drop(model[1](model[0](x)))), y)
+            loss.backward()
+            with picograd.no_grad():
+                for each in parameters:
+                    each -= rate * each.grad
+            return loss, rate
+
+        self.function = step if kind == "plain" else picograd.jit(step)
+
+    def step(self, x, y):
+        self.rate *= 0.99
+        loss, rate = self.function(x, y, self.rate)
+        assert rate == self.rate
+        return loss
+
+    def warm(self, is_native):
+        self.run(3 * NATIVE_AFTER)
+        if self.is_jitted:
+            assert (self.function.closure.renewed is not None) is is_native
+        return self
+
+
+def another_seed(loop):
+    picograd.manual_seed(9)
+
+
+def draw_beside(loop):
+    loop.seen.append(picograd.rand(3).tolist()[0])
+
+
 def keep_gradient(loop):
     loop.kept.append((loop.first.grad, loop.first.grad.tolist()))
 
@@ -277,7 +319,7 @@ def all_kinds(monkeypatch, events, made=Loop, **options):
     for kind in "native", "python", "plain":
         with monkeypatch.context() as patch:
             if kind == "python":
-                patch.setattr(jit_closure, "native_of", lambda *_: (None, None))
+                patch.setattr(jit_closure, "native_of", lambda *_: (None, None, None))
             loop = made(kind, **options).warm(kind == "native")
             for event in events:
                 event(loop)
@@ -323,6 +365,42 @@ def test_events_between_steps_of_arguments(monkeypatch, event, lets_go):
     if lets_go == "behind" and event in OF_GRADIENTS:
         pytest.skip("there are none")
     compare(all_kinds(monkeypatch, [event, event], made=Passed, lets_go=lets_go))
+
+
+OF_ANOTHER_STEP = rate, state, moments, frozen, bad_label  # a plain step draws before it fails
+
+
+@pytest.mark.parametrize("rate", [0, 0.25])
+@pytest.mark.parametrize(
+    "event",
+    [another_seed, draw_beside, *[each for each in EVENTS if each not in OF_ANOTHER_STEP]],
+    ids=lambda each: each.__name__,
+)
+def test_events_between_steps_that_draw(monkeypatch, event, rate):
+    compare(all_kinds(monkeypatch, [event, event], made=Drawn, rate=rate))
+
+
+def test_a_failed_step_draws_nothing():
+    loops = [Drawn("native").warm(True) for _ in range(2)]
+    for loop in loops:
+        picograd.manual_seed(4)
+        if loop is loops[1]:
+            bad_label(loop)
+        loop.rate = 0.1
+        loop.run(3)
+    assert loops[0].seen[-3:] == loops[1].seen[-3:]
+
+
+def test_numbers_of_other_kinds():
+    jitted = picograd.jit(lambda x, scale: (x * scale, scale))
+    x = Tensor(X)
+    for number in range(3 * NATIVE_AFTER):
+        jitted(x, number * 0.5)
+    assert jitted.closure.renewed is not None
+    for scale in 2.5, -0.0, float("inf"), 1e-40, 3, True, 1 << 70:
+        found, told = jitted(x, scale)
+        assert told is scale or told == scale
+        np.testing.assert_array_equal(found.numpy(), (x * scale).numpy())
 
 
 def other_arguments(loop):
