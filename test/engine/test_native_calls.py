@@ -187,3 +187,48 @@ def test_an_error_of_a_compilation_is_raised_where_it_is_asked_for(monkeypatch):
         with pytest.raises(ZeroDivisionError):
             calls.find("picograd_launch")
         assert calls.find("picograd_launch") is None and not calls.is_coming
+
+
+SHARED = """
+import os, threading, numpy as np, picograd
+from picograd.engine.native_calls import CALLS
+CALLS.find("picograd_launch")
+CALLS.wait()
+a = picograd.tensor(np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32))
+small = picograd.tensor(np.ones(1000, np.float32))  # another size: two parts, and tasks
+step = picograd.jit(lambda a: (a.tanh().exp(), small.sin() + a[0, 0]))
+wanted, wrong = [each.tolist() for each in step(a)], []
+
+def work():
+    for _ in range(300):
+        if [each.tolist() for each in step(a)] != wanted:
+            wrong.append(1)
+
+work()
+plan = step.closure.capture.find_plan()
+assert plan.stretch.tape.state.is_parallel and plan.native.address and step.closure.native(a)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+assert not wrong
+child = os.fork()
+if not child:
+    work()
+    os._exit(0 if not wrong and step.closure.native(a) else 1)
+assert os.waitpid(child, 0)[1] == 0
+work()
+assert not wrong
+"""
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_small_kernels_on_several_threads_are_run_by_machine_code():
+    settings = {"PICOGRAD_THREADS": "2", "PICOGRAD_DEVICE": "cpu", "DEBUG": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", SHARED], env={**os.environ, **settings}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""

@@ -417,9 +417,13 @@ def other_arguments(loop):
 
 
 def shown_argument(loop):
-    row = loop.first.detach()[1]
-    loop.run(2)
-    loop.seen.append(row.sum().item())
+    """Views that were computed see what is written."""
+    row, column = loop.first.detach()[1], loop.first.detach()[:, 1]
+    for _ in range(3):
+        loop.seen.append((row * 2).sum().item() + column.realize().sum().item())
+        loop.run(1)
+        np.testing.assert_array_equal(row.numpy(), loop.first.detach().numpy()[1])
+        np.testing.assert_array_equal((column * 1).numpy(), loop.first.detach().numpy()[:, 1])
 
 
 def test_other_arguments(monkeypatch):
