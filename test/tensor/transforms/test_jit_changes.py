@@ -430,6 +430,21 @@ def test_other_arguments(monkeypatch):
     compare(all_kinds(monkeypatch, [other_arguments, shown_argument] * 2, made=Passed))
 
 
+def test_graphs_of_what_memory_was_computed_from():
+    """A graph that was recorded before an argument was computed reads what it was."""
+    jitted = picograd.jit(lambda x: x.add_(1).sum())
+    for _ in range(3 * NATIVE_AFTER):
+        jitted(Tensor(X))
+    assert jitted.closure.native is not None
+    for _ in range(3):
+        made = Tensor(X) * 2
+        later = made * 3
+        made.realize()
+        jitted(made)
+        np.testing.assert_array_equal(later.numpy(), X * 2 * 3)
+        np.testing.assert_array_equal(made.numpy(), X * 2 + 1)
+
+
 def test_gradients_of_arguments_alone():
     """They are given, and nothing is written: those of before that somebody holds stay."""
 
