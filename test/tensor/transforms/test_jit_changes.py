@@ -445,6 +445,18 @@ def test_graphs_of_what_memory_was_computed_from():
         np.testing.assert_array_equal(made.numpy(), X * 2 + 1)
 
 
+def test_readers_of_an_argument_that_an_earlier_call_did_not_write():
+    jitted = picograd.jit(lambda x: x.add_(1).sum())
+    for _ in range(3 * NATIVE_AFTER):
+        jitted(Tensor(X))
+    first, second = Tensor(X), Tensor(X)
+    later = first * 3
+    jitted(second)
+    jitted(first)
+    np.testing.assert_array_equal(later.numpy(), X * 3)
+    np.testing.assert_array_equal(first.numpy(), X + 1)
+
+
 def test_gradients_of_arguments_alone():
     """They are given, and nothing is written: those of before that somebody holds stay."""
 
