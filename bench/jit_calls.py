@@ -14,8 +14,10 @@ import torch
 
 import picograd
 from picograd import Tensor, nn
+from picograd.engine.native_calls import CALLS
 
-COUNT, WARM = 400, 100
+COUNT, WARM = 400, 300
+RATE = 0.01
 Call = Callable[[], Any]
 
 
@@ -67,6 +69,59 @@ def steps(library: Any) -> dict[str, Call]:
     return found
 
 
+def whole_steps(library: Any) -> dict[str, Call]:
+    """Make steps that train a perceptron of 16, 32 and 4, or one layer, in what is jitted."""
+    jit = picograd.jit if library is picograd else lambda function: function
+    model = library.nn.Sequential(
+        library.nn.Linear(16, 32), library.nn.ReLU(), library.nn.Linear(32, 4)
+    )
+    optimizer = library.optim.Adam(model.parameters(), lr=RATE)
+    x, y, labels = library.randn(32, 16), library.randn(32, 4), library.arange(32) % 4
+    weight = library.randn(16, 4).requires_grad_()
+    held = [library.randn(16, 4)]
+
+    def adam(x: Any, labels: Any) -> Any:
+        optimizer.zero_grad()
+        loss = library.nn.functional.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def written(weight: Any, x: Any, y: Any) -> Any:
+        loss = (x @ weight - y).square().mean()
+        loss.backward()
+        with library.no_grad():
+            weight -= RATE * weight.grad
+        weight.grad = None
+        return loss
+
+    def made(weight: Any, x: Any, y: Any) -> Any:
+        weight = weight.detach().requires_grad_()
+        (x @ weight - y).square().mean().backward()
+        return (weight - RATE * weight.grad).detach()
+
+    def asked(weight: Any, x: Any, y: Any) -> Any:
+        return library.autograd.grad((x @ weight - y).square().mean(), [weight])[0]
+
+    def rated(x: Any, y: Any, rate: float) -> Any:
+        model.zero_grad()
+        loss = (model(x) - y).square().mean()
+        loss.backward()
+        with library.no_grad():
+            for each in model.parameters():
+                each -= rate * each.grad
+        return loss
+
+    adam, written, made, asked, rated = map(jit, (adam, written, made, asked, rated))
+    return {
+        "a perceptron's step with Adam": lambda: adam(x, labels),
+        "weights as arguments": lambda: written(weight, x, y),
+        "weights as arguments, new ones": lambda: held.append(made(held.pop(), x, y)),
+        "autograd.grad": lambda: asked(weight, x, y),
+        "the rate a number": lambda: rated(x, y, RATE),
+    }
+
+
 def measured(call: Call) -> float:
     """Time a call, in microseconds."""
     for _ in range(WARM):
@@ -81,10 +136,12 @@ def measured(call: Call) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
+    CALLS.find("picograd_launch")
+    CALLS.wait()
     for name, call in calls().items():
         print(f"{name:40s} {measured(call):8.1f} us")
-    theirs = steps(torch)
-    for name, call in steps(picograd).items():
+    theirs = steps(torch) | whole_steps(torch)
+    for name, call in (steps(picograd) | whole_steps(picograd)).items():
         print(f"{name:40s} {measured(call):8.1f} us   PyTorch {measured(theirs[name]):8.1f}")
 
 

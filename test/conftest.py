@@ -16,6 +16,7 @@ import picograd
 from picograd.config import config
 from picograd.engine import carried, pending
 from picograd.engine.followed import EVENTS, stop
+from picograd.engine.native_calls import CALLS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
 from picograd.tensor.core import subclasses
@@ -42,6 +43,13 @@ def device(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def native_calls() -> None:
+    """Have machine code from the first test on: where none is on disk it comes at some time."""
+    CALLS.find("picograd_launch")
+    CALLS.wait()
 
 
 @pytest.fixture

@@ -3,11 +3,15 @@
 Whoever has functions declares them with the objects and the slots that they read (`declare`); they
 are compiled together when the first is asked for, and kept on disk as kernels are. Where that
 cannot be (another Python, one without a lock), or is not wanted (`PICOGRAD_NATIVE=0`), `CALLS.find`
-gives None, and Python does the work.
+gives None, and Python does the work; also while they are read or compiled, beside what the program
+does (`CALLS.is_coming`): up to half a second, in which a step would wait.
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import importlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -21,6 +25,7 @@ from picograd.runtime.cuda_calls import GPU, KERNEL, MAP, TAPE
 from picograd.runtime.device import Running
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import WATCHERS, Allocation, Pool, near_sizes, size_class
+from picograd.runtime.pools import may_start
 from picograd.runtime.python_calls import ARENA, MADE, PLAN, places
 from picograd.runtime.python_code import Translator
 from picograd.runtime.python_layout import (
@@ -78,6 +83,7 @@ class Coded:
         self.patience -= 1
         if self.patience == 0 and self.compute is None:
             self.begin()
+            self.patience = NATIVE_AFTER if CALLS.is_coming else 0
 
     def begin(self) -> None:
         """Let machine code do this from now on."""
@@ -123,7 +129,7 @@ class Native:
             self.table, self.launch, self.address = table, launch, table.address
             if CODED.compute is None:
                 CODED.begin()
-        elif not plan.stretch.device.is_settled(plan.stretch.tape):
+        elif CALLS.is_coming or not plan.stretch.device.is_settled(plan.stretch.tape):
             self.patience = 1  # its kernels are compiled anew soon, or are a graph
 
 
@@ -170,16 +176,63 @@ def picograd_begin(place, object):
 """
 
 
-def source() -> str:
-    """Write the functions for the layout that objects have here."""
+def layout() -> dict[str, int]:
+    """Find where slots, words of tables and objects of the world are here."""
     found = dict(TABLES) | places("world", tuple(WORLD))
     for kind, names in SLOTS.items():
         found |= offsets(sample_of(kind), *names)
     found["object.type"] = place_of(sample_of(Buffer), Buffer)
+    return found
+
+
+def source(found: Mapping[str, int]) -> str:
+    """Write the functions for a layout of objects."""
     code = Translator(found, CONSTANTS)
     for text in (*TEXTS, BEGIN):
         code.translate(text)
     return code.text(len(WORLD))
+
+
+def compiled() -> bytes:
+    """Read from disk what an earlier process compiled, or compile it."""
+    device: Any = get_device("cpu")
+    found = layout()
+    text = "\n".join([*TEXTS, BEGIN, repr(sorted({**found, **CONSTANTS}.items()))])
+    named = Code("calls", "llvm", "picograd_launch", text, 1)  # what the code is made of
+
+    def make() -> bytes:
+        code = Code("calls", "llvm", "picograd_launch", source(found), 1)
+        return bytes(device.machine.compile(code, is_quick=True))
+
+    binary = bytes(device.remember(named, make))
+    importlib.import_module("picograd.runtime.llvm")  # which links it
+    return binary
+
+
+class Compilation:
+    """This class makes something in a thread of its own; in this one where none may start."""
+
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self.make, self.binary = make, b""
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self.run, name="picograd-calls")
+        if may_start():
+            self.thread.start()
+        else:
+            self.run()
+
+    def run(self) -> None:
+        """Make it; an error is raised where it is asked for."""
+        try:
+            self.binary = self.make()
+        except BaseException as error:
+            self.error = error
+
+    def result(self) -> bytes:
+        """Give what was made, once the thread is done."""
+        if self.error is not None:
+            raise self.error
+        return self.binary
 
 
 class NativeCalls:
@@ -187,26 +240,44 @@ class NativeCalls:
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] | None = None
+        self.compilation: Compilation | None = None  # of them, until they are found
         self.kernels = 0  # the address of `picograd_kernels`
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether functions are compiled now, that will be found later."""
+        return self.compilation is not None
 
     def find(self, name: str, table: Table | None = None, *own: Any) -> Any:
         """Make a function that reads a table, and its `own` objects; None if it cannot be."""
         if not config.native:
             return None
-        if self.definitions is None:
-            self.definitions = {}  # for good, where it fails
-            if is_possible():
-                self.definitions = self.compiled()
-        definition = self.definitions.get(name)
+        if self.definitions is None and not self.begin():
+            return None
+        definition = (self.definitions or {}).get(name)
         if definition is None:
             return None
         return callable_of(definition, (0 if table is None else table.address, table, *own))
 
-    def compiled(self) -> dict[str, Any]:
-        """Compile all functions, and let the end of memory be one of them."""
+    def begin(self) -> bool:
+        """Load the functions; False while they are compiled, which begins at the first call."""
+        if self.compilation is None and is_possible():
+            self.compilation = Compilation(compiled)
+        if self.compilation is not None and self.compilation.thread.is_alive():
+            return False
+        done, self.compilation, self.definitions = self.compilation, None, {}  # where it fails
+        if done is not None:
+            self.definitions = self.loaded(done.result())
+        return True
+
+    def wait(self) -> None:
+        """Wait until functions that are compiled can be found."""
+        if self.compilation is not None and self.compilation.thread.is_alive():
+            self.compilation.thread.join()
+
+    def loaded(self, binary: bytes) -> dict[str, Any]:
+        """Load all functions, and let the end of memory be one of them."""
         device: Any = get_device("cpu")
-        code = Code("calls", "llvm", "picograd_launch", source(), 1)
-        binary = device.remember(code, lambda: device.machine.compile(code, is_quick=True))
         try:
             library = device.machine.load(binary, tuple(FUNCTIONS))
         except RuntimeError as error:  # the interpreter's functions cannot be linked to
@@ -228,6 +299,8 @@ class NativeCalls:
 
 
 CALLS = NativeCalls()
+if hasattr(os, "register_at_fork"):  # a child has no such thread, and locks as they were
+    os.register_at_fork(before=CALLS.wait)
 
 
 def plan_table(plan: Any) -> Table | None:

@@ -287,7 +287,7 @@ class CpuDevice(Device):
         """Say how machine code may run a short tape, which comes back when it is done."""
         state, runner = tape.state, self.runner
         work = sum(max(launch.executable.code.work, 1) for launch in tape.launches)
-        if state.is_parallel or work > SHORT:
+        if work > SHORT:
             return None
         tables = ctypes.addressof(state.addresses), ctypes.addressof(state.scalars)
         return Entry(runner, runner.run_address, state.calls[0], *tables)

@@ -137,3 +137,98 @@ def test_unsigned_numbers_are_words(dtype):
         found = (x + number).numpy()
         np.testing.assert_array_equal(found, x.numpy() + np.array(number, dtype))
     assert any(plan.native.address for plan in PLANS.plans.values())
+
+
+COLD = """
+import os, sys, time, numpy as np, picograd
+from picograd.engine.native_calls import CALLS, CODED
+a = picograd.tensor(np.ones((2, 2), np.float32), requires_grad=True)
+step = picograd.jit(lambda a: a + 1)
+rate = picograd.tensor(np.ones((2, 2), np.float32))
+
+def work():
+    found = []
+    for _ in range(60):
+        a.grad = None
+        (a * rate).exp().sum().backward()
+        found.append((step(rate).sum() + a.grad.sum()).item())
+    return found
+
+was = work()
+assert CALLS.is_coming and CALLS.find("picograd_launch") is None and CODED.compute is None
+child = os.fork()  # which waits
+if not child:
+    os._exit(0 if work() == was and not CALLS.is_coming and step.closure.native else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert work() == was == work() and not CALLS.is_coming
+assert step.closure.native is not None and CODED.compute is not None and CALLS.kernels
+"""
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_a_program_goes_on_while_functions_are_compiled(tmp_path):
+    variables = {**os.environ, "PICOGRAD_CACHE": str(tmp_path), "PICOGRAD_DEVICE": "cpu"}
+    slow = "import time; from picograd.engine import native_calls as calls; made = calls.source\n"
+    slow += "calls.source = lambda found: time.sleep(3) or made(found)\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", slow + COLD], env={**variables, "DEBUG": ""}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+
+
+def test_an_error_of_a_compilation_is_raised_where_it_is_asked_for(monkeypatch):
+    for starts in True, False:
+        monkeypatch.setattr(native_calls, "may_start", lambda starts=starts: starts)
+        calls = NativeCalls()
+        calls.compilation = native_calls.Compilation(lambda: 1 // 0)
+        calls.wait()
+        with pytest.raises(ZeroDivisionError):
+            calls.find("picograd_launch")
+        assert calls.find("picograd_launch") is None and not calls.is_coming
+
+
+SHARED = """
+import os, threading, numpy as np, picograd
+from picograd.engine.native_calls import CALLS
+CALLS.find("picograd_launch")
+CALLS.wait()
+a = picograd.tensor(np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32))
+small = picograd.tensor(np.ones(1000, np.float32))  # another size: two parts, and tasks
+step = picograd.jit(lambda a: (a.tanh().exp(), small.sin() + a[0, 0]))
+wanted, wrong = [each.tolist() for each in step(a)], []
+
+def work():
+    for _ in range(300):
+        if [each.tolist() for each in step(a)] != wanted:
+            wrong.append(1)
+
+work()
+plan = step.closure.capture.find_plan()
+assert plan.stretch.tape.state.is_parallel and plan.native.address and step.closure.native(a)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+assert not wrong
+child = os.fork()
+if not child:
+    work()
+    os._exit(0 if not wrong and step.closure.native(a) else 1)
+assert os.waitpid(child, 0)[1] == 0
+work()
+assert not wrong
+"""
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_small_kernels_on_several_threads_are_run_by_machine_code():
+    settings = {"PICOGRAD_THREADS": "2", "PICOGRAD_DEVICE": "cpu", "DEBUG": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", SHARED], env={**os.environ, **settings}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""

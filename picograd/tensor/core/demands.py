@@ -202,6 +202,20 @@ def outside(index: Node, low: int, stop: int) -> Node:
     return wide.binary("less", low).binary("bitwise_or", is_high)
 
 
+class Below:
+    """This class looks at integers: `look` sees those that are not all in 0..stop-1."""
+
+    __slots__ = ("look", "stop")
+
+    def __init__(self, stop: int, look: Callable[[Array], None]) -> None:
+        self.stop, self.look = stop, look
+
+    def __call__(self, values: Array) -> None:
+        """Raise for wrong values."""
+        if not is_below(values, self.stop):
+            self.look(values)
+
+
 def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True) -> bool:
     """Demand that an index names elements of an axis; negative ones count from the end if `wraps`.
 
@@ -221,8 +235,10 @@ def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True)
             text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
         return any_of(outside(index, low, size)), AxisError(op, text, fix)
 
-    question = "index", low, size
-    return demand(index, question, look, lambda found: low <= found[0] and found[1] < size, failure)
+    question, look_at = ("index", low, size), Below(size, look)
+    return demand(
+        index, question, look_at, lambda found: low <= found[0] and found[1] < size, failure
+    )
 
 
 def check_values(op: str, values: Array, size: int, axis: int, least: int | None = None) -> None:
@@ -250,19 +266,20 @@ def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bo
     """Demand that numbers of classes or of rows lie in 0..count-1. Raises AxisError."""
 
     def look(values: Array) -> None:
-        if not is_below(values, count):
-            low, high = values.min(), values.max()
-            worst = int(high if high >= count else low)
-            fix = f"use indices from 0 to {count - 1}"
-            raise AxisError(op, f"index {worst} is out of range for {count} {what}", fix)
+        low, high = values.min(), values.max()
+        worst = int(high if high >= count else low)
+        fix = f"use indices from 0 to {count - 1}"
+        raise AxisError(op, f"index {worst} is out of range for {count} {what}", fix)
 
     def failure(index: Node) -> tuple[Node, PicogradError]:
         fix = f"use indices from 0 to {count - 1}"
         error = AxisError(op, f"an index is out of range for {count} {what}", fix)
         return any_of(outside(index, 0, count)), error
 
-    question = "index", 0, count
-    return demand(index, question, look, lambda found: 0 <= found[0] and found[1] < count, failure)
+    question, look_at = ("index", 0, count), Below(count, look)
+    return demand(
+        index, question, look_at, lambda found: 0 <= found[0] and found[1] < count, failure
+    )
 
 
 def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
@@ -275,8 +292,6 @@ def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> N
         return AxisError(op, f"{text} is out of range for {classes} classes", fix)
 
     def look(values: Array) -> None:
-        if is_below(values, classes):
-            return
         wrong = (values < 0) | (values >= classes)
         wrong &= True if ignored is None else values != ignored
         if wrong.any():
@@ -288,8 +303,8 @@ def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> N
             wrong = wrong.binary("logical_and", labels.cast(int64).binary("not_equal", ignored))
         return any_of(wrong), error("a label")
 
-    question = "labels", classes, ignored
-    demand(labels, question, look, lambda found: 0 <= found[0] and found[1] < classes, failure)
+    question, look_at = ("labels", classes, ignored), Below(classes, look)
+    demand(labels, question, look_at, lambda found: 0 <= found[0] and found[1] < classes, failure)
 
 
 def demand_divisor(op: str, divisor: Any) -> None:

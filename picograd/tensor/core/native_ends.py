@@ -526,10 +526,12 @@ def ends_of(way: Way) -> tuple[Any, Any] | None:
     if not config.native:
         return None
     way.uses += 1
-    if way.uses == USES and not way.is_simple and CALLS.find("picograd_ready_end"):
-        if (table := table_of(way)) is not None:
+    if way.uses == USES and not way.is_simple:
+        can_end = CALLS.find("picograd_ready_end") is not None
+        if can_end and (table := table_of(way)) is not None:
             ready = CALLS.find("picograd_ready_end", table)
             way.ends = ready, CALLS.find("picograd_give_end", table)
+        way.uses -= CALLS.is_coming  # or it is asked for at the next end
     return way.ends
 
 

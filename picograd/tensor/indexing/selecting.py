@@ -425,7 +425,8 @@ def held(
 
     There is room for all, so that one plan serves whatever the mask holds, and the first rows are
     kept: only their number comes to the host. The element that a running count reaches first is
-    the last of those with the same count before them.
+    the last of those with the same count before them. A mask in memory is no result: it
+    would hide from machine code that it knows the plan.
     """
     size, target = mask.size, get_device(mask.device).target
     row = mask.reshape((size,)).cast(int32 if size < 1 << 31 else int64)
@@ -433,7 +434,8 @@ def held(
     values = row.iota(0) if values is None else values.reshape((size,))
     rows = made(last_of_runs(values, running - row, size + 1, target))
     last = running.slice(((size - 1, size, 1),))
-    pending.compute([mask, last, *rows])
+    is_there = leaf_buffer(mask) is not None
+    pending.compute([*[mask] * (not is_there), last, *rows])
     count = int(computed_values(last)[0])
     return [first_rows(each, count) for each in rows]
 

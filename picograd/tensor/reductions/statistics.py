@@ -302,12 +302,12 @@ def unique_consecutive(
     >>> picograd.unique_consecutive(picograd.Tensor([1, 1, 2, 1])).tolist()
     [1, 2, 1]
     """
-    x = input.reshape(input.numel()) if dim is None else input
-    axis = 0 if dim is None else dim
-    nodes = None
-    if dim is None and not input.requires_grad:
-        nodes = equal_runs.consecutive_elements(read(x), return_inverse, return_counts)
+    axis, nodes = 0 if dim is None else dim, None
+    if dim is None and not input.requires_grad:  # no view, which would live on beside the plan
+        row = read(input).reshape((input.numel(),))
+        nodes = equal_runs.consecutive_elements(row, return_inverse, return_counts)
     is_found = nodes is not None
+    x = input if is_found or dim is not None else input.reshape(input.numel())
     if nodes is None:
         nodes = equal_runs.consecutive_slices(read(x), axis, return_inverse, return_counts)
     places, *others = (wrap(node, False) for node in nodes)

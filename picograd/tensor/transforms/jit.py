@@ -552,6 +552,10 @@ class BoundJitted(Generic[P, R]):
             if closure is not None:
                 given = closure.tensors_of(args, kwargs, bound)
                 if given is not None:
+                    if closure.native is not None:
+                        made: Any = closure.native(*given)
+                        if made is not None:
+                            return made if closure.put is None else closure.put(made)
                     found = closure.run(given)
             if found is MISSED:
                 found = jitted.call(args, kwargs, (self.__self__,))

@@ -41,7 +41,8 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
     writes_arguments,
 )
-from picograd.tensor.transforms.jit_trace import Capture, Result
+from picograd.tensor.transforms.jit_replay import found as target_of
+from picograd.tensor.transforms.jit_trace import Capture, Result, Target
 from picograd.tensor.transforms.pytree import is_named_tuple
 from picograd.traced_number import Difference
 
@@ -61,9 +62,9 @@ class Changes:
         self.unkept: list[Any] = list(plan.unkept)
         self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
         self.writes_arguments = writes_arguments(capture)
-        self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
-            (find, result, places[result.number] if result.kind == "root" else -1)
-            for find, result in capture.gradients
+        self.gradients: list[tuple[Target, Result, int]] = [
+            (target, result, places[result.number] if result.kind == "root" else -1)
+            for target, result in capture.gradients
         ]
 
     def run(
@@ -71,48 +72,40 @@ class Changes:
         plan: CompiledPlan,
         args: Sequence[Tensor],
         inputs: list[Any],
-        slots: Sequence[Any],
+        values: Sequence[int | float],
         are_shown: bool,
     ) -> list[Buffer]:
-        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes.
-
-        `slots` are the numbers that the trace followed, for this call.
-        """
+        """Run the plan of the trace; `are_shown` if views may show captured tensors it writes."""
         capture = self.capture
-        if capture.early is not None:
-            capture.early.run(inputs)
         if self.writes_arguments or capture.recorded != pending.recorded():
             prepare_writes(capture, args)
-        values: Sequence[int | float] = ()
-        if self.draws or slots:
-            values = draw_again(capture, slots)
-        elif capture.scalars:
-            values = scalar_values(capture.scalars)
-        kept = self.kept() if self.gradients else None
+        kept = self.kept(args) if self.gradients else None
         REPLAYS[0] += 1
         results = plan.run(inputs, values, "", kept)
         if are_shown or self.writes_arguments:
             spread_writes(capture, args)
         if kept is not None:
-            self.give_gradients(results, kept)
+            self.give_gradients(args, results, kept)
         capture.recorded = pending.recorded()
         return results
 
-    def kept(self) -> list[Any]:
+    def kept(self, args: Sequence[Tensor]) -> list[Any]:
         """List the memory of gradients that nothing else holds, for the plan to write."""
         kept = self.unkept.copy()
-        for find, result, place in self.gradients:
-            owner = find()
+        for target, result, place in self.gradients:
+            owner = target_of(target, args)
             if place >= 0 and owner is not None and not self.reads:
                 kept[place] = own_memory(owner, result.shape)
         return kept
 
-    def give_gradients(self, results: Sequence[Buffer], kept: list[Any]) -> None:
+    def give_gradients(
+        self, args: Sequence[Tensor], results: Sequence[Buffer], kept: list[Any]
+    ) -> None:
         """Set the gradients that the plan did not write where they are."""
-        for find, result, place in self.gradients:
+        for target, result, place in self.gradients:
             if place >= 0 and results[result.number] is kept[place]:
                 continue
-            owner = find()
+            owner = target_of(target, args)
             if owner is None:
                 continue
             is_none = result.kind == "none"
@@ -120,12 +113,14 @@ class Changes:
             owner._grad = buffer and computed(buffer, result.shape, result.is_made)
 
 
-def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:
+def changes_of(capture: Capture, plan: CompiledPlan, described: Any) -> Changes | None:
     """Prepare what a trace changes; None if it does more than a training step."""
     leaves = {id(each.find()) for each in capture.captured if each.described[-1]}
-    for find, result in capture.gradients:
+    for target, result in capture.gradients:
         is_ours = result.kind == "none" or (result.kind == "root" and not result.tracks)
-        if isinstance(find, int) or id(find()) not in leaves or not is_ours or result.sizes:
+        is_number = isinstance(target, int)
+        is_leaf = described[target][4:] == LEAF if is_number else id(target()) in leaves
+        if not is_leaf or not is_ours or result.sizes:
             return None
     return Changes(capture, plan)
 
@@ -135,6 +130,8 @@ MISSED = object()  # the call is none of a closure's
 MORE = (
     "copies", "replaced", "escapes", "sizes", "stores", "opened", "refusals", "asked",
 )  # fmt: skip
+LEAF = "tracks", True, ()  # what `describe` says of an argument that asks, and has no hooks
+PLAIN = (False,), (True,), LEAF
 CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
 
@@ -151,6 +148,7 @@ class Closure:
         self.structure, self.is_flat = structure, structure == structure_of_tensors(len(described))
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
+        self.draws = changes is not None and changes.draws
         self.missing = [target for _, target, was in capture.read if was is None]
         added: list[Any] = [each for each in capture.read if each[2] is not None]
         self.added = added  # gradients that are added to, as `describe` does
@@ -161,6 +159,9 @@ class Closure:
         # as machine code (jit_native.py): `run` of what only computes, and what comes before; `put`
         # makes what is returned of a tuple of tensors
         self.native: Any = None
+        # the same of a trace with numbers that are others at each call, which it finds in `scalars`
+        self.renewed: Any = None
+        self.scalars: list[Any] = []
         self.put = None if self.is_single else put_in(capture)
         self.ready: Any = None
         self.made: Any = computed
@@ -188,6 +189,10 @@ class Closure:
             slots = capture.program.run(self.given)
             if type(slots) is Difference:
                 return MISSED
+        if self.renewed is not None and not self.draws:
+            given = self.renew(plan, args, slots, self.values(slots))
+            if given is not MISSED:
+                return given
         inputs = self.ready(*args) if self.ready is not None and self.are_apart(args) else None
         if inputs is None:
             inputs = self.inputs(args)
@@ -197,16 +202,35 @@ class Closure:
             self.compile(plan)
         if capture.graph is not None:
             return self.tracking(plan, args, inputs, slots)
+        if capture.early is not None:
+            capture.early.run(inputs)
+        values = self.values(slots)
+        if (
+            self.renewed is not None and self.draws
+        ):  # behind all looks: they move their generators on
+            given = self.renew(plan, args, slots, values)
+            if given is not MISSED:
+                return given
+        return self.replay(plan, args, inputs, slots, values)
+
+    def replay(
+        self,
+        plan: CompiledPlan,
+        args: Sequence[Tensor],
+        inputs: list[Any],
+        slots: Sequence[Any],
+        values: Sequence[Any],
+    ) -> Any:
+        """Run the plan, and hand its results out; all that is looked at is as it was."""
+        capture = self.capture
         if self.changes is not None:
-            found = self.changes.run(plan, args, inputs, slots, self.are_shown)
+            found = self.changes.run(plan, args, inputs, values, self.are_shown)
         elif plan.fills_one and self.is_bare and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
-        elif slots:
-            found = plan.run(inputs, draw_again(capture, slots))
         else:
-            found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
+            found = plan.run(inputs, values)
         if capture.checks:
             check_results(capture, found)
         if self.is_bare:
@@ -217,6 +241,20 @@ class Closure:
             others = iter(made)
             made = [args[at] if at >= 0 else next(others) for at in self.given_back]
         return put_together(capture, made, slots)
+
+    def renew(self, plan: Any, args: Any, slots: Sequence[Any], values: Sequence[Any]) -> Any:
+        """Run the trace by machine code with numbers of this call; MISSED where Python has to."""
+        self.scalars[:] = [values[number] for number in plan.scalar_numbers]
+        given = self.renewed(*args)
+        if given is None:
+            return MISSED
+        return given if self.is_single else put_together(self.capture, given, slots)
+
+    def values(self, slots: Sequence[Any]) -> Sequence[int | float]:
+        """Give the plan's numbers for a call; `slots` are those that the trace followed."""
+        if slots or self.draws:
+            return draw_again(self.capture, slots)
+        return scalar_values(self.capture.scalars) if self.capture.scalars else ()
 
     def tracking(
         self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], slots: Sequence[Any]
@@ -232,10 +270,11 @@ class Closure:
 
     def compile(self, plan: CompiledPlan) -> None:
         """Let machine code do what it can from now on; again, where other things are expected."""
-        self.runs, self.limit, self.waits = 0, 2 * self.limit, not plan.native.address
+        self.runs, self.waits = 0, not plan.native.address
         self.made = CALLS.find("picograd_computed") or computed
+        self.limit *= 1 if CALLS.is_coming else 2
         if self.made is not computed:
-            self.native, self.ready = native_of(self, plan)
+            self.native, self.renewed, self.ready = native_of(self, plan)
 
     def inputs(self, args: tuple[Any, ...]) -> list[Any] | None:
         """List the memory that the trace reads; None unless all is as it was."""
@@ -254,7 +293,7 @@ class Closure:
         inputs = capture.inputs.copy()
         for position, number in capture.arguments:
             inputs[position] = buffers[number]
-        if (capture.captured or capture.read) and not self.take(inputs):
+        if (capture.captured or capture.read) and not self.take(args, inputs):
             return None
         self.runs += 1
         return inputs
@@ -285,8 +324,8 @@ class Closure:
         buffers, known = [], self.known
         if len(args) != len(self.wanted):
             return None
-        for tensor, (shape, dtype, device, is_frozen) in zip(args, self.wanted):
-            if type(tensor) is not Tensor or tensor._tracks or tensor._is_frozen is not is_frozen:
+        for tensor, (shape, dtype, device, kind) in zip(args, self.wanted):
+            if type(tensor) is not Tensor or kind != kind_of(tensor):
                 return None
             node = tensor._node
             if node.op not in MEMORY or node.shape != shape or node.device != device:
@@ -301,7 +340,7 @@ class Closure:
             return None
         return None if None in buffers else buffers
 
-    def take(self, inputs: list[Any]) -> bool:
+    def take(self, args: Sequence[Tensor], inputs: list[Any]) -> bool:
         """Fill in the memory of captured tensors; False if one is not what it was."""
         for each in self.capture.captured:
             tensor = each.find()
@@ -316,8 +355,8 @@ class Closure:
                 self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
-        for find in self.missing:
-            owner = find()
+        for target in self.missing:
+            owner = target_of(target, args)
             if owner is None or owner._grad is not None:
                 return False
         return not self.added or self.take_gradients(inputs)
@@ -338,6 +377,13 @@ class Closure:
             if position >= 0:
                 inputs[position] = leaf_buffer(node)
         return None not in inputs
+
+
+def kind_of(tensor: Tensor) -> Any:
+    """Say of an argument what `describe` says: whether it is frozen, or a leaf that tracks."""
+    if not tensor._tracks:
+        return tensor._is_frozen
+    return LEAF[0] if tensor.is_leaf and tensor._hooks is None else None
 
 
 def is_shown(tensor: Tensor) -> bool:
@@ -382,12 +428,12 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     structure, described, _, _, modes, _ = key
     if structure[1] or modes[1] or any(capture.shown[len(described) :]):
         return None
-    if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
+    if any(each[3] or each[4:] not in PLAIN for each in described):
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
         return None
-    if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
-        return None  # of arguments, or with a graph of their own
+    if any(was and (isinstance(target, int) or was[3]) for _, target, was in capture.read):
+        return None  # gradients of arguments that are there, or have a graph of their own
     outputs = capture.outputs
     if any(each.kind not in ("root", "argument") or each.sizes or each.noted for each in outputs):
         return None
@@ -395,7 +441,7 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):
-        changes = None if capture.graph else changes_of(capture, plan)
+        changes = None if capture.graph else changes_of(capture, plan, described)
         if changes is None:
             return None
     return Closure(capture, key, known, changes)

@@ -1,16 +1,17 @@
 """The short way of a replay as native functions, for a trace of a short plan.
 
 They look at what `Closure.run` looks at. `replay` then runs the plan, and makes the tensors that a
-trace gives which only computes; `ready` gives the memory that any other reads. Where anything
-differs, or a check fails, they give None and have changed nothing; `Closure.run` goes on from
-there. `is_fitting`, which comes first, may run Python; behind it nothing does
-(runtime/python_calls.py).
+trace gives which only computes, or trains (jit_changes.py); `ready` gives the memory that any other
+reads. Where anything differs, or a check fails, they give None and have changed nothing;
+`Closure.run` goes on from there. `is_fitting`, which comes first, may run Python; behind it nothing
+does (runtime/python_calls.py).
 """
 
 import weakref
 from types import MappingProxyType
 from typing import Any
 
+from picograd.buffer import REPLAYS
 from picograd.dtype import dtype_named
 from picograd.engine import native_calls
 from picograd.engine.native_calls import CALLS
@@ -21,19 +22,28 @@ from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.target import is_host
 from picograd.tensor.core.aliasing import View
+from picograd.tensor.transforms import jit_changes
+from picograd.tensor.transforms.jit_changes import (
+    changed_words,
+    labels_of,
+    target_words,
+    trains_simply,
+)
 from picograd.tensor.transforms.jit_state import MISSING
-from picograd.tensor.transforms.jit_trace import Captured
+from picograd.tensor.transforms.jit_trace import Capture, Captured
 
 REPLAY = (
     "native", "holds", "count", "is_recording", "epoch", "token", "given", "gives", "is_single",
     "checked", "checks", "is_later", "wanted", "captured", "captures", "missing", "losses", "added",
     "gradients", "own", "states", "state", "sources", "order", "inputs", "known", "scalars",
+    "trains", "is_told", "capture", "looked", "looks", "writes", "written", "changed", "changes",
+    "owners", "owned",
 )  # fmt: skip
 # of a tensor that is given, and of a bool that must be false: which slot of the plan it is
 GIVEN = "place", "shape", "is_made"
 CHECKED = "place", "error"
 # what an argument must be, and the first that is the same tensor, and the same memory
-WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
+WANTED = "shape", "dtype", "device", "is_frozen", "tracks", "tensor", "memory"
 # what Python's state must be: an entry of a dict, or (0) the content of a cell; itself, or (1) what
 # a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
@@ -113,13 +123,22 @@ def is_wanted(node: Node, wanted: wanted):
         return 0
     return is_alike(node.shape, wanted.shape) & is_alike(node.device, wanted.device)
 
+def is_kind(tensor: Tensor, wanted: wanted):
+    "whether an argument is a leaf that asks for gradients, and has no hooks, or does not ask"
+    need(tensor._tracks == wanted.tracks)
+    if wanted.tracks == False:
+        return tensor._is_frozen == wanted.is_frozen
+    node: Node = tensor._node
+    need(tensor._hooks == None and node.leaf != None)
+    return referred(node.leaf) == tensor
+
 def memory_of(replay: replay, arguments, memory):
     "the buffers of arguments; 0 if they are not what they were"
     for number in range(replay.count):
         wanted: wanted = replay.wanted + number * WANTED
         tensor: Tensor = arguments[number]
-        need(type_of(tensor) == world.Tensor and tensor._node and tensor._tracks == False)
-        need(tensor._is_frozen == wanted.is_frozen and not is_known(tensor, replay.known))
+        need(type_of(tensor) == world.Tensor and tensor._node and is_kind(tensor, wanted))
+        need(not is_known(tensor, replay.known))
         node: Node = tensor._node
         need(is_wanted(node, wanted) and is_first(arguments, tensor, wanted.tensor))
         storage: Storage = node.arg
@@ -127,7 +146,13 @@ def memory_of(replay: replay, arguments, memory):
         need(is_first(memory, storage.buffer, wanted.memory))
     return 1
 
-def memory_captured(replay: replay, memory):
+def target(place, arguments):
+    "an argument by its number, or what a weak reference refers to: `found` of jit_replay.py"
+    if place < MOST_GIVEN:
+        return arguments[place]
+    return referred(place)
+
+def memory_captured(replay: replay, arguments, memory):
     "the buffers of captured tensors, parameters among them; 0 if they are not what they were"
     captured = replay.captured
     for number in range(replay.captures):
@@ -143,7 +168,7 @@ def memory_captured(replay: replay, memory):
             memory[number] = storage.buffer
     missing = replay.missing
     for number in range(replay.losses):
-        owner: Tensor = referred(missing[number])
+        owner: Tensor = target(missing[number], arguments)
         need(owner != None and owner._grad == None)
     return 1
 
@@ -168,7 +193,7 @@ def memory_here(replay: replay, arguments, count, memory):
     "all that a trace reads: of arguments, others, gradients, and itself; 0 for other calls"
     need(count == replay.count and is_fitting(replay))
     captured = memory + 8 * count
-    need(memory_of(replay, arguments, memory) and memory_captured(replay, captured))
+    need(memory_of(replay, arguments, memory) and memory_captured(replay, arguments, captured))
     added = captured + 8 * replay.captures
     need(memory_added(replay, added))
     made = added + 8 * replay.gradients
@@ -228,45 +253,58 @@ def given_all(replay: replay, found):
         PyTuple_SetItem(listed, number, tensor)
     return listed
 
-def replayed(replay: replay, native: Native, memory):
+def replayed(replay: replay, native: Native, arguments, memory):
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     table = own(native.table)
     sources = replay.sources
     found = room(SLOTS)
     for number in range(plan.inputs):
         found[number] = memory[sources[number]]
+    kept = 0
+    if replay.trains:
+        kept = kept_memory(replay, plan, arguments)
+        count_replay()
     given = 0
-    if run(plan, replay.scalars, world.no_text, 0, found):
+    if run(plan, replay.scalars, world.no_text, kept, found):
         replace(native.is_used, own(True))
-        given = given_all(replay, found)
+        if not replay.trains or change_gradients(replay, arguments, found, kept):
+            given = given_all(replay, found)
         let_go(found, plan.slots)
+    Py_DecRef(kept)
     Py_DecRef(table)
     return given
 
 @python
 def picograd_replay(self, arguments, count):
-    "the one tensor that the trace gives, a tuple of several, or None"
+    "the one tensor that the trace gives, a tuple of others, or None"
     replay: replay = own_table(self)
     native: Native = replay.native
     memory = room(MOST)
     need(memory_here(replay, arguments, count, memory) and native.address != world.zero)
     if replay.is_later:
         need(PyList_Size(world.checks) + replay.checks <= CHECK_LIMIT)
-    return replayed(replay, native, memory)
+    if replay.trains:
+        need(are_labels(replay, memory) and are_writable(replay, arguments))
+    return replayed(replay, native, arguments, memory)
 """
 
-TEXT = FITTING + ARGUMENTS + REPLAYING + GIVING
+TEXT = FITTING + ARGUMENTS + REPLAYING + jit_changes.TEXT + GIVING
 
 
 def declare_replay() -> None:
     """Let these functions be compiled with the others."""
-    world = {"state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS}
-    slots = {Changes: ("token",), Captured: CAPTURED, View: ("base",)}
+    world = {
+        "state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS,
+        "replays": REPLAYS,
+    }  # fmt: skip
+    slots = {Changes: ("token",), Captured: CAPTURED, Capture: ("recorded",), View: ("base",)}
     listed = {
-        "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED
+        "wanted": WANTED, "stated": STATED, "added": ADDED, "given": GIVEN, "checked": CHECKED,
+        "changed": jit_changes.CHANGED, "looked": jit_changes.LOOKED,
     }  # fmt: skip
     tables = places("replay", REPLAY)
     numbers = {"MOST": MOST, "CHECK_LIMIT": CHECK_LIMIT, "BYTE": 255, "VIEWS": VIEWS}
+    numbers["MOST_GIVEN"], numbers["MOST_LABELS"] = MOST_GIVEN, jit_changes.MOST_LABELS
     for name, words in listed.items():
         tables |= places(name, words)
         numbers[name.upper()] = 8 * len(words)
@@ -306,7 +344,8 @@ def is_native(closure: Any) -> bool:
     capture, guard = closure.capture, closure.capture.guard
     named = [holder for holder, *_ in guard.entries]
     named += [holder for holder, key, _ in guard.links if key is not None]
-    finds = [each.find for each in capture.captured] + closure.missing
+    finds = [each.find for each in capture.captured]
+    finds += [each for each in closure.missing if type(each) is not int]
     finds += [find for _, find, _ in closure.added]
     are_weak = all(type(find) is weakref.ref for find in finds)
     are_leaves = all(described[-1] for *_, described in closure.added)
@@ -314,28 +353,49 @@ def is_native(closure: Any) -> bool:
     return are_weak and are_leaves and named_well
 
 
-def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
-    """Make `replay` and `ready` of a closure; None for what it is too much for."""
+def native_of(closure: Any, plan: Any) -> tuple[Any, Any, Any]:
+    """Make `replay` and `ready` of a closure; None for what it is too much for.
+
+    The second is `replay` where numbers are written to `closure.scalars` before each call.
+    """
     sources = sources_of(closure)
     if sources is None or not is_native(closure):
-        return None, None
+        return None, None, None
     table, gives = Table(), gives_all(closure, plan)
     head = replay_words(closure, plan, table, sources)
     head |= given_words(closure, plan, table) if gives else {}
+    if gives and closure.changes is not None:
+        looked = labels_of(closure, sources)
+        gives = looked is not None
+        head |= training_words(closure, plan, table, looked or [])
     table.fill([head.get(name, 0) for name in REPLAY])
     replay = CALLS.find("picograd_replay", table) if gives else None
-    return replay, CALLS.find("picograd_ready", table)
+    ready = CALLS.find("picograd_ready", table)
+    return (None, replay, ready) if is_renewed(closure) else (replay, None, ready)
+
+
+def is_renewed(closure: Any) -> bool:
+    """Tell whether numbers of a plan may be others at the next call."""
+    is_fixed = all(type(each) in FIXED for each in closure.capture.scalars)
+    return closure.evaluates or closure.draws or not is_fixed
 
 
 def gives_all(closure: Any, plan: Any) -> bool:
-    """Tell whether a trace only computes tensors, by numbers that it has for good."""
-    capture = closure.capture
-    is_more = closure.evaluates or capture.graph is not None or closure.changes is not None
-    if is_more or not closure.results or closure.gives_back or not plan.native.address:
+    """Tell whether a trace computes tensors, or trains, and nothing else."""
+    capture, trains = closure.capture, closure.changes is not None
+    if (
+        capture.graph is not None
+        or closure.gives_back
+        or not (closure.results or trains)
+        or not plan.native.address
+    ):
         return False
+    if trains and not trains_simply(closure):
+        return False
+    if trains and capture.checks and is_host(plan.stretch.device.name):
+        return False  # one that fails would be run again
     slots = [plan.plan.slots[plan.plan.outputs[number]] for number, _ in capture.checks]
-    are_bytes = all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
-    return are_bytes and all(type(each) in FIXED for each in capture.scalars)
+    return all(e.kind == "output" and e.size * e.dtype.itemsize == 1 for e in slots)
 
 
 def given_words(closure: Any, plan: Any, table: Table) -> dict[str, int]:
@@ -353,21 +413,36 @@ def given_words(closure: Any, plan: Any, table: Table) -> dict[str, int]:
     }  # fmt: skip
 
 
+def training_words(closure: Any, plan: Any, table: Table, looked: list[int]) -> dict[str, int]:
+    """Write what a trace changes for the table of a closure."""
+    capture, changed = closure.capture, changed_words(closure, plan.plan.outputs, table)
+    return {
+        "trains": 1, "capture": table.name(capture),
+        "is_told": int(closure.changes.writes_arguments),
+        "looked": table.part(looked), "looks": len(looked) // len(jit_changes.LOOKED),
+        "writes": table.part(target_words(capture.written, table)), "written": len(capture.written),
+        "owners": table.part(target_words(capture.written_gradients, table)),
+        "owned": len(capture.written_gradients), "changed": table.part(changed),
+        "changes": len(changed) // len(jit_changes.CHANGED),
+    }  # fmt: skip
+
+
 def replay_words(closure: Any, plan: Any, table: Table, sources: list[int]) -> dict[str, int]:
     """Write what a trace reads for the table of a closure."""
     capture, guard, count = closure.capture, closure.capture.guard, len(closure.wanted)
     is_slow = guard.sized or guard.containers or guard.arrays
     states = [] if is_slow else state_rows(guard, table)
+    closure.scalars = [capture.scalars[number] for number in plan.scalar_numbers]
     return {
         "count": count,
-        "scalars": table.name([capture.scalars[number] for number in plan.scalar_numbers]),
+        "scalars": table.name(closure.scalars),
         "holds": table.name(guard.holds) if is_slow else 0,
         "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
         "token": table.name(guard.token),
         "wanted": table.part(wanted_words(closure, table)),
         "captured": table.part([*map(table.name, capture.captured)]),
         "captures": len(capture.captured),
-        "missing": table.part([*map(table.name, closure.missing)]),
+        "missing": table.part(target_words(closure.missing, table)),
         "losses": len(closure.missing), "gradients": len(closure.added),
         "added": table.part(added_words(closure, table)), "inputs": len(capture.inputs),
         "own": table.name(capture.inputs), "states": len(states) // len(STATED),
@@ -381,8 +456,9 @@ def wanted_words(closure: Any, table: Table) -> list[int]:
     """Say what arguments must be, as `WANTED` lists it."""
     count, words = len(closure.wanted), []
     same = closure.same or (*range(count), *range(count))
-    for at, (size, dtype, device, is_frozen) in enumerate(closure.wanted):
-        words += [*map(table.name, (size, dtype_named(dtype), device, is_frozen))]
+    for at, (size, dtype, device, kind) in enumerate(closure.wanted):
+        facts = size, dtype_named(dtype), device, kind is True, kind not in (True, False)
+        words += [*map(table.name, facts)]
         words += [same[at], same[count + at]]
     return words
 

@@ -193,7 +193,8 @@ class Before:
                 tensor._node, tensor._tracks, tensor._history = (node, tracks, history)
                 pending.track(node, tensor)
         for noted in trace.gradients.values():
-            noted.tensor._grad = noted.first
+            if noted.tensor is not None:
+                noted.tensor._grad = noted.first
         for variable in trace.variables.values():
             variable.restore()
         for function in reversed(trace.undo):
@@ -478,10 +479,7 @@ class Tracer:
         kept = set(map(id, self.find_kept()))
         self.find_places(known, kept)
         known = {*outputs, *self.outside, *self.number}
-        for noted in self.trace.gradients.values():
-            if self.is_from_outside(noted.tensor):
-                self.find_gradient(capture, noted)
-                known.add(id(noted.tensor._grad))
+        known |= self.find_gradients(capture)
         self.find_changes(capture)
         if self.stored(known):
             gc.collect(1)  # a function inside that calls itself holds what it reads
@@ -581,6 +579,20 @@ class Tracer:
             and leaf_buffer(tensor._node) is None
             and tensor._node.op not in leaves
         ]
+
+    def find_gradients(self, capture: Capture) -> set[int]:
+        """List what became of gradients; gives those of tensors from outside, by identity.
+
+        A tensor that the function made is stored only if somebody else holds it.
+        """
+        known = set()
+        for noted in self.trace.gradients.values():
+            if self.is_from_outside(noted.tensor):
+                self.find_gradient(capture, noted)
+                known.add(id(noted.tensor._grad))
+            else:
+                noted.tensor = noted.first = None
+        return known
 
     def find_gradient(self, capture: Capture, noted: Gradient) -> None:
         """List what became of one gradient: whether it was there, and what the function set."""

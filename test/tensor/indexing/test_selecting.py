@@ -8,9 +8,12 @@ from graph_support import leaf
 from interpreted_cuda import interpreted_cuda
 
 from picograd import Tensor
-from picograd.engine import realize
+from picograd.engine import pending, realize
+from picograd.engine.native_calls import NATIVE_AFTER
 from picograd.engine.plan_cache import PlanCache
+from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import AxisError, PicogradError, ShapeError
+from picograd.runtime.python_layout import is_possible
 from picograd.tensor.indexing import selecting as s
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -166,3 +169,30 @@ def test_few_rows_get_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> No
         for least, most in ((8000.0, 192), (10.0, 8193)):
             buffer = x[x >= least]._node.arg.buffer
             assert buffer.count == 8192 - least and buffer.room == most
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_places_of_a_mask_in_memory_are_found_by_a_known_plan(monkeypatch):
+    """As on a GPU: a mask that is there already is no result, and its plan is known by its key."""
+    generator = np.random.default_rng(0)
+    for number in range(3 * NATIVE_AFTER):
+        mask = Tensor(generator.random(100) < 0.4)
+        values = Tensor(generator.normal(0, 1, 100).astype(np.float32))
+        if number == 2 * NATIVE_AFTER:
+            monkeypatch.setattr(pending, "compute_all", None)
+        (places,) = s.held(mask._node)
+        (chosen,) = s.held(mask._node, values=values._node)
+        assert np.array_equal(node_values(places), np.flatnonzero(mask.numpy()))
+        assert np.array_equal(node_values(chosen), values.numpy()[mask.numpy()])
+
+
+def node_values(node):
+    return realize.buffer_view(leaf_buffer(node), node.shape)
+
+
+def test_a_mask_that_waits_is_kept_for_its_tensor():
+    values = Tensor(np.arange(100, dtype=np.float32))
+    mask = values > 30
+    (places,) = s.held(mask._node)
+    assert np.array_equal(node_values(places), np.arange(31, 100))
+    assert leaf_buffer(mask._node) is not None
