@@ -12,6 +12,7 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates import contract, contract_few
 from picograd.codegen.tile import MainLoop
 from picograd.dtype import bfloat16, float8_e4m3fn, float64
+from picograd.schedule.index import Axis
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -89,7 +90,9 @@ def test_what_is_no_product_with_its_end_is_left() -> None:
         assert (contract_few.build(kernel, TARGET) is not None) is is_few
     kernel = matmul((1, 1, 30, 64)).kernel
     (part,) = kernel.parts
-    twice = replace(part, computes=(part.computes[0], *part.computes))  # a second sum
+    longer = (Axis("l", 65),)
+    other = replace(part.computes[0], reduce=longer)  # a second sum, of more products
+    twice = replace(part, computes=(*part.computes, other))
     assert contract_few.build(replace(kernel, parts=(twice,)), TARGET) is None
 
 
