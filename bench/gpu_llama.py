@@ -65,7 +65,8 @@ def llama(T, s, form="half"):
         def __init__(self):
             super().__init__()
             wide, few = s.heads * s.size, s.shared * s.size
-            self.q_proj, self.o_proj = (nn.Linear(s.width, wide, bias=False) for _ in range(2))
+            self.q_proj = nn.Linear(s.width, wide, bias=False)
+            self.o_proj = nn.Linear(wide, s.width, bias=False)
             self.k_proj, self.v_proj = (nn.Linear(s.width, few, bias=False) for _ in range(2))
 
         def forward(self, x, cos, sin, mask, cache, place):
@@ -106,11 +107,12 @@ def llama(T, s, form="half"):
             self.embed_tokens = nn.Embedding(s.vocabulary, s.width)
             self.layers = nn.ModuleList([Layer() for _ in range(s.layers)])
             self.norm = Norm()
+            rates = 500000.0 ** -(T.arange(0, s.size, 2).float() / s.size)
+            self.register_buffer("inv_freq", rates, persistent=False)
 
         def forward(self, tokens, place, cache):
             x = self.embed_tokens(tokens)
-            powers = T.arange(0, s.size, 2, device=place.device).float() / s.size
-            angles = place[:, None].float() * 500000.0**-powers
+            angles = place[:, None].float() * self.inv_freq
             angles = T.cat((angles, angles), -1)
             cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
             mask = T.arange(s.context, device=place.device) <= place[:, None]
@@ -127,12 +129,13 @@ def step_of(T, model, s, device):
     shape = s.batch, s.shared, s.context, s.size
     cache = [[T.zeros(*shape, **options) for _ in "kv"] for _ in model.layers]
     token = T.zeros(s.batch, 1, dtype=T.int64, device=device)
-    place = T.full((1,), s.context - 24, dtype=T.int64, device=device)
+    place = T.full((1,), s.context - 8, dtype=T.int64, device=device)
 
     def step():
         with T.no_grad():
             scores = model(token, place, cache)[:, -1]
             token.copy_(scores.argmax(-1, keepdim=True))
+            place.copy_((place + 1).clamp(max=s.context - 1))
             return scores
 
     return step, token
@@ -177,7 +180,7 @@ def rivals_of(model, s, mode):
 
     rivals, scores = {}, None
     for name in ("captured", "compiled") if mode else ("captured",):
-        step, token = step_of(torch, model, s, "cuda")
+        step, _ = step_of(torch, model, s, "cuda")
         if name == "compiled":
             step = torch.compile(step, dynamic=False, mode=None if mode == "default" else mode)
         try:
@@ -199,9 +202,11 @@ def measure(s, options):
         theirs = llama(torch, s, options.form).to(torch.bfloat16)
     with torch.no_grad():
         theirs.embed_tokens.weight.mul_(0.05)
-    ours = llama(picograd, s, options.form)
+    with picograd.device("cuda"):
+        ours = llama(picograd, s, options.form)
     state = theirs.state_dict()
-    ours.load_state_dict({n: picograd.from_dlpack(w.detach()) for n, w in state.items()}, assign=True)
+    shared = {name: picograd.from_dlpack(each.detach()) for name, each in state.items()}
+    ours.load_state_dict(shared, assign=True)
     step, _ = step_of(picograd, ours, s, "cuda")
     jitted = picograd.jit(step)
     first = torch.from_numpy(jitted().float().numpy())
@@ -226,16 +231,19 @@ def measure(s, options):
 
 def planned(s, form):
     """Print the kernels of a token."""
+    from plan_graphs import compute
     from plan_text import only_plans
 
     from picograd.engine import pending
 
     with only_plans("cuda:0") as plans:
-        model = llama(picograd, s, form).to("cuda", picograd.bfloat16)
+        with picograd.device("cuda"):
+            model = llama(picograd, s, form).to(picograd.bfloat16)
         step, _ = step_of(picograd, model, s, "cuda")
+        compute(step)
         pending.realize_all()
         plans.is_open = True
-        step()
+        compute(step)
         pending.realize_all()
     kernels = [each for plan in plans for each in plan.kernels]
     print(f"{len(kernels)} kernels")
