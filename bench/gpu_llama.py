@@ -180,9 +180,10 @@ def rivals_of(model, s, mode):
 
     rivals, scores = {}, None
     for name in ("captured", "compiled") if mode else ("captured",):
-        step, _ = step_of(torch, model, s, "cuda")
+        run = model
         if name == "compiled":
-            step = torch.compile(step, dynamic=False, mode=None if mode == "default" else mode)
+            run = torch.compile(model, dynamic=False, mode=None if mode == "default" else mode)
+        step, _ = step_of(torch, run, s, "cuda")
         try:
             first = step().float().cpu()
             scores = first if scores is None else scores

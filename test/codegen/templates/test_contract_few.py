@@ -100,3 +100,9 @@ def test_short_sums_are_of_a_thread_each() -> None:
     for batch, hero in ((70_000, "reduce.col"), (70, "reduce.row")):
         tiles = contract_few.build(matmul((batch, 2, 4, 4), order_b=(0, 2, 1)).kernel, TARGET)
         assert tiles is not None and tiles.kernel.hero == hero
+
+
+def test_threads_wait_for_two_vectors_of_a_matrix() -> None:
+    for depth, blocks in ((1024, 75), (1032, 300), (2048, 300), (2056, 600), (4096, 600)):
+        kernel = matmul((1, 1, 600, depth), bfloat16, order_b=(0, 2, 1)).kernel
+        assert linearize(contract.build(kernel, TARGET), TARGET).tasks == blocks
