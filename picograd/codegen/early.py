@@ -20,7 +20,7 @@ POINTERS = 24  # operands of one instruction: NVRTC takes 30
 
 def begins_early(kernel: Kernel, program: Program, target: Target) -> bool:
     """Tell whether a kernel may be launched before those in front of it have ended."""
-    if target.language != "cuda" or not target.has_clusters:  # sm_90 has the instructions
+    if not target.has_clusters:  # what has these has the instructions
         return False
     pointers = len(program.parameters) + len(program.workspaces)
     if not 0 < pointers <= POINTERS:
