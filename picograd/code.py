@@ -104,7 +104,6 @@ class Code:
     inputs: int = 1  # slots it reads, at least where that is not known
     beside: int = 1  # kernels that were compiled together with it
     ended: int = 0  # axes that end at a size of the call
-    is_early: bool = False  # CUDA: it waits itself for the kernels before it
     packed: str = ""  # CPU, from disk: the source, compressed, if it may be compiled again
 
     @property

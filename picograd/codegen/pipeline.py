@@ -1,13 +1,11 @@
 """Pipeline: from a Loop-IR kernel to the source text of its launch, stage by stage."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from picograd.code import Code, Workspace
 from picograd.codegen import linearize_cpu, linearize_cuda
 from picograd.codegen.costs import costs, count_ended
-from picograd.codegen.early import begins_early
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render import cuda, llvm, opencl
@@ -62,9 +60,7 @@ def tile(kernel: Kernel, target: Target) -> TileKernel:
 
 def linearize(tiles: TileKernel, target: Target) -> Program:
     """Write the program of one task or block."""
-    program: Program = LANGUAGES[target.language][0].linearize(tiles, target)
-    is_early = begins_early(tiles.kernel, program, target)
-    return replace(program, is_early=True) if is_early else program
+    return LANGUAGES[target.language][0].linearize(tiles, target)
 
 
 def render(program: Program, target: Target) -> str:
@@ -124,5 +120,4 @@ def generate(
         program.tensors,
         sum(role != "out" for _, role in program.parameters),
         ended=count_ended(kernel),
-        is_early=program.is_early,
     )

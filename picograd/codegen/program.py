@@ -276,7 +276,6 @@ class Program:
     scratch_bytes: int = 0
     tensors: tuple[TensorMap, ...] = ()
     together: int = 0  # CUDA blocks that a multiprocessor is to have registers for, if not 0
-    is_early: bool = False  # launched before the kernels before it have ended
 
     def __repr__(self) -> str:
         return format_program(self)

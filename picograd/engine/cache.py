@@ -294,7 +294,7 @@ FORMS: dict[str, Any] = {  # of the facts of a kernel
     **dict.fromkeys(LAUNCH_FACTS, is_count),
     **dict.fromkeys(("name", "language", "entry", "packed"), str),
     "binary": is_key, "workspaces": [(is_count, bool)], "scalars": [is_dtype],
-    "tensors": [is_tensor], "is_early": bool,
+    "tensors": [is_tensor],
 }  # fmt: skip
 
 

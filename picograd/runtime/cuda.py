@@ -28,7 +28,7 @@ from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import compile_batches, compile_cuda, nvrtc_version
 from picograd.runtime.parameters import Parameters
-from picograd.runtime.replay import Call, Replay, chain_waits, early_of, node_waits
+from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Gate, Staging, Stagings
 from picograd.target import Target, cuda_target
 
@@ -44,7 +44,7 @@ MEMSETS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}  
 PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
 SHORT = 1e-3  # seconds of a tape that machine code launches, by
 BYTES_A_SECOND, FLOPS_A_SECOND = 2e12, 2e13  # of a GPU that is not the fastest
-RACES, WINS = 4, 0.98  # launches of a graph, and the share of a chain's time from which it wins
+RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
 
 
 class CudaDevice(Device):
@@ -344,37 +344,27 @@ class CudaDevice(Device):
     def make_graphs(self, state: Parameters) -> None:
         """Make the graphs of a tape, with the lock held; none, where the driver makes none.
 
-        Two, if it has kernels that need not wait for each other: a chain, and one with branches;
-        one more, a chain, if it has some that may be launched before those before have ended.
+        Two, if it has kernels that need not wait for each other: a chain, and one with branches.
         """
         self.unload()
         words = [state.words_of(each) for each in state.launched]
-        chain, branches = chain_waits(len(words)), node_waits(state.launches, state.blocks)
-        codes = [launch.executable.code for launch in state.launches]
-        early = early_of([code for code in codes if code.tasks])
-        given = self.driver, state.calls, words
+        forms = [chain_waits(len(words)), node_waits(state.launches, state.blocks)]
         try:
             state.replays = [
-                Replay(*given, waits, self.dropped)
-                for waits in ([chain, branches] if branches != chain else [chain])
+                Replay(self.driver, state.calls, words, waits, self.dropped)
+                for waits in (forms if forms[0] != forms[1] else forms[:1])
             ]
-            if early and self.has_early_launches():
-                state.replays.append(Replay(*given, chain, self.dropped, early))
         except DeviceError as error:  # for want of memory: it goes on kernel by kernel
             log_action("graph", error.problem)
 
-    def has_early_launches(self) -> bool:
-        """Tell whether the driver knows of launches that wait themselves (CUDA 12.3)."""
-        return hasattr(self.driver.module, "CUgraphEdgeData")
-
     def race(self, state: Parameters) -> None:
-        """Launch one of some graphs, timed on the GPU alone; the fastest stays in the end.
+        """Launch one of two graphs, timed on the GPU alone; the faster one stays in the end.
 
         The first launch of each takes longer, and may wait for the GPU.
         """
-        number, count = len(state.times), len(state.replays)
-        replay, call = state.replays[number % count], self.driver.call
-        if number < count:
+        number = len(state.times)
+        replay, call = state.replays[number % 2], self.driver.call
+        if number < 2:
             replay.launch(self.stream)
             state.times.append(0.0)
             return
@@ -387,11 +377,9 @@ class CudaDevice(Device):
             call("cuEventRecord", end, self.stream)
         call("cuEventSynchronize", end)
         state.times.append(call("cuEventElapsedTime", start, end))
-        if len(state.times) == RACES * count:
-            in_order, *others = (min(state.times[count + n :: count]) for n in range(count))
-            best = min(others)
-            is_better = best < WINS * in_order
-            state.replays = [state.replays[1 + others.index(best) if is_better else 0]]
+        if len(state.times) == RACES:
+            in_order, branches = (min(state.times[first::2]) for first in (2, 3))
+            state.replays = [state.replays[branches < WINS * in_order]]
 
     def launch_all(self, calls: Sequence[Call]) -> None:
         """Launch kernels on the parameters their tables hold now."""

@@ -2,24 +2,19 @@
 
 Kernels that do not wait for each other run side by side where there is room on the GPU, if that is
 faster: small ones fill it together, large ones may be in each other's way. No estimate told them
-apart, so the first launches of both forms are timed. So are those of a chain whose short kernels
-are launched before the ones in front of them have ended: each waits itself (`Code.is_early`).
+apart, so the first launches of both forms are timed.
 
 A node holds a copy of its kernel's parameters. Where words of the tape's table have changed since,
 nodes that read them are given theirs again before the launch, and the others stay.
 """
 
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from picograd.code import Code
 from picograd.helpers import direct
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver
-
-ADD_EDGES = "cuGraphAddDependencies"
-PROGRAMMATIC_PORT = 1  # CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC (cuda.h)
 
 Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes, parameters
 
@@ -37,11 +32,8 @@ class Replay:
         words: Sequence[Sequence[int]],
         waits: Sequence[Sequence[int]],
         dropped: "deque[tuple[str, Any]]",
-        early: Container[int] = (),
     ) -> None:
         """Make the graph of calls, each of which waits for some before it.
-
-        Those that are `early`, by number, are launched before these have ended.
 
         DeviceError where the driver does not make it.
         """
@@ -50,15 +42,10 @@ class Replay:
         self.graph = driver.call("cuGraphCreate", 0)
         self.params = [node_params(driver, call) for call in calls]
         self.nodes: list[Any] = []
-        for number, (params, waited) in enumerate(zip(self.params, waits, strict=True)):
-            before = [self.nodes[each] for each in waited]
-            ended = [] if number in early else before
-            add = ("cuGraphAddKernelNode", self.graph, ended, len(ended), params)
+        for params, waited in zip(self.params, waits, strict=True):
+            before = [self.nodes[number] for number in waited]
+            add = ("cuGraphAddKernelNode", self.graph, before, len(before), params)
             self.nodes.append(driver.call(*add))
-            if len(ended) < len(before):
-                after = [self.nodes[-1]] * len(before)
-                edges = [programmatic(driver) for _ in before]
-                driver.call(ADD_EDGES, self.graph, before, after, edges, len(before))
         self.executable = driver.call("cuGraphInstantiate", self.graph, 0)
         self.readers: dict[int, list[int]] = {}
         for node, read in enumerate(words):
@@ -104,23 +91,9 @@ def node_params(driver: Driver, call: Call) -> Any:
     return found
 
 
-def programmatic(driver: Driver) -> Any:
-    """Describe an edge to a kernel that waits itself for the one before."""
-    edge = driver.module.CUgraphEdgeData()
-    kinds = driver.module.CUgraphDependencyType
-    edge.from_port = PROGRAMMATIC_PORT
-    edge.type = kinds.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
-    return edge
-
-
 def chain_waits(count: int) -> list[tuple[int, ...]]:
     """Let each node wait for the one before."""
     return [(number - 1,) if number else () for number in range(count)]
-
-
-def early_of(codes: Sequence[Code]) -> set[int]:
-    """Number the nodes that may be launched before the one before has ended."""
-    return {number for number, code in enumerate(codes) if number and code.is_early}
 
 
 def node_waits(

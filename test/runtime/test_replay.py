@@ -17,7 +17,7 @@ from picograd.runtime import parameters
 from picograd.runtime.cuda import FEWEST_NODES, PLAIN_RUNS, RACES, CudaDevice
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, ForkedModule
-from picograd.runtime.replay import Replay, early_of, node_waits
+from picograd.runtime.replay import Replay, node_waits
 
 COUNT = 10
 CODE = Code("scale", "cuda", "scale", "", 4, 256, 0, (Workspace(4, is_zeroed=True),),
@@ -45,12 +45,12 @@ def device(module):
     return CudaDevice(Driver(module), 0)
 
 
-def chain(device, kernels=3, code=CODE):
+def chain(device, kernels=3):
     """A tape of kernels, each of which doubles what the last wrote, and its buffers.
 
     Scalar 0 counts the elements, scalar 1 is the factor of the first, scalar 2 of all others.
     """
-    executable = device.load(code, b"scale")
+    executable = device.load(CODE, b"scale")
     buffers = [device.new_buffer(float32, COUNT) for _ in range(kernels + 1)]
     device.copy_in(buffers[0], np.ones(COUNT, np.float32))
     steps = [TapeLaunch(executable, (n + 1, n), (1 if n == 0 else 2, 0)) for n in range(kernels)]
@@ -128,7 +128,7 @@ def test_the_faster_of_a_chain_and_branches_stays(device, module, times):
     tape = device.make_tape(steps, 3, (int32, float32))
     taken = iter([*times] * RACES)
     module.cuEventElapsedTime = lambda start, end: (0, next(taken))
-    for number in range(PLAIN_RUNS + 2 * RACES + 1):
+    for number in range(PLAIN_RUNS + RACES + 1):
         factor = 2.0 + number  # both follow what changes
         assert run(device, tape, buffers, factor) == factor
     (left,) = tape.state.replays
@@ -323,53 +323,3 @@ def test_a_child_process_is_told(device, module):
     device.driver.module = ForkedModule()
     with pytest.raises(DeviceError, match="before this process was forked"):
         device.run_tape(tape, [each.address for each in buffers], (COUNT, 1.0, 2.0))
-
-
-def with_edges(module):
-    """Let the double of the driver know of edges to kernels that wait themselves."""
-    module.CUgraphEdgeData = SimpleNamespace
-    module.CUgraphDependencyType = SimpleNamespace(CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC="early")
-    edges = []
-
-    def add(graph, before, after, kinds, count):
-        assert len(before) == len(after) == len(kinds) == count
-        for source, node, kind in zip(before, after, kinds, strict=True):
-            waited, values = module.graphs[graph][node]
-            module.graphs[graph][node] = [*waited, source], values
-            edges.append((source, node, kind.from_port, kind.type))
-        return (0,)
-
-    module.cuGraphAddDependencies = add
-    return edges
-
-
-@pytest.mark.parametrize(("times", "is_early"), [((1.0, 0.9), True), ((1.0, 0.99), False)])
-def test_kernels_that_wait_themselves_are_launched_early_where_that_is_faster(
-    device, module, times, is_early
-):
-    edges = with_edges(module)
-    tape, buffers = chain(device, code=replace(CODE, is_early=True))
-    taken = iter([*times] * RACES)
-    module.cuEventElapsedTime = lambda start, end: (0, next(taken))
-    for number in range(PLAIN_RUNS + 2 * RACES + 1):
-        assert run(device, tape, buffers, 2.0 + number, 2.0) == 4.0 * (2.0 + number)
-    (left,) = tape.state.replays
-    assert edges == [(0, 1, 1, "early"), (1, 2, 1, "early")]
-    assert [before for before, _ in module.graphs[left.graph]] == [[], [0], [1]]
-    assert (left.graph == [*module.graphs][-2]) is is_early
-
-
-def test_an_older_driver_has_no_early_launches(device, module, monkeypatch):
-    def missing(_, name):
-        raise AttributeError(name)
-
-    monkeypatch.setattr(type(module), "__getattr__", missing)
-    tape, buffers = chain(device, code=replace(CODE, is_early=True))
-    warm(device, tape, buffers)
-    run(device, tape, buffers, 1.0, 2.0)
-    assert len(tape.state.replays) == 1
-
-
-def test_only_kernels_that_wait_are_launched_early():
-    codes = [replace(CODE, is_early=each) for each in (True, False, True)]
-    assert early_of(codes) == {2}

@@ -121,15 +121,6 @@ template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<floa
 }
 #endif
 """
-WAIT_FOR_LAUNCHES = """\
-#ifdef CUDA_SHIM
-#define WAIT_FOR_LAUNCHES(...)
-#else
-#define WAIT_FOR_LAUNCHES(...) \\
-  asm volatile("griddepcontrol.launch_dependents;"); \\
-  asm volatile("griddepcontrol.wait;" : __VA_ARGS__ : : "memory")
-#endif
-"""
 # NVRTC makes products of 64 bits of what it does not see to be words.
 WIDE_PRODUCT = """\
 DEVICE uint64 wide_product(uint32 a, uint32 b) {
@@ -229,22 +220,8 @@ def render(program: Program) -> str:
     body = CudaWriter(program).body()
     called = [text for instr in program.instructions for text in needed(instr)]
     called += [text for call, text in QUICK.items() if call in body]
-    if program.is_early:
-        body = f"{wait_text(program)}\n{body}"
-        called.append(WAIT_FOR_LAUNCHES)
     helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
     return f"{helpers}{signature(program)} {{\n{body}\n}}\n"
-
-
-def wait_text(program: Program) -> str:
-    """Let the next kernel be launched, and wait for those before; pointers are new to NVRTC.
-
-    It would load what is constant, as it thinks, before the kernel waits.
-    """
-    names = [f"s{number}" for number in range(len(program.parameters))]
-    names += [f"w{number}" for number in range(len(program.workspaces))]
-    operands = ", ".join(f'"+l"({name})' for name in names)
-    return f"  WAIT_FOR_LAUNCHES({operands});"
 
 
 def needed(instr: Instr) -> tuple[str, ...]:
