@@ -24,6 +24,7 @@ from picograd.schedule.arrange import PART_LIMIT, Launch, has_words
 from picograd.schedule.cost import MULTIPLIED, MULTIPLIED_IN_BLOCKS, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import count_matrices, is_product, product_depth, uses_tensor_cores
+from picograd.schedule.one_row import is_of_one_row
 from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 
@@ -59,15 +60,18 @@ def merge_launches(launches: list[Launch], target: Target) -> list[Launch]:
 def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
     """Let products of one depth share a launch."""
     found: list[Launch] = []
-    hosts: dict[tuple[int, str], Launch] = {}
+    hosts: dict[tuple[int, str, bool], Launch] = {}
     for launch in launches:
-        is_sure = launch.kind in PRODUCTS and may_share(hero_of(launch), target)
-        host = hosts.get((launch.depth, launch.device)) if is_sure else None
+        is_product = launch.kind in PRODUCTS
+        is_row = is_product and is_of_one_row(hero_of(launch), target)
+        is_sure = is_row or (is_product and may_share(hero_of(launch), target))
+        key = launch.depth, launch.device, is_row
+        host = hosts.get(key) if is_sure else None
         if host is not None and fits(host, launch, PRODUCT_LIMIT):
             absorb(host, launch)
             continue
         if is_sure:
-            hosts[launch.depth, launch.device] = launch
+            hosts[key] = launch
         found.append(launch)
     return sorted(found, key=lambda launch: (launch.depth, long_result(launch, target)))
 
@@ -168,9 +172,11 @@ class Merger:
         every = [launch for launch in self.launches if launch.kind in MERGED]
         small = [launch for launch in every if self.is_small(launch)]
         gone: set[Launch] = set()
+        scatters = self.merge_scatters(gone) if self.has_blocks else []
         for launch in small:
             if is_movable(launch):
-                host = self.find(launch, small, gone) or self.find(launch, every, gone)
+                host = self.find(launch, scatters, gone) if launch.kind == "map" else None
+                host = host or self.find(launch, small, gone) or self.find(launch, every, gone)
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
@@ -182,6 +188,28 @@ class Merger:
                     gone.add(launch)
         self.merge_late(gone)
         return self.followed([launch for launch in self.launches if launch not in gone])
+
+    def merge_scatters(self, gone: set[Launch]) -> list[Launch]:
+        """Let small writes at indices share a launch with others of their depth; list those left.
+
+        Keys and values of a token go to a cache so: the query is turned in the same launch.
+        """
+        left: list[Launch] = []
+        for launch in self.launches:
+            if launch.kind != "scatter" or not is_update(launch):
+                continue
+            written = [x for group in groups_of(launch) for m in group.members for x in m.inputs]
+            nbytes = sum(each.node.size * each.node.dtype.itemsize for each in written)
+            if not is_small(nbytes, self.machine):
+                continue
+            beside = [each for each in left[-TRIES:] if each.depth == launch.depth]
+            host = next((each for each in beside if self.may_join(launch, each)), None)
+            if host is None:
+                left.append(launch)
+            else:
+                self.move(launch, host)
+                gone.add(launch)
+        return left
 
     def merge_late(self, gone: set[Launch]) -> None:
         """Let products of a GPU that are not read soon wait for others: they are `gone` then."""
@@ -287,6 +315,11 @@ def groups_of(launch: Launch) -> Iterator[Group]:
 def strand_of(launch: Launch) -> int:
     """Give the strand that all maps of a launch are of, or 0."""
     return launch.parts[0][0].strand
+
+
+def is_update(launch: Launch) -> bool:
+    """Tell whether all that a launch does is to write parts of arrays in place."""
+    return all(each.is_update for group in groups_of(launch) for each in group.members)
 
 
 def is_movable(launch: Launch) -> bool:

@@ -17,6 +17,7 @@ from picograd.schedule.cost import has_whole_tasks, is_small, machine
 from picograd.schedule.group import Facts, Group, Sink
 from picograd.schedule.heroes import is_product, product_depth, product_sides, uses_tensor_cores
 from picograd.schedule.joining import has_room
+from picograd.schedule.one_row import is_of_one_row
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
@@ -63,9 +64,10 @@ class Pairs:
     def note(self, facts: Facts) -> None:
         """Remember the group of a product."""
         group = facts.group
-        is_noted = (
-            may_wait(facts, self.target) if self.target.has_blocks else may_pair(facts, self.target)
-        )
+        if self.target.has_blocks:
+            is_noted = may_wait(facts, self.target) or may_be_twin(facts, self.target)
+        else:
+            is_noted = may_pair(facts, self.target)
         if group is None or not is_noted:
             return
         for key in keys_of(facts, facts.depth):
@@ -107,10 +109,14 @@ def may_be_twin(facts: Facts, target: Target) -> bool:
     """Tell whether blocks of a GPU may have a tile of a product beside one of another.
 
     It is a matrix product of many whole tiles, of float32 without tensor cores, or of 16-bit floats
-    that an engine copies.
+    that an engine copies; or one of one row, which has no tiles.
     """
     node = facts.node
-    if not may_wait(facts, target) or ends_of(node) or product_depth(node) < TILE:
+    if ends_of(node):
+        return False
+    if is_of_one_row(facts, target):
+        return is_product(facts) and not facts.is_score
+    if not may_wait(facts, target) or product_depth(node) < TILE:
         return False
     first, second = product_sides(node)
     rows = product(node.shape[d] for d in first)

@@ -20,7 +20,7 @@ from picograd.codegen.templates import reduce
 from picograd.codegen.templates.grid import substitute_part
 from picograd.codegen.tile import TileKernel
 from picograd.dtype import DType
-from picograd.schedule.index import constant
+from picograd.schedule.index import axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, rewrite, walk
 from picograd.target import Target
 
@@ -88,7 +88,9 @@ def is_between(side: Contraction, dtype: DType) -> bool:
 
 def apart(part: Part, side: Contraction) -> Part | None:
     """Compute rows one beside the other: a sum for each; None if sums are not what comes first."""
-    if any(compute.reduce for compute in part.computes[1:]):
+    part = along_one_axis(part)
+    first, *others = [compute for compute in part.computes if compute.reduce]
+    if any((each.axes, each.reduce) != (first.axes, first.reduce) for each in others):
         return None
     rows = [axis for axis in side.rows if axis.size != 1]
     for compute in part.computes:
@@ -104,6 +106,19 @@ def apart(part: Part, side: Contraction) -> Part | None:
     for same in zip(*[each.computes for each in made], strict=True):
         computes += [renumbered(each, row, len(made)) for row, each in enumerate(same)]
     return replace(made[0], computes=tuple(computes))
+
+
+def along_one_axis(part: Part) -> Part:
+    """Let sums of as many products as the first be over its axes: one loop does all."""
+    over = part.computes[0].reduce
+    computes = []
+    for compute in part.computes:
+        own = compute.reduce
+        if own and [axis.size for axis in own] == [axis.size for axis in over]:
+            same = dict(zip(own, map(axis_index, over), strict=True))
+            compute = replace(compute, reduce=over, body=rewrite(compute.body, same))
+        computes.append(compute)
+    return replace(part, computes=tuple(computes))
 
 
 def renumbered(compute: Compute, row: int, count: int) -> Compute:

@@ -27,11 +27,13 @@ MINIMUM_COLUMNS = 16  # one vector of float32: a narrower task would waste lanes
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a scatter kernel for the target."""
-    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
-    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
+    has_maps = any(part.scatter is None for part in kernel.parts)
+    threads = map_template.CUDA_THREADS if has_maps else CUDA_THREADS
+    parts = tuple([build_part(kernel, merge_part(part), target, threads) for part in kernel.parts])
+    return TileKernel(kernel, parts, threads if target.has_blocks else 1)
 
 
-def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+def build_part(kernel: Kernel, part: Part, target: Target, threads: int) -> TilePart:
     """Write one part; a part without scatter is a map."""
     scatter = part.scatter
     if scatter is None:
@@ -42,7 +44,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         inner = scatter.serial + scatter.inner
         scatter = replace(scatter, serial=(), inner=inner, monoid=monoid)
     serial = product(axis.size for axis in scatter.serial)
-    width = CUDA_THREADS
+    width = threads
     if not target.has_blocks:
         width = max(MINIMUM_COLUMNS, CPU_POINTS // max(1, serial))
     space = (cut_flat if is_together else cut)(scatter.inner, width)

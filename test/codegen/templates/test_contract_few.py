@@ -12,6 +12,7 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates import contract, contract_few
 from picograd.codegen.tile import MainLoop
 from picograd.dtype import bfloat16, float8_e4m3fn, float64
+from picograd.schedule.index import Axis
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -89,7 +90,9 @@ def test_what_is_no_product_with_its_end_is_left() -> None:
         assert (contract_few.build(kernel, TARGET) is not None) is is_few
     kernel = matmul((1, 1, 30, 64)).kernel
     (part,) = kernel.parts
-    twice = replace(part, computes=(part.computes[0], *part.computes))  # a second sum
+    longer = (Axis("l", 65),)
+    other = replace(part.computes[0], reduce=longer)  # a second sum, of more products
+    twice = replace(part, computes=(*part.computes, other))
     assert contract_few.build(replace(kernel, parts=(twice,)), TARGET) is None
 
 
@@ -97,3 +100,9 @@ def test_short_sums_are_of_a_thread_each() -> None:
     for batch, hero in ((70_000, "reduce.col"), (70, "reduce.row")):
         tiles = contract_few.build(matmul((batch, 2, 4, 4), order_b=(0, 2, 1)).kernel, TARGET)
         assert tiles is not None and tiles.kernel.hero == hero
+
+
+def test_threads_wait_for_two_vectors_of_a_matrix() -> None:
+    for depth, blocks in ((1024, 75), (1032, 300), (2048, 300), (2056, 600), (4096, 600)):
+        kernel = matmul((1, 1, 600, depth), bfloat16, order_b=(0, 2, 1)).kernel
+        assert linearize(contract.build(kernel, TARGET), TARGET).tasks == blocks

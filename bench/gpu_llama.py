@@ -1,0 +1,273 @@
+"""A token of Llama on an NVIDIA GPU beside PyTorch: decoding with a cache of fixed size.
+
+The model is written as Hugging Face writes it, and the same text is run by both libraries over the
+same bfloat16 weights: rotary positions by halves, grouped queries, norms in float32, a cache that
+`index_copy_` writes. A step reads a token and leaves the likeliest next one in its place. PyTorch
+is captured in a CUDA graph as it is and compiled; sizes are those of Llama 3.2 1B.
+
+    python bench/gpu_llama.py [--layers 16] [--context 1024] [--rounds 7] [--kernels]
+        [--mode default] [--form half]
+    python bench/gpu_llama.py --plan    # kernels of a token for an H200, without a GPU
+"""
+
+import argparse
+import statistics
+import time
+from typing import NamedTuple
+
+import picograd
+
+
+class Sizes(NamedTuple):
+    width: int = 2048
+    heads: int = 32
+    shared: int = 8
+    size: int = 64
+    inner: int = 8192
+    vocabulary: int = 128256
+    layers: int = 16
+    context: int = 1024
+    batch: int = 1
+
+
+def by_halves(T, x, cos, sin):
+    """Turn columns i and i + D/2 of each head."""
+    half = x.shape[-1] // 2
+    turned = T.cat((-x[..., half:], x[..., :half]), dim=-1)
+    return x * cos + turned * sin
+
+
+def by_neighbours(T, x, cos, sin):
+    """Turn columns 2 i and 2 i + 1 of each head."""
+    half = x.shape[-1] // 2
+    a, b, cos, sin = x[..., 0::2], x[..., 1::2], cos[..., :half], sin[..., :half]
+    return T.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+
+
+FORMS = {"half": by_halves, "neighbours": by_neighbours}
+
+
+def llama(T, s, form="half"):
+    """Make a network of library `T`."""
+    nn, F, rotate = T.nn, T.nn.functional, FORMS[form]
+
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(T.ones(s.width))
+
+        def forward(self, x):
+            wide = x.to(T.float32)
+            wide = wide * T.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
+            return self.weight * wide.to(x.dtype)
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            wide, few = s.heads * s.size, s.shared * s.size
+            self.q_proj = nn.Linear(s.width, wide, bias=False)
+            self.o_proj = nn.Linear(wide, s.width, bias=False)
+            self.k_proj, self.v_proj = (nn.Linear(s.width, few, bias=False) for _ in range(2))
+
+        def forward(self, x, cos, sin, mask, cache, place):
+            batch, length, _ = x.shape
+            q, k, v = (
+                each(x).view(batch, length, -1, s.size).transpose(1, 2)
+                for each in (self.q_proj, self.k_proj, self.v_proj)
+            )
+            q, k = rotate(T, q, cos, sin), rotate(T, k, cos, sin)
+            k, v = (old.index_copy_(2, place, new) for old, new in zip(cache, (k, v)))
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+            return self.o_proj(y.transpose(1, 2).reshape(batch, length, -1))
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate_proj, self.up_proj = (
+                nn.Linear(s.width, s.inner, bias=False) for _ in range(2)
+            )
+            self.down_proj = nn.Linear(s.inner, s.width, bias=False)
+
+        def forward(self, x):
+            return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.self_attn, self.mlp = Attention(), Network()
+            self.input_layernorm, self.post_attention_layernorm = Norm(), Norm()
+
+        def forward(self, x, *past):
+            x = x + self.self_attn(self.input_layernorm(x), *past)
+            return x + self.mlp(self.post_attention_layernorm(x))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed_tokens = nn.Embedding(s.vocabulary, s.width)
+            self.layers = nn.ModuleList([Layer() for _ in range(s.layers)])
+            self.norm = Norm()
+            rates = 500000.0 ** -(T.arange(0, s.size, 2).float() / s.size)
+            self.register_buffer("inv_freq", rates, persistent=False)
+
+        def forward(self, tokens, place, cache):
+            x = self.embed_tokens(tokens)
+            angles = place[:, None].float() * self.inv_freq
+            angles = T.cat((angles, angles), -1)
+            cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+            mask = T.arange(s.context, device=place.device) <= place[:, None]
+            for layer, own in zip(self.layers, cache):
+                x = layer(x, cos, sin, mask, own, place)
+            return F.linear(self.norm(x), self.embed_tokens.weight)
+
+    return Model()
+
+
+def step_of(T, model, s, device):
+    """Make a step, which returns the scores of the next token, and the token it reads."""
+    options = {"dtype": T.bfloat16, "device": device}
+    shape = s.batch, s.shared, s.context, s.size
+    cache = [[T.zeros(*shape, **options) for _ in "kv"] for _ in model.layers]
+    token = T.zeros(s.batch, 1, dtype=T.int64, device=device)
+    place = T.full((1,), s.context - 8, dtype=T.int64, device=device)
+
+    def step():
+        with T.no_grad():
+            scores = model(token, place, cache)[:, -1]
+            token.copy_(scores.argmax(-1, keepdim=True))
+            place.copy_((place + 1).clamp(max=s.context - 1))
+            return scores
+
+    return step, token
+
+
+def timed(rivals, rounds, steps):
+    """Time each in turns: lists of microseconds a step."""
+    import torch
+
+    times = {each: [] for each in rivals}
+    for number in range(rounds + 1):
+        for each, run in rivals.items():
+            picograd.cuda.synchronize()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(steps):
+                run()
+            picograd.cuda.synchronize()
+            torch.cuda.synchronize()
+            if number:
+                times[each].append((time.perf_counter() - start) / steps * 1e6)
+    return times
+
+
+def show_kernels(step):
+    """Print what the kernels of a step take, longest first."""
+    with picograd.profile(None) as found:
+        step()
+        picograd.cuda.synchronize()
+    rows = sorted(found.totals.rows.values(), key=lambda row: -row.seconds)
+    print(f"{found.totals.launches} kernels, {found.totals.seconds * 1e6:.0f} us one by one")
+    for row in rows:
+        each = row.seconds / row.launches
+        rate = row.bytes_moved / row.seconds / 1e9
+        print(f"  {row.launches:4} x {each * 1e6:8.2f} us {rate:6.0f} GB/s {row.name}")
+
+
+def rivals_of(model, s, mode):
+    """Capture PyTorch's steps: as it is, and compiled."""
+    import torch
+    from torch_capture import capture
+
+    rivals, scores = {}, None
+    for name in ("captured", "compiled") if mode else ("captured",):
+        run = model
+        if name == "compiled":
+            run = torch.compile(model, dynamic=False, mode=None if mode == "default" else mode)
+        step, _ = step_of(torch, run, s, "cuda")
+        try:
+            first = step().float().cpu()
+            scores = first if scores is None else scores
+            rivals[name] = capture(step, 3)[0].replay
+        except Exception as problem:  # a rival less
+            print("no rival:", name, str(problem).split("\n")[0][:150])
+    return rivals, scores
+
+
+def measure(s, options):
+    """Compare values and times."""
+    import torch
+
+    torch.manual_seed(0)
+    began = time.perf_counter()
+    with torch.device("cuda"):
+        theirs = llama(torch, s, options.form).to(torch.bfloat16)
+    with torch.no_grad():
+        theirs.embed_tokens.weight.mul_(0.05)
+    with picograd.device("cuda"):
+        ours = llama(picograd, s, options.form)
+    state = theirs.state_dict()
+    shared = {name: picograd.from_dlpack(each.detach()) for name, each in state.items()}
+    ours.load_state_dict(shared, assign=True)
+    step, _ = step_of(picograd, ours, s, "cuda")
+    jitted = picograd.jit(step)
+    first = torch.from_numpy(jitted().float().numpy())
+    jitted()
+    print(f"picograd's first steps after {time.perf_counter() - began:.1f} s", flush=True)
+    if options.kernels:
+        show_kernels(jitted)
+    rivals, scores = rivals_of(theirs, s, options.mode)
+    print(f"all compiled after {time.perf_counter() - began:.1f} s", flush=True)
+    apart = (first - scores).norm() / scores.norm()
+    times = timed({"picograd": jitted} | rivals, options.rounds, 50)
+    weights = sum(each.numel() for each in theirs.parameters()) * 2
+    nbytes = weights + 2 * s.layers * s.batch * s.shared * s.context * s.size * 2
+    print(f"{s}; {nbytes / 1e9:.2f} GB are read; scores differ by {apart:.1e} of their norm")
+    for each, found in times.items():
+        middle = statistics.median(found)
+        spread = (max(found) - min(found)) / middle
+        rate = nbytes / middle / 1e6
+        ratio = middle / statistics.median(times["picograd"])
+        print(f"  {each:10} {middle:8.1f} us  {rate:5.2f} TB/s  {ratio:5.2f}  spread {spread:.0%}")
+
+
+def planned(s, form):
+    """Print the kernels of a token."""
+    from plan_graphs import compute
+    from plan_text import only_plans
+
+    from picograd.engine import pending
+
+    with only_plans("cuda:0") as plans:
+        with picograd.device("cuda"):
+            model = llama(picograd, s, form).to(picograd.bfloat16)
+        step, _ = step_of(picograd, model, s, "cuda")
+        compute(step)
+        pending.realize_all()
+        plans.is_open = True
+        compute(step)
+        pending.realize_all()
+    kernels = [each for plan in plans for each in plan.kernels]
+    print(f"{len(kernels)} kernels")
+    print("\n".join(f"  {each.hero:12} {each.name}" for each in kernels))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--layers", type=int, default=16)
+    parser.add_argument("--context", type=int, default=1024)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--form", default="half", choices=list(FORMS))
+    parser.add_argument("--mode", default="default", help="of torch.compile; empty: not compiled")
+    parser.add_argument("--kernels", action="store_true", help="print what kernels take")
+    parser.add_argument("--plan", action="store_true")
+    options = parser.parse_args()
+    s = Sizes(layers=options.layers, context=options.context, batch=options.batch)
+    if options.plan:
+        planned(s, options.form)
+    else:
+        measure(s, options)
+
+
+if __name__ == "__main__":
+    main()
