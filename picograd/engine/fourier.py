@@ -50,9 +50,7 @@ def entry(is_double: bool) -> Any:
 @lru_cache(None)
 def lanes_of(is_double: bool) -> int:
     """Count the numbers of a vector."""
-    device: Any = get_device("cpu")
-    size = 8 if is_double else 4
-    return int(device.target.vector_bytes) // size
+    return int(get_device("cpu").target.vector_bytes) // (4 << is_double)
 
 
 class Way:
@@ -191,18 +189,9 @@ def run(ways: Sequence[Way], source: Array, to: Array) -> None:
     first.enter(first.address, second, given, made, between, between + first.between)
 
 
-def whole_vectors(shape: tuple[int, ...], kind: Any) -> Array:
-    """Make an array that begins with a line of a cache, so that few vectors lie in two."""
-    size = product(shape) * kind.itemsize
-    memory: Array = np.empty(size + 64, np.uint8)
-    start = -address_of(memory) % 64
-    return memory[start : start + size].view(kind).reshape(shape)
-
-
 def address_of(array: Array) -> int:
     """Give the address of an array's memory."""
-    place: int = array.__array_interface__["data"][0]
-    return place
+    return int(array.__array_interface__["data"][0])
 
 
 def transformed(name: str, x: Array, at: int, size: int, scale: float) -> Array | None:
@@ -212,12 +201,8 @@ def transformed(name: str, x: Array, at: int, size: int, scale: float) -> Array 
     if found is None:
         return None
     count = size // 2 + 1 if name == "rfft" else size
-    made = given = kind
-    if name == "rfft":
-        given = x.dtype
-    if name == "irfft":
-        made = x.real.dtype
-    source = np.ascontiguousarray(x, given)
-    to = whole_vectors((*x.shape[:at], count, *x.shape[at + 1 :]), made)
+    made = kind.type(0).real.dtype if name == "irfft" else kind
+    source = np.ascontiguousarray(x, x.dtype if name == "rfft" else kind)
+    to = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), made)
     run(found, source, to)
     return to

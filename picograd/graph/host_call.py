@@ -242,7 +242,7 @@ def transformed(name: str, x: Array, axis: int, size: int, norm: Any) -> Array:
     """
     scale = SCALES[FLIPPED[norm] if name in ("ifft", "irfft") else norm](size)
     at = x.ndim + axis
-    for function in BY_CODE if x.size * size >= MANY * max(x.shape[at], 1) else ():
+    for function in BY_CODE if x.size * size >= MANY * x.shape[at] else ():
         found = function(name, x, at, size, scale)
         if found is not None:
             return found
