@@ -18,11 +18,11 @@ from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.watch import PROFILES
-from picograd.graph.host_call import BY_CODE, results, run
+from picograd.graph.host_call import results, run
 from picograd.graph.interpret import evaluate
 from picograd.graph.node import Node
 from picograd.graph.row import OPS, Role, ops_of
-from picograd.helpers import on_demand, product
+from picograd.helpers import product
 from picograd.target import is_host
 
 CALLS = ops_of(Role.HOST)
@@ -30,8 +30,6 @@ FEW = 16  # nodes
 SMALL = 1 << 16  # elements of an array: kernels move more of them faster
 SHOWING = {Role.HOST, Role.PARTS}  # move nothing
 MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
-
-BY_CODE.append(on_demand("picograd.engine.fourier", "transformed"))
 
 
 class Values:

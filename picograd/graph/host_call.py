@@ -230,8 +230,6 @@ HOST_ROWS = table(
 
 FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 SCALES = {"backward": lambda n: 1.0, "ortho": lambda n: n**-0.5, "forward": lambda n: 1 / n}
-MANY = 1 << 13  # points: NumPy takes some 30 us for them
-BY_CODE: list[Callable[..., Any]] = []  # transforms of many points, or None; see engine/fourier.py
 BELOW = getattr(np.fft, "_pocketfft_umath", None)  # NumPy 1 has another
 
 
@@ -240,22 +238,18 @@ def transformed(name: str, x: Array, axis: int, size: int, norm: Any) -> Array:
 
     The checks of NumPy's functions take longer than few points do: those below are called.
     """
-    scale = SCALES[FLIPPED[norm] if name in ("ifft", "irfft") else norm](size)
-    at = x.ndim + axis
-    for function in BY_CODE if x.size * size >= MANY * x.shape[at] else ():
-        found = function(name, x, at, size, scale)
-        if found is not None:
-            return found
     if BELOW is None:
         return getattr(np.fft, name)(x, size, axis, norm)
+    scale = SCALES[FLIPPED[norm] if name in ("ifft", "irfft") else norm](size)
     dtype, count = np.result_type(x.dtype, np.complex64), size
     if name == "rfft":
         name, count = "rfft_n_odd" if size % 2 else "rfft_n_even", size // 2 + 1
     elif name == "irfft":
         dtype = x.real.dtype
-    made: Array = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), dtype)
-    factor = made.real.dtype.type(scale)  # a number of Python's would make it float64's transform
-    return getattr(BELOW, name)(x, factor, made, axes=[(axis,), (), (axis,)])
+    at = x.ndim + axis
+    found: Array = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), dtype)
+    factor = found.real.dtype.type(scale)  # a number of Python's would make it float64's transform
+    return getattr(BELOW, name)(x, factor, found, axes=[(axis,), (), (axis,)])
 
 
 def fft(x: Array, axis: int, is_inverse: bool, norm: Any) -> Array:

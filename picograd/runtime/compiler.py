@@ -46,19 +46,18 @@ class Compiler:
         self.host = machine
         self.linker: Any = None
 
-    def start(self, code: Code, is_quick: bool | None = None, is_straight: bool = False) -> Any:
+    def start(self, code: Code, is_quick: bool | None = None) -> Any:
         """Begin to translate IR to an object file.
 
-        With few passes, with all, or as suits the work of the kernel; what is straight needs few,
-        but registers that are chosen well.
+        With few passes, with all, or as suits the work of the kernel.
         """
         if is_quick is None:
             is_quick = code.is_small or code.is_warm
-        return begin(code, self.host, is_quick, is_straight)
+        return begin(code, self.host, is_quick)
 
-    def compile(self, code: Code, is_quick: bool | None = None, is_straight: bool = False) -> bytes:
+    def compile(self, code: Code, is_quick: bool | None = None) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
-        job = self.start(code, is_quick, is_straight)
+        job = self.start(code, is_quick)
         job.run()
         return job.result()
 

@@ -210,14 +210,12 @@ def keep_addresses(job: int, is_open: bool) -> None:
             llvm.set_option("picograd", f"-disable-lsr={str(not had_any).lower()}")
 
 
-def few_passes(is_straight: bool) -> Any:
+def few_passes() -> Any:
     """Make the passes of a small kernel: no memory for variables, no branches on what is known.
 
     And no functions that nothing calls, before all else.
     """
     passes = llvm.create_new_module_pass_manager()
-    if is_straight:
-        passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
     passes.add_sccp_pass()
@@ -231,11 +229,8 @@ class Job:
     `run` may be called on any thread and is nothing but a native call.
     """
 
-    def __init__(
-        self, code: Code, machine: Host, is_quick: bool = False, is_straight: bool = False
-    ) -> None:
-        is_quick = is_quick or is_straight
-        self.kind, self.code = (machine, 0 if is_quick and not is_straight else LEVEL), code
+    def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
+        self.kind, self.code = (machine, 0 if is_quick else LEVEL), code
         self.chain = chain_on(machine)
         self.machine = spare_machine(*self.kind)
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
@@ -248,9 +243,7 @@ class Job:
         options.loop_vectorization = True
         options.slp_vectorization = CHOICE not in code.source
         self.builder = llvm.create_pass_builder(self.machine, options)
-        self.managers = [
-            few_passes(is_straight) if is_quick else self.builder.getModulePassManager()
-        ]
+        self.managers = [few_passes() if is_quick else self.builder.getModulePassManager()]
         if "alwaysinline" in code.source:  # vector variants, called by what was vectorised
             last = llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()
