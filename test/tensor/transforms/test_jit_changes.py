@@ -174,6 +174,22 @@ def keep_detached(loop):
     loop.kept.append((loop.first.grad.detach().clone(), loop.first.grad.tolist()))
 
 
+def keep_copies(loop):
+    """Nothing is recorded for a deep copy; it waits all the same, and reads what is written."""
+    for each in (loop.first, loop.first.grad):
+        was = each.tolist()
+        loop.kept += [(copy.deepcopy(each), was), (Tensor(each, dtype="float64"), was)]
+
+
+def keep_state(loop):
+    was = loop.optimizer.state_dict()["state"]
+    copied = copy.deepcopy(was)
+    for number, values in was.items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                loop.kept.append((copied[number][name], value.numpy().tolist()))
+
+
 def read_weight_later(loop):
     made = loop.first * 3
     loop.kept.append((made, (loop.first.detach().numpy() * np.float32(3)).tolist()))
@@ -305,7 +321,8 @@ def other_thread(loop):
 
 
 EVENTS = [
-    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, read_weight_later,
+    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, keep_copies, keep_state,
+    read_weight_later,
     computed_weight, rows_of_weight, no_gradient, other_gradient, scaled_gradient, write, write_row,
     new_data, rate, state, moments, hook, later_hook, frozen, bad_label, ignored_label,
     narrow_labels, view_of_labels, waiting_batch, other_batch, smaller_batch, evaluate,
@@ -353,8 +370,10 @@ def test_random_programs(monkeypatch, seed, request):
         compare(all_kinds(monkeypatch, events, optimizer="SGD"))
 
 
-OF_OPTIMIZERS = rate, state, moments, frozen, evaluate
-OF_GRADIENTS = keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, scaled_gradient
+OF_OPTIMIZERS = rate, state, moments, frozen, evaluate, keep_state
+OF_GRADIENTS = (
+    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, keep_copies, scaled_gradient
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("lets_go", ["before", "behind"])
@@ -367,7 +386,7 @@ def test_events_between_steps_of_arguments(monkeypatch, event, lets_go):
     compare(all_kinds(monkeypatch, [event, event], made=Passed, lets_go=lets_go))
 
 
-OF_ANOTHER_STEP = rate, state, moments, frozen, bad_label  # a plain step draws before it fails
+OF_ANOTHER_STEP = rate, state, moments, keep_state, frozen, bad_label  # a plain step draws before it fails
 
 
 @pytest.mark.parametrize("rate", [0, 0.25])
