@@ -409,6 +409,17 @@ def shown_of(arguments: Sequence[Any], known: dict[int, Any]) -> tuple[int, ...]
     return *alike, *[root if is_known else 0 for root, is_known in zip(roots, outside)]
 
 
+def alike_of(captured: Sequence[Any]) -> tuple[int, ...]:
+    """Say which captured tensors show one memory, each by the first that does; else nothing."""
+    tensors = [each.find() for each in captured]
+    if all(each is None or each._view is None for each in tensors):
+        return ()
+    first: dict[int, int] = {}
+    roots = [each if each is None else root_of(each) for each in tensors]
+    alike = [first.setdefault(id(root), number) for number, root in enumerate(roots)]
+    return () if len(first) == len(roots) else tuple(alike)
+
+
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
     """Say which arguments are the same tensor, and which are the same memory."""
     count = len(arguments)

@@ -386,7 +386,8 @@ def test_events_between_steps_of_arguments(monkeypatch, event, lets_go):
     compare(all_kinds(monkeypatch, [event, event], made=Passed, lets_go=lets_go))
 
 
-OF_ANOTHER_STEP = rate, state, moments, keep_state, frozen, bad_label  # a plain step draws before it fails
+# a plain step draws before it fails
+OF_ANOTHER_STEP = rate, state, moments, keep_state, frozen, bad_label
 
 
 @pytest.mark.parametrize("rate", [0, 0.25])
@@ -587,3 +588,45 @@ def test_a_step_that_gives_nothing_back_and_methods():
     other.step(x)
     np.testing.assert_allclose(other.weight.numpy(), 0.8, rtol=1e-5)
     np.testing.assert_allclose(trainer.weight.numpy(), was * 0.8, rtol=1e-5)
+
+
+def tie_copies(weight, mean):
+    mean.data = weight.detach()
+
+
+def tie_weight(weight, mean):
+    weight.data = mean
+
+
+def tie_both(weight, mean):
+    memory = Tensor(np.ones(4, np.float32))
+    weight.data, mean.data = memory[:3], memory[1:]
+
+
+@pytest.mark.parametrize("tie", [tie_copies, tie_weight, tie_both])
+@pytest.mark.parametrize("warm", [1, 3 * NATIVE_AFTER])
+def test_captured_tensors_that_come_to_share_memory(tie, warm):
+    """A trace in which they do not is none for them; apart again, it is."""
+    seen = []
+    for kind in picograd.jit, lambda function: function:
+        weight = nn.Parameter(Tensor(np.ones(3, np.float32)))
+        mean = Tensor(np.zeros(3, np.float32))
+
+        def step(x, weight=weight, mean=mean):
+            with picograd.no_grad():
+                weight.sub_(x * 0.1)
+                mean.mul_(0.9).add_(weight * 0.1)
+
+        step, x = kind(step), Tensor(np.arange(3, dtype=np.float32))
+        found = []
+        for change in (lambda *_: None, tie, tie_apart, tie):
+            change(weight, mean)
+            for _ in range(warm):
+                step(x)
+            found.append((weight.tolist(), mean.tolist()))
+        seen.append(found)
+    np.testing.assert_allclose(*seen, rtol=1e-4, atol=1e-5)
+
+
+def tie_apart(weight, mean):
+    weight.data, mean.data = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
