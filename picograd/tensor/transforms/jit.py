@@ -263,8 +263,8 @@ class Jitted(Generic[P, R]):
             if capture.written and shown_of(arguments, self.captured) != capture.shown:
                 reason = reason or "arguments show other tensors, and one is written"
                 continue
-            if capture.written and alike_of(capture.captured) != capture.alike:
-                reason = reason or "captured tensors show one memory or not, and one is written"
+            if capture.written and alike_of(capture.captured, arguments) != capture.alike:
+                reason = reason or "captured tensors show other memory, and one is written"
                 continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
@@ -430,7 +430,7 @@ class Jitted(Generic[P, R]):
         self.note_captured(captured, ())
         if capture.written:
             capture.shown = shown_of(tracer.arguments, self.captured)
-            capture.alike = alike_of(capture.captured)
+            capture.alike = alike_of(capture.captured, tracer.arguments)
         written = [find() for find in capture.written if not isinstance(find, int)]
         if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
             capture.graph.owner = weakref.ref(self)  # it does not train

@@ -11,7 +11,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.engine import pending
 from picograd.engine.native_calls import NATIVE_AFTER
-from picograd.errors import AxisError
+from picograd.errors import AxisError, TraceError
 from picograd.runtime.pieces import OFTEN
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.transforms import jit_closure
@@ -630,3 +630,24 @@ def test_captured_tensors_that_come_to_share_memory(tie, warm):
 
 def tie_apart(weight, mean):
     weight.data, mean.data = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("warm", [1, 3 * NATIVE_AFTER])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_argument_that_shows_what_a_captured_tensor_comes_to_show(warm, is_late):
+    weight = nn.Parameter(Tensor(np.ones(3, np.float32)))
+
+    @picograd.jit
+    def step(x):
+        with picograd.no_grad():
+            weight.sub_(x * 0.1)
+            weight.add_(x * 0.2)
+
+    x, memory = Tensor(np.arange(3, dtype=np.float32)), Tensor(np.ones(8, np.float32))
+    for _ in range(warm):
+        step(x)
+    weight.data = memory[2:5]
+    for _ in range(warm if is_late else 0):
+        step(x)
+    with pytest.raises(TraceError, match="captured too"):
+        step(memory[1:4])
