@@ -175,7 +175,7 @@ def note_chain(node: Node, version: int) -> None:
 
 
 def recorded() -> int:
-    """Count the operations recorded since the start."""
+    """Count the operations recorded since the start, and tensors that were given what waits."""
     return FLUSHED[0] + RECORDED[0]
 
 
@@ -203,6 +203,7 @@ def adopt(node: Node, tensor: Any) -> bool:
             return False
         table[key] = weakref.ref(tensor)
         if node.inputs:
+            FLUSHED[0] += 1  # also of what no operation made, as a copy: it may read memory
             LIVE.waiting.pop(key, None)  # of a node that is gone
             LIVE.waiting[key] = table[key]
             carried.add_new(node)

@@ -59,7 +59,14 @@ from picograd.tensor.transforms.jit_arguments import (
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
-from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared, shown_of
+from picograd.tensor.transforms.jit_closure import (
+    MISSED,
+    Closure,
+    alike_of,
+    closure_of,
+    shared,
+    shown_of,
+)
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -256,6 +263,9 @@ class Jitted(Generic[P, R]):
             if capture.written and shown_of(arguments, self.captured) != capture.shown:
                 reason = reason or "arguments show other tensors, and one is written"
                 continue
+            if capture.written and alike_of(capture.captured, arguments) != capture.alike:
+                reason = reason or "captured tensors show other memory, and one is written"
+                continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):
                 self.note_use(capture, plan, key)
@@ -420,6 +430,7 @@ class Jitted(Generic[P, R]):
         self.note_captured(captured, ())
         if capture.written:
             capture.shown = shown_of(tracer.arguments, self.captured)
+            capture.alike = alike_of(capture.captured, tracer.arguments)
         written = [find() for find in capture.written if not isinstance(find, int)]
         if capture.graph and not (capture.gradients or any(each._tracks for each in written)):
             capture.graph.owner = weakref.ref(self)  # it does not train

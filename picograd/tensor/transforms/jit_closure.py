@@ -295,6 +295,8 @@ class Closure:
             inputs[position] = buffers[number]
         if (capture.captured or capture.read) and not self.take(args, inputs):
             return None
+        if self.are_shown and not self.are_alike(args):
+            return None
         self.runs += 1
         return inputs
 
@@ -318,6 +320,13 @@ class Closure:
         if self.changes is None or not self.changes.writes_arguments:
             return True
         return all(each._view is None for each in args)
+
+    def are_alike(self, args: Sequence[Tensor]) -> bool:
+        """Tell whether arguments show what captured tensors show as those of the trace did."""
+        capture = self.capture
+        if not capture.written or all(each._view is None for each in args):
+            return True
+        return alike_of(capture.captured, args) == capture.alike
 
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
@@ -407,6 +416,21 @@ def shown_of(arguments: Sequence[Any], known: dict[int, Any]) -> tuple[int, ...]
     if len(first) == len(roots) and not any(outside):
         return ()
     return *alike, *[root if is_known else 0 for root, is_known in zip(roots, outside)]
+
+
+def alike_of(captured: Sequence[Any], arguments: Sequence[Any]) -> tuple[int, ...]:
+    """Say which of these show one memory, each by the first that does; nothing if none do.
+
+    Of captured tensors that are views; arguments alone are compared by `shown_of`.
+    """
+    tensors = [each.find() for each in captured]
+    if all(each is None or each._view is None for each in tensors):
+        return ()
+    tensors += arguments
+    first: dict[int, int] = {}
+    roots = [each if each is None else root_of(each) for each in tensors]
+    alike = [first.setdefault(id(root), number) for number, root in enumerate(roots)]
+    return () if len(first) == len(roots) else tuple(alike)
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:

@@ -100,6 +100,7 @@ class Capture:
     arguments: list[tuple[int, int]] = field(default_factory=list)  # (input, argument)
     captured: list[Captured] = field(default_factory=list)
     shown: tuple[int, ...] = ()  # what arguments are views of, if the trace writes something
+    alike: tuple[int, ...] = ()  # which of these and captured tensors show one memory, then
     read: list[tuple[int, Target, tuple[Any, ...] | None]] = field(default_factory=list)  # grads
     copies: list[int] = field(default_factory=list)  # inputs that are written: copied each time
     scalars: list[Any] = field(default_factory=list)

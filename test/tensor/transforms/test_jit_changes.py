@@ -11,7 +11,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.engine import pending
 from picograd.engine.native_calls import NATIVE_AFTER
-from picograd.errors import AxisError
+from picograd.errors import AxisError, TraceError
 from picograd.runtime.pieces import OFTEN
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.transforms import jit_closure
@@ -174,6 +174,22 @@ def keep_detached(loop):
     loop.kept.append((loop.first.grad.detach().clone(), loop.first.grad.tolist()))
 
 
+def keep_copies(loop):
+    """Nothing is recorded for a deep copy; it waits all the same, and reads what is written."""
+    for each in (loop.first, loop.first.grad):
+        was = each.tolist()
+        loop.kept += [(copy.deepcopy(each), was), (Tensor(each, dtype="float64"), was)]
+
+
+def keep_state(loop):
+    was = loop.optimizer.state_dict()["state"]
+    copied = copy.deepcopy(was)
+    for number, values in was.items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                loop.kept.append((copied[number][name], value.numpy().tolist()))
+
+
 def read_weight_later(loop):
     made = loop.first * 3
     loop.kept.append((made, (loop.first.detach().numpy() * np.float32(3)).tolist()))
@@ -305,7 +321,8 @@ def other_thread(loop):
 
 
 EVENTS = [
-    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, read_weight_later,
+    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, keep_copies, keep_state,
+    read_weight_later,
     computed_weight, rows_of_weight, no_gradient, other_gradient, scaled_gradient, write, write_row,
     new_data, rate, state, moments, hook, later_hook, frozen, bad_label, ignored_label,
     narrow_labels, view_of_labels, waiting_batch, other_batch, smaller_batch, evaluate,
@@ -353,8 +370,10 @@ def test_random_programs(monkeypatch, seed, request):
         compare(all_kinds(monkeypatch, events, optimizer="SGD"))
 
 
-OF_OPTIMIZERS = rate, state, moments, frozen, evaluate
-OF_GRADIENTS = keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, scaled_gradient
+OF_OPTIMIZERS = rate, state, moments, frozen, evaluate, keep_state
+OF_GRADIENTS = (
+    keep_gradient, keep_view, keep_waiting, keep_array, keep_detached, keep_copies, scaled_gradient
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("lets_go", ["before", "behind"])
@@ -367,7 +386,8 @@ def test_events_between_steps_of_arguments(monkeypatch, event, lets_go):
     compare(all_kinds(monkeypatch, [event, event], made=Passed, lets_go=lets_go))
 
 
-OF_ANOTHER_STEP = rate, state, moments, frozen, bad_label  # a plain step draws before it fails
+# a plain step draws before it fails
+OF_ANOTHER_STEP = rate, state, moments, keep_state, frozen, bad_label
 
 
 @pytest.mark.parametrize("rate", [0, 0.25])
@@ -568,3 +588,66 @@ def test_a_step_that_gives_nothing_back_and_methods():
     other.step(x)
     np.testing.assert_allclose(other.weight.numpy(), 0.8, rtol=1e-5)
     np.testing.assert_allclose(trainer.weight.numpy(), was * 0.8, rtol=1e-5)
+
+
+def tie_copies(weight, mean):
+    mean.data = weight.detach()
+
+
+def tie_weight(weight, mean):
+    weight.data = mean
+
+
+def tie_both(weight, mean):
+    memory = Tensor(np.ones(4, np.float32))
+    weight.data, mean.data = memory[:3], memory[1:]
+
+
+@pytest.mark.parametrize("tie", [tie_copies, tie_weight, tie_both])
+@pytest.mark.parametrize("warm", [1, 3 * NATIVE_AFTER])
+def test_captured_tensors_that_come_to_share_memory(tie, warm):
+    """A trace in which they do not is none for them; apart again, it is."""
+    seen = []
+    for kind in picograd.jit, lambda function: function:
+        weight = nn.Parameter(Tensor(np.ones(3, np.float32)))
+        mean = Tensor(np.zeros(3, np.float32))
+
+        def step(x, weight=weight, mean=mean):
+            with picograd.no_grad():
+                weight.sub_(x * 0.1)
+                mean.mul_(0.9).add_(weight * 0.1)
+
+        step, x = kind(step), Tensor(np.arange(3, dtype=np.float32))
+        found = []
+        for change in (lambda *_: None, tie, tie_apart, tie):
+            change(weight, mean)
+            for _ in range(warm):
+                step(x)
+            found.append((weight.tolist(), mean.tolist()))
+        seen.append(found)
+    np.testing.assert_allclose(*seen, rtol=1e-4, atol=1e-5)
+
+
+def tie_apart(weight, mean):
+    weight.data, mean.data = Tensor(np.ones(3, np.float32)), Tensor(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("warm", [1, 3 * NATIVE_AFTER])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_argument_that_shows_what_a_captured_tensor_comes_to_show(warm, is_late):
+    weight = nn.Parameter(Tensor(np.ones(3, np.float32)))
+
+    @picograd.jit
+    def step(x):
+        with picograd.no_grad():
+            weight.sub_(x * 0.1)
+            weight.add_(x * 0.2)
+
+    x, memory = Tensor(np.arange(3, dtype=np.float32)), Tensor(np.ones(8, np.float32))
+    for _ in range(warm):
+        step(x)
+    weight.data = memory[2:5]
+    for _ in range(warm if is_late else 0):
+        step(x)
+    with pytest.raises(TraceError, match="captured too"):
+        step(memory[1:4])
