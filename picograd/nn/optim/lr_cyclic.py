@@ -33,6 +33,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 1.0, 0.5]
@@ -99,6 +100,7 @@ class CyclicLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 0.75, 1.0, 0.75]
@@ -178,6 +180,7 @@ class OneCycleLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.04, 0.9505, 0.6113, 0.1883]
