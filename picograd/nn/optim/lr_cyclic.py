@@ -378,6 +378,7 @@ class ChainedScheduler(Composed):
     >>> halved = nn.optim.lr_scheduler.ConstantLR(optimizer, 0.5, 2)
     >>> shrunk = nn.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     >>> both = nn.optim.lr_scheduler.ChainedScheduler([halved, shrunk])
+    >>> optimizer.step()
     >>> both.step()
     >>> both.get_last_lr()
     [0.25]
