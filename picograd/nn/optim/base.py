@@ -124,7 +124,7 @@ class Optimizer(Hooked):
         """List what a trace of `picograd.jit` in which this optimizer steps may depend on."""
         is_own = self.is_own_rule()
         hooks = self._hooks.identities() if self._hooks else ()
-        state = self.__dict__ | {"is_formula": self.is_formula, "_hooks": hooks, "_opt_called": 0}
+        state = {**self.__dict__, "is_formula": self.is_formula, "_hooks": hooks}
         for number, group in enumerate(self.param_groups):
             found = group._trace_state(is_own)
             values = [v for p in group.parameters for v in dict(self.state.get(p, ())).values()]

@@ -71,7 +71,7 @@ class Hooked:
     """
 
     _hooks: Hooks | None = None
-    _opt_called: bool = False  # PyTorch's name: whether it stepped; schedules ask, no trace does
+    _opt_called: bool = False  # PyTorch's name: whether it stepped, which schedules ask
     _optimizer_step_pre_hooks = Shown("before")
     _optimizer_step_post_hooks = Shown("after")
     register_step_pre_hook = registering("before")

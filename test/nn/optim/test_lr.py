@@ -323,4 +323,4 @@ def test_a_jitted_step_counts_as_a_step_of_the_optimizer():
         for _ in range(3):
             step()
             schedule.step()
-    assert weight.item() == 1 - 1.75
+    assert weight.item() == 1 - 1.75 and step.traces == 1
