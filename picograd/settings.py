@@ -158,5 +158,5 @@ def is_inference(input: Any) -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Tell whether recording for gradients is off."""
-    return not MODE.enabled
+    """Tell whether an `inference_mode()` block is running: `no_grad()` alone is none."""
+    return MODE.is_inference

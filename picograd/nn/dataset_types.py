@@ -274,7 +274,8 @@ class Dataset(OfSamples):
     """
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} has to define __len__")
+        problem = f"{type(self).__name__} has no length"
+        raise DTypeError("len()", problem, "define __len__, as return len(self.samples)")
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has to define __getitem__")

@@ -11,6 +11,7 @@ from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.core.copying import copied
 from picograd.tensor.core.operands import compute_known
 from picograd.tensor.core.recording import is_view, share, show_memory, undetached
+from picograd.tensor.core.subclasses import BETWEEN, NAMED, OPERATORS
 from picograd.tensor.tensor import Tensor
 
 # References to what no program can name: to a base those of its view and of the question, to what
@@ -132,6 +133,30 @@ class Uninitialized(Tensor):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
+
+
+def refused(name: str) -> Any:
+    """Make the method of an operation that needs sizes and values."""
+
+    def refuse(self: Any, *args: Any, **options: Any) -> Any:
+        problem = f"an {type(self).__name__} has no sizes and no values yet"
+        raise StateError(name, problem, "call the layer on an input first, or materialize")
+
+    return refuse
+
+
+for refused_name in {*OPERATORS, *BETWEEN, "item", "mean", "numpy", "sum", "tolist"} - {"copy_"}:
+    setattr(Uninitialized, refused_name, refused(NAMED.get(refused_name, refused_name.strip("_"))))
+
+
+def is_lazy(param: Any) -> bool:
+    """Tell whether a parameter or buffer still waits for its sizes.
+
+    >>> from picograd import nn
+    >>> nn.parameter.is_lazy(nn.LazyLinear(3).weight)
+    True
+    """
+    return isinstance(param, Uninitialized)
 
 
 UninitializedTensorMixin = Uninitialized  # PyTorch's name

@@ -116,6 +116,16 @@ class ParameterDict(Named[Any]):
         for name, value in pairs:
             self[name] = value
 
+    def __or__(self, other: Any) -> "ParameterDict":
+        return ParameterDict([*self.items(), *ParameterDict(other).items()])
+
+    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**other, **self}
+
+    def __ior__(self, other: Any) -> "ParameterDict":
+        self.update(other)
+        return self
+
     def get(self, key: str, default: Any = None) -> Any:
         """Look a value up, or give the default."""
         return self[key] if key in self._names else default

@@ -6,6 +6,7 @@ step as modules.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -203,6 +204,9 @@ class Recurrent(Module):
     def _check_options(self) -> None:
         name = type(self).__name__
         check_probability(name, "dropout", self.dropout)
+        if self.dropout and self.num_layers == 1:
+            text = f"{name}: dropout={self.dropout} acts between layers, and there is one"
+            warnings.warn(f"{text}. Fix: pass num_layers=2 or more, or no dropout", stacklevel=4)
         if self.proj_size and self.mode != "LSTM":
             raise ValueRangeError(name, f"proj_size={self.proj_size}", "use it with LSTM only")
         if not 0 <= self.proj_size < self.hidden_size:

@@ -78,7 +78,7 @@ def test_sums_of_data_sets():
     assert list(Stream() + Stream()) == list("pqpq")
     with pytest.raises(DTypeError, match="an IterableDataset has no index. Fix: use ChainDataset"):
         nn.ConcatDataset([Letters(), Stream()])
-    with pytest.raises(NotImplementedError, match="Dataset has to define __len__"):
+    with pytest.raises(TypeError, match="Dataset has no length. Fix: define __len__"):
         len(nn.Dataset())
 
 

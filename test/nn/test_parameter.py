@@ -160,3 +160,19 @@ def test_steps_of_parameters_of_one_memory_equal_pytorchs(names: str) -> None:
         found.append([memory.numpy(), *[x.detach().numpy() for x in trained]])
     for theirs, ours in zip(*found):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("act", [
+    lambda p: p + 1, lambda p: Tensor([1.0]) * p, lambda p: p @ p, lambda p: p[0], lambda p: -p,
+    lambda p: p.sum(), lambda p: p.numpy(), lambda p: p.mul_(2),
+])  # fmt: skip
+def test_what_has_no_sizes_yet_is_not_computed_with(act) -> None:
+    for kind in (nn.UninitializedParameter, nn.UninitializedBuffer):
+        waiting = kind()
+        assert nn.parameter.is_lazy(waiting)
+        with pytest.raises(ValueError, match=f"an {kind.__name__} has no sizes.*Fix: call the la"):
+            act(waiting)
+        waiting.materialize((1, 1))
+        assert not nn.parameter.is_lazy(waiting)
+        with picograd.no_grad():
+            act(waiting)

@@ -99,3 +99,18 @@ def test_plain_dicts_are_ordered_by_name() -> None:
         parts = framework.ParameterDict({"b": 1, "a": 2})
         parts.update([("d", 3), ("c", 4)])
         assert list(parts.keys()) == ["a", "b", "d", "c"]
+
+
+def test_dicts_are_merged_as_in_pytorch():
+    for package, ones in ((nn, Tensor.ones), (torch.nn, torch.ones)):
+        first = package.ParameterDict({"b": ones(1), "a": ones(1)})
+        second = package.ParameterDict({"c": ones(2), "a": ones(3)})
+        both = first | second
+        assert type(both) is package.ParameterDict and list(both) == ["a", "b", "c"]
+        assert both["a"].shape == (3,) and both["b"] is first["b"] and len(first) == 2
+        assert list(first | {"z": ones(1)}) == ["a", "b", "z"]
+        merged = {"z": ones(1), "a": ones(2)} | first
+        assert type(merged) is dict and list(merged) == ["z", "a", "b"]
+        assert merged["a"] is first["a"]
+        first |= second
+        assert list(first) == ["a", "b", "c"] and first["a"] is second["a"]

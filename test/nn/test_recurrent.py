@@ -1,5 +1,7 @@
 """RNN, LSTM and GRU against PyTorch, and tasks they must learn (ancestors' row M22)."""
 
+import warnings
+
 import numpy as np
 import pytest
 from nn_support import array, compare, copy_state, torch
@@ -219,3 +221,15 @@ def test_wrong_use_is_named():
         nn.GRU(3, 4, proj_size=2)
     with pytest.raises(ValueRangeError, match="nonlinearity='elu' is unknown"):
         nn.RNN(3, 4, nonlinearity="elu")
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_dropout_that_acts_nowhere_is_warned_of_as_in_pytorch(kind):
+    counts = []
+    for package in (nn, torch.nn):
+        for layers in (1, 2):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                getattr(package, kind)(3, 4, num_layers=layers, dropout=0.5)
+            counts.append(len(found))
+    assert counts == [1, 0, 1, 0]

@@ -20,6 +20,8 @@ def hooked(step: Callable[..., Any]) -> Any:
 
     @functools.wraps(step)
     def call(optimizer: Any, *args: Any, **options: Any) -> Any:
+        if not optimizer._opt_called:
+            optimizer._opt_called = True
         own = optimizer._hooks
         if not (own or EVERY.before or EVERY.after) or type(optimizer).step is not call:
             return step(optimizer, *args, **options)
@@ -69,6 +71,7 @@ class Hooked:
     """
 
     _hooks: Hooks | None = None
+    _opt_called: bool = False  # PyTorch's name: whether it stepped, which schedules ask
     _optimizer_step_pre_hooks = Shown("before")
     _optimizer_step_post_hooks = Shown("after")
     register_step_pre_hook = registering("before")

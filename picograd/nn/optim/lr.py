@@ -27,6 +27,10 @@ EPOCH_DEPRECATION_WARNING = (  # PyTorch's name: programs filter what it says
     "step(epoch): a schedule counts its own steps, and some have no closed form to go by. "
     "Fix: call step() once an epoch."
 )
+EARLY_WARNING = (
+    "step: the schedule steps before its optimizer did, so the first rate is never used. "
+    "Fix: call optimizer.step() first, then step() of the schedule."
+)
 HELD = frozenset(("optimizer", "is_initial", "_birth"))  # attributes that are no state
 
 
@@ -121,12 +125,15 @@ class LRScheduler:
         >>> optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
         >>> schedule = nn.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
         >>> for _ in range(4):
+        ...     optimizer.step()
         ...     schedule.step()
         >>> schedule.get_last_lr()
         [0.25]
         """
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
+        if not (self.last_epoch or self.is_initial or self.optimizer._opt_called):
+            warnings.warn(EARLY_WARNING, stacklevel=2)
         self.move(None if epoch is None else converted(int, epoch))
 
     _get_lr_called_within_step = True  # schedules of the user's warn where it is not
@@ -197,6 +204,7 @@ class LambdaLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 0.3333, 0.25]
@@ -222,6 +230,7 @@ class MultiplicativeLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 0.25, 0.125]
@@ -249,6 +258,7 @@ class StepLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 1.0, 0.5, 0.5]
@@ -281,6 +291,7 @@ class MultiStepLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 0.5, 0.25]
@@ -317,6 +328,7 @@ class ConstantLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 0.5, 1.0, 1.0]
@@ -357,6 +369,7 @@ class LinearLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 0.75, 1.0, 1.0]
@@ -404,6 +417,7 @@ class ExponentialLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 0.25, 0.125]
@@ -433,6 +447,7 @@ class PolynomialLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.75, 0.5, 0.25]
@@ -469,6 +484,7 @@ class CosineAnnealingLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.8536, 0.5, 0.1464]
@@ -510,6 +526,7 @@ class TriangleLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 1.0, 1.0, 0.5]

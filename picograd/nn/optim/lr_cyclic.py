@@ -33,6 +33,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [1.0, 0.5, 1.0, 0.5]
@@ -99,6 +100,7 @@ class CyclicLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 0.75, 1.0, 0.75]
@@ -178,6 +180,7 @@ class OneCycleLR(LRScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.04, 0.9505, 0.6113, 0.1883]
@@ -375,6 +378,7 @@ class ChainedScheduler(Composed):
     >>> halved = nn.optim.lr_scheduler.ConstantLR(optimizer, 0.5, 2)
     >>> shrunk = nn.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     >>> both = nn.optim.lr_scheduler.ChainedScheduler([halved, shrunk])
+    >>> optimizer.step()
     >>> both.step()
     >>> both.get_last_lr()
     [0.25]

@@ -53,6 +53,7 @@ class Mode(threading.local):
 
     def __init__(self) -> None:
         self.enabled = True
+        self.is_inference = False  # inside `inference_mode`, which programs ask about
 
 
 MODE = Mode()
@@ -184,7 +185,7 @@ class inference_mode(GradMode):
     False
     """
 
-    wanted: bool
+    wanted = False
 
     @overload
     def __new__(cls: type[Switch], mode: bool = True) -> Switch: ...
@@ -198,6 +199,15 @@ class inference_mode(GradMode):
 
     def __init__(self, mode: Any = True) -> None:
         self.previous, self.wanted = [], not mode
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.previous.append(MODE.is_inference)
+        MODE.is_inference = not self.wanted
+
+    def __exit__(self, *error: Any) -> None:
+        MODE.is_inference = self.previous.pop()
+        super().__exit__(*error)
 
 
 class set_grad_enabled(GradMode):

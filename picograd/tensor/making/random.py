@@ -206,6 +206,16 @@ class Generator:
         self.key, self.offset = read_state(state)
         return self
 
+    def clone_state(self) -> "Generator":
+        """Make another generator that will draw the same numbers.
+
+        >>> generator = picograd.Generator().manual_seed(3)
+        >>> other = generator.clone_state()
+        >>> picograd.equal(picograd.rand(2, generator=generator), picograd.rand(2, generator=other))
+        True
+        """
+        return Generator(self.key, self.device).set_state(self.get_state())
+
 
 def read_state(state: Any) -> tuple[int, int]:
     """Read a seed and an offset; of another generator of PyTorch's the seed, which comes first."""

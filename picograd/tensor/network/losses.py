@@ -227,7 +227,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Compute -t log x - (1 - t) log(1 - x), logarithms cut off at -100 as in PyTorch.
 
-    The gradient divides by x (1 - x), at least 1e-12.
+    The gradient divides by x (1 - x), at least 1e-12. What is outside [0, 1] raises a
+    ValueRangeError where it is in memory; the loss of what has still to be computed is NaN.
 
     >>> nn.functional.binary_cross_entropy(Tensor([0.5, 0.5]), Tensor([0.0, 1.0])).item()
     0.6931...

@@ -8,6 +8,7 @@ from lr_support import follow, optimizers, torch
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.nn.optim import lr
 
 CASES = {
     "lambda": ("LambdaLR", {"lr_lambda": lambda epoch: 0.95**epoch}),
@@ -284,3 +285,42 @@ def test_a_rate_that_is_a_tensor_is_written_in_place(name):
         return [rate.item(), *weights[0].tolist(), *weights[1].tolist()]
 
     assert run(picograd) == pytest.approx(run(torch), rel=1e-6)
+
+
+def test_a_schedule_that_steps_before_its_optimizer_warns_as_in_pytorch():
+    counts = []
+    for room in (nn.optim, torch.optim):
+        weight = Tensor([1.0]) if room is nn.optim else torch.ones(1)
+        optimizer = room.SGD([weight.requires_grad_()], lr=1.0)
+        schedule = room.lr_scheduler.StepLR(optimizer, 2)
+        with warnings.catch_warnings(record=True) as early:
+            warnings.simplefilter("always")
+            schedule.step()
+            schedule.step()
+        late = room.lr_scheduler.StepLR(optimizer, 2)
+        with warnings.catch_warnings(record=True) as usual:
+            warnings.simplefilter("always")
+            optimizer.step()
+            late.step()
+        counts.append((len(early), len(usual)))
+    assert counts == [(1, 0), (1, 0)]
+    assert "Fix: call optimizer.step() first" in lr.EARLY_WARNING
+
+
+def test_a_jitted_step_counts_as_a_step_of_the_optimizer():
+    weight = nn.Parameter(Tensor([1.0]))
+    optimizer = nn.optim.SGD([weight], lr=1.0)
+    schedule = nn.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    @picograd.jit
+    def step():
+        (weight * 1).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            step()
+            schedule.step()
+    assert weight.item() == 1 - 1.75 and step.traces == 1

@@ -615,3 +615,21 @@ def test_what_is_never_chosen_changes_with_no_gradient_that_is_given(flowing):
         made = library.autograd.grad(y, x, grad_outputs=given, create_graph=True)
         found.append(library.autograd.grad(made[0].sum(), given)[0].tolist())
     assert np.allclose(*found)
+
+
+def test_inference_mode_is_told_from_no_grad_also_without_brackets():
+    for library in (picograd, pytest.importorskip("torch")):
+        x = library.ones(1).requires_grad_()
+
+        def state(library: Any = library, x: Any = x) -> tuple[bool, bool]:
+            return library.is_inference_mode_enabled(), (x * 2).requires_grad
+
+        assert library.inference_mode(state)() == (True, False)
+        assert library.inference_mode()(state)() == (True, False)
+        assert library.inference_mode(False)(state)() == (False, True)
+        assert library.no_grad()(state)() == (False, False)
+        with library.inference_mode():
+            with library.inference_mode(False):
+                assert state() == (False, True)
+            assert state() == (True, False)
+        assert state() == (False, True)

@@ -191,3 +191,13 @@ def test_checks_of_what_is_stamped_out_take_no_counters(monkeypatch: pytest.Monk
         before = picograd.default_generator.offset
         picograd.nn.functional.dropout(ones, 0.001).realize()
         assert picograd.default_generator.offset == before + 41
+
+
+def test_a_generator_is_cloned_where_it_stands():
+    generator = picograd.Generator().manual_seed(3)
+    picograd.rand(3, generator=generator)
+    other = generator.clone_state()
+    drawn = picograd.rand(2, generator=generator)
+    assert other.initial_seed() == 3 and other.device == generator.device
+    assert picograd.equal(drawn, picograd.rand(2, generator=other))
+    assert not picograd.equal(drawn, picograd.rand(2, generator=generator))
