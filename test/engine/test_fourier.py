@@ -65,7 +65,7 @@ def test_real_signals(lanes: int, kind: str, size: int) -> None:
     assert found.shape == wanted.shape
     assert near(found, wanted, kind)
     spectrum = wanted.astype(kind)
-    spectrum[:, 0] += 3j  # the parts that no real signal has do not count
+    spectrum += 3j  # the parts of the first and last that no real signal has do not count
     back = fourier.transformed("irfft", spectrum, 1, size, 1 / size)
     assert back.dtype == real
     assert near(back, np.fft.irfft(spectrum.astype("D"), size), kind)
