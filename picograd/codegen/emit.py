@@ -490,12 +490,21 @@ class Emitter:
             self.scopes.pop()
         return self.add("pack", self.dtype(values[0]), values, lanes=lanes)
 
+    def is_beside(self, index: Index) -> bool:
+        """Tell whether what a lane reads is a part of a vector that all of them may read."""
+        scope = self.scopes[-1]
+        if scope.lane is None:
+            return False
+        outer = self.scopes[-2]
+        if scope.mask != outer.mask:  # a guard of this lane does not keep others in memory
+            return False
+        return outer.vector is not None and is_beside(index, *outer.vector)
+
     def load_slot(self, expr: Expr) -> int:
         """Append a load of a kernel slot under the present mask."""
         slot, index = expr.arg
         scope = self.scopes[-1]
-        around = self.scopes[-2].vector if self.is_gathering and scope.lane is not None else None
-        if around and is_beside(index, *around):
+        if self.is_gathering and self.is_beside(index):
             self.scopes.pop()
             whole = self.value(expr)
             self.scopes.append(scope)

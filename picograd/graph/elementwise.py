@@ -189,8 +189,8 @@ def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     is_same = a.binary("equal", b)
     is_far = a.unary("abs").binary("equal", math.inf)
     is_lost = is_same.binary("logical_and", is_far)
-    share = is_lost.where(0.0, a - b).unary("sigmoid")
-    return gradient * share, gradient * (1 - share)
+    above = is_lost.where(0.0, a - b)  # of either share, 1 less the other has no small digits
+    return gradient * above.unary("sigmoid"), gradient * (-above).unary("sigmoid")
 
 
 UNARY = (

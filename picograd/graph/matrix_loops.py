@@ -377,8 +377,10 @@ def in_rows(found: Node, stack: int, columns: int) -> Node:
 def width_of(x: Node, target: Target) -> int:
     """Count the columns of a panel that a block of threads has room for; 0 for too few.
 
-    In registers, and in shared memory, where a column lies beside it.
+    In registers, and in shared memory, where a column lies beside it; matrices of no rows have 0.
     """
+    if not x.shape[1]:
+        return 0
     itemsize = x.dtype.itemsize
     rows = ceil_div(x.shape[1], SIDE) * SIDE
     for width in WIDTHS:

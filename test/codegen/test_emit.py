@@ -129,3 +129,17 @@ def test_places_that_lanes_read_beside_one_another_are_loaded_as_a_vector() -> N
             at = atom_index(Dynamic(place, 0, 63))
             made.value(Expr("load", (), (1, at), float32))
         assert ops(made).count("load") == loads + J.size
+
+
+def test_a_lane_whose_guard_is_its_own_loads_alone() -> None:
+    """The vector has places beyond the end of what is read: the guard of a lane is not theirs."""
+    made = emitter()
+    made.is_gathering = True
+    with made.axis_loop(I), made.scope({J: made.integer(0)}, (J, J.size)):
+        place = axis_index(J) + axis_index(I) * 4
+        read = Expr("load", (), (1, place), float32)
+        ends = (place, 0, 2 * J.size)
+        made.value(Expr("guard", (read, Expr("const", (), 0.0, float32)), (ends,), float32))
+    loads = [each for each in made.instructions if each.op == "load"]
+    assert len(loads) == J.size
+    assert all(len(each.args) == 3 for each in loads)

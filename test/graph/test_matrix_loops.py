@@ -37,7 +37,7 @@ def test_rows_turn(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "width"), [(300, 32), (1024, 32), (1025, 16), (4096, 8), (8192, 4), (8193, 0)]
+    ("rows", "width"), [(0, 0), (300, 32), (1024, 32), (1025, 16), (4096, 8), (8192, 4), (8193, 0)]
 )
 def test_columns_that_a_block_has_room_for(rows: int, width: int) -> None:
     x = leaf(np.ones((1, rows, 1), "f4"))

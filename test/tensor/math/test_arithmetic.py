@@ -131,3 +131,12 @@ def test_least_numbers_and_steps_that_overflow(device: str) -> None:
     assert picograd.logaddexp2(half, half).item() == 0  # rounded once
     assert at([-1e308, -3.0, 1e308], "float64").lgamma().tolist() == [np.inf] * 3
     assert picograd.nn.functional.threshold(at([1, -2], "int16"), 0, 5).tolist() == [1, 5]
+
+
+def test_the_smaller_share_of_logaddexp_keeps_its_digits() -> None:
+    a = Tensor([20.0, -3.0, 0.0], requires_grad=True)
+    b = Tensor([0.0, 17.0, 0.0], requires_grad=True)
+    a.logaddexp(b).sum().backward()
+    small = 1 / (1 + np.exp(20.0))
+    np.testing.assert_allclose(a.grad.numpy(), [1.0, small, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(b.grad.numpy(), [small, 1.0, 0.5], rtol=1e-6)
