@@ -227,8 +227,8 @@ assert not wrong
 def test_small_kernels_on_several_threads_are_run_by_machine_code():
     settings = {"PICOGRAD_THREADS": "2", "PICOGRAD_DEVICE": "cpu", "DEBUG": ""}
     ran = subprocess.run(
-        [sys.executable, "-c", SHARED], env={**os.environ, **settings}, capture_output=True,
-        text=True, check=False,
+        [sys.executable, "-W", "ignore:.*fork:DeprecationWarning", "-c", SHARED],
+        env={**os.environ, **settings}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""

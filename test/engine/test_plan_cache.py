@@ -142,6 +142,7 @@ import gc, sys
 import numpy as np
 import picograd
 from picograd import Tensor
+from picograd.engine.native_calls import CALLS
 from picograd.engine.realize import PLANS
 
 picograd.config.threads, picograd.config.plans_size = 1, 2
@@ -162,6 +163,8 @@ count = int(sys.argv[1])
 for number in range(count):
     run(number)
     if number == count // 3:
+        CALLS.wait()  # machine code that comes beside the program takes memory once
+        run(number)
         gc.collect()
         early = resident()
 gc.collect()

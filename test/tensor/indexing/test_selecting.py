@@ -187,7 +187,7 @@ def test_places_of_a_mask_in_memory_are_found_by_a_known_plan(monkeypatch):
 
 
 def node_values(node):
-    return realize.buffer_view(leaf_buffer(node), node.shape)
+    return s.computed_values(node)
 
 
 def test_a_mask_that_waits_is_kept_for_its_tensor():
