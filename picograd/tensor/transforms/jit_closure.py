@@ -205,9 +205,7 @@ class Closure:
         if capture.early is not None:
             capture.early.run(inputs)
         values = self.values(slots)
-        if (
-            self.renewed is not None and self.draws
-        ):  # behind all looks: they move their generators on
+        if self.renewed is not None and self.draws:  # behind all looks: they move generators on
             given = self.renew(plan, args, slots, values)
             if given is not MISSED:
                 return given
