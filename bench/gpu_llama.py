@@ -15,6 +15,8 @@ import statistics
 import time
 from typing import NamedTuple
 
+from gpu_sequences import timed
+
 import picograd
 
 
@@ -141,25 +143,6 @@ def step_of(T, model, s, device):
     return step, token
 
 
-def timed(rivals, rounds, steps):
-    """Time each in turns: lists of microseconds a step."""
-    import torch
-
-    times = {each: [] for each in rivals}
-    for number in range(rounds + 1):
-        for each, run in rivals.items():
-            picograd.cuda.synchronize()
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(steps):
-                run()
-            picograd.cuda.synchronize()
-            torch.cuda.synchronize()
-            if number:
-                times[each].append((time.perf_counter() - start) / steps * 1e6)
-    return times
-
-
 def show_kernels(step):
     """Print what the kernels of a step take, longest first."""
     with picograd.profile(None) as found:
@@ -225,9 +208,9 @@ def measure(s, options):
     for each, found in times.items():
         middle = statistics.median(found)
         spread = (max(found) - min(found)) / middle
-        rate = nbytes / middle / 1e6
+        cost = f"{middle * 1e3:8.1f} us  {nbytes / middle / 1e9:5.2f} TB/s"
         ratio = middle / statistics.median(times["picograd"])
-        print(f"  {each:10} {middle:8.1f} us  {rate:5.2f} TB/s  {ratio:5.2f}  spread {spread:.0%}")
+        print(f"  {each:10} {cost}  {ratio:5.2f}  spread {spread:.0%}")
 
 
 def planned(s, form):
