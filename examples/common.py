@@ -26,19 +26,38 @@ def read_options(description, arguments=None, epochs=1, batch_size=128, more=Non
     """Read the options every example takes, and those that `more(parser)` adds."""
     parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
-    parser.add_argument("--epochs", type=int, default=epochs)
-    parser.add_argument("--batch-size", type=int, default=batch_size)
+    parser.add_argument("--epochs", type=positive, default=epochs)
+    parser.add_argument("--batch-size", type=positive, default=batch_size)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", action="store_true", help=f"write pictures to {OUTPUT}")
-    parser.add_argument("--steps", type=int, default=None, help="stop after this many steps")
+    parser.add_argument("--steps", type=natural, default=None, help="stop after this many steps")
     parser.add_argument("--no-jit", action="store_true", help="do not capture the training step")
     if more is not None:
         more(parser)
     options = parser.parse_args(arguments)
-    if options.epochs < 1 or options.batch_size < 1:
-        parser.error("--epochs and --batch-size must be 1 or more")
     check_device(parser, options.device)
     return options
+
+
+def positive(text):
+    """Read a count of 1 or more."""
+    return at_least(1, text)
+
+
+def natural(text):
+    """Read a count that may be 0."""
+    return at_least(0, text)
+
+
+def at_least(least, text):
+    """Read an integer; argparse ends with a line if it is less than `least`."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer") from None
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is less than {least}")
+    return number
 
 
 def existing(text):

@@ -11,7 +11,7 @@ They alone are trained, on two novels that ship with the examples or on a text o
 from pathlib import Path
 
 import numpy as np
-from common import OUTPUT, Clock, existing, read_options, shipped_text
+from common import OUTPUT, Clock, existing, natural, positive, read_options, shipped_text
 from gpt import train
 from llm import explain, find_codec, load
 from writing import show
@@ -52,13 +52,13 @@ def adapt(model, rank):
 def more_options(parser):
     parser.add_argument("folder", type=Path, nargs="?", help="config.json, tokenizer.json, weights")
     parser.add_argument("--text", type=existing, help="a file to learn; default: two novels")
-    parser.add_argument("--rank", type=int, default=8, help="of the added products")
-    parser.add_argument("--context", type=int, default=128, help="tokens of a piece")
+    parser.add_argument("--rank", type=positive, default=8, help="of the added products")
+    parser.add_argument("--context", type=positive, default=128, help="tokens of a piece")
     parser.add_argument("--resume", action="store_true", help=f"go on from {SAVED.name}")
     parser.add_argument("--bfloat16", action="store_true", help="products in bfloat16")
     parser.add_argument("--tokens", action="store_true", help="text and prompt are numbers")
     parser.add_argument("--prompt", default="It is a truth ")
-    parser.add_argument("--length", type=int, default=100, help="tokens to write")
+    parser.add_argument("--length", type=natural, default=100, help="tokens to write")
 
 
 def main(arguments=None):

@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from common import OUTPUT, Clock, existing, plot_losses, read_options, shipped_text
+from common import OUTPUT, Clock, existing, natural, plot_losses, read_options, shipped_text
 from writing import Letters, Words, attend, empty_cache, places, show
 
 import picograd
@@ -164,7 +164,7 @@ def more_options(parser):
     parser.add_argument("--resume", action="store_true", help=f"go on from {SAVED.name}")
     parser.add_argument("--bfloat16", action="store_true", help="products in bfloat16")
     parser.add_argument("--prompt", default="It is a truth ")
-    parser.add_argument("--length", type=int, default=500, help="tokens to write")
+    parser.add_argument("--length", type=natural, default=500, help="tokens to write")
 
 
 def build(options, text):

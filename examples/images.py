@@ -19,6 +19,7 @@ from common import (
     existing,
     load_pyplot,
     need_package,
+    positive,
     predict,
     read_options,
     write,
@@ -37,7 +38,7 @@ SHAPES = ("cross", "ring", "bar")
 def more_options(parser):
     parser.add_argument("folder", type=existing, nargs="?", help="of folders with pictures")
     parser.add_argument("--weights", type=existing, help="a file of torchvision's ResNet-18")
-    parser.add_argument("--pixels", type=int, default=64, help="side that pictures are scaled to")
+    parser.add_argument("--pixels", type=positive, default=64, help="side of scaled pictures")
 
 
 def draw_pictures(folder, count=250, side=48, seed=0):

@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from common import check_device
+from common import check_device, natural, positive
 from decoder import Decoder, Sizes
 from gpt import GPT, load_gpt2
 from gpt import Sizes as GPTSizes
@@ -34,8 +34,8 @@ def read_options(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=Path, nargs="?", help="config.json, tokenizer.json, weights")
     parser.add_argument("--prompt", action="append", help="may be given several times")
-    parser.add_argument("--length", type=int, default=200, help="tokens to write")
-    parser.add_argument("--context", type=int, default=1024, help="tokens that the cache holds")
+    parser.add_argument("--length", type=natural, default=200, help="tokens to write")
+    parser.add_argument("--context", type=positive, default=1024, help="tokens in the cache")
     parser.add_argument("--temperature", type=float, default=0.7, help="0: the likeliest")
     parser.add_argument("--most", type=float, default=0.95, help="chance of the tokens to draw of")
     parser.add_argument("--seed", type=int, default=0)

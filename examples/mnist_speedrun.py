@@ -12,7 +12,7 @@ On a CPU `--seeds 1` takes about a minute.
 import statistics
 import time
 
-from common import Clock, accuracy, read_options
+from common import Clock, accuracy, positive, read_options
 
 import picograd
 from picograd import nn
@@ -88,7 +88,7 @@ def train(stretch, rates, length, batch_size, count, device):
 
 
 def add_options(parser):
-    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--seeds", type=positive, default=30)
     parser.add_argument("--precision", choices=("highest", "high"), default="high",
                         help="of float32 products on a GPU; high: TF32")  # fmt: skip
 

@@ -53,6 +53,7 @@ def load(source: Any, check: bool = True) -> "Model":
     except FileNotFoundError as error:
         raise MissingFileError("onnx", f"cannot read {source}", "check the path") from error
     except Exception as error:
-        text = f"this is no ONNX model that its checker accepts: {str(error).splitlines()[0]}"
+        said = str(error).splitlines()[0].rstrip(".")
+        text = f"this is no ONNX model that its checker accepts: {said}"
         raise DataError("onnx", text, "export it again, or pass check=False") from error
     return Model(proto, folder)

@@ -47,6 +47,22 @@ def test_nothing_to_resume_is_a_line(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "option", "value", "problem"),
+    [
+        ("mnist_mlp", "--epochs", "0", "0 is less than 1"),
+        ("mnist_speedrun", "--seeds", "0", "0 is less than 1"),
+        ("gpt", "--steps", "-3", "-3 is less than 0"),
+        ("decoder", "--steps", "-3", "-3 is less than 0"),
+        ("finetune", "--rank", "0", "0 is less than 1"),
+        ("llm", "--length", "ten", "'ten' is no integer"),
+        ("images", "--pixels", "0", "0 is less than 1"),
+    ],
+)
+def test_a_wrong_count_is_a_line_about_options(name, option, value, problem, capsys):
+    assert f"argument {option}: {problem}" in refused(capsys, name, f"{option}={value}")
+
+
+@pytest.mark.parametrize(
     ("name", "option"),
     [
         ("gpt", "--text"),
