@@ -210,7 +210,7 @@ def test_what_an_index_repeats_is_counted_once(axis: int, how: str, keeps: bool)
             np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
 
 
-def test_a_mean_counts_rows_on_a_gpu() -> None:
+def test_a_mean_counts_rows_on_a_gpu(cpu_by_default: None) -> None:
     base, index, values = (
         Tensor(each) for each in (draw(8000, 9), indices("random", LONG), draw(LONG, 9))
     )
