@@ -179,7 +179,9 @@ class Module(Inner):
     def _trace_state(self) -> dict[str, Any]:
         """List what a trace of `picograd.jit` that uses this module may depend on."""
         hooked = hooks.EVERY.identities() + (self._hooks or hooks.NONE).identities()
-        return {**members.without_views(vars(self)), "training": self.training, "hooks": hooked}
+        state = {**members.without_views(vars(self)), "training": self.training, "hooks": hooked}
+        state.pop("_hooks", None)  # one that lost them all is as one that never had any
+        return state
 
     def __delattr__(self, name: str) -> None:
         if isinstance(self.__dict__.get(name), (Parameter, Module)):

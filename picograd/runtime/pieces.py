@@ -42,7 +42,8 @@ class Records:
 
     def __init__(self, tape: Tape, threads: int, workspaces: Workspaces) -> None:
         count = len(tape.launches)
-        warm = [each.executable.code for each in tape.launches if each.executable.code.is_warm]
+        every = [each.executable for each in tape.launches]
+        warm = [each.code for each in every if each.code.is_warm and not each.is_improved]
         self.left = self.due = min(map(patience, warm), default=-1)
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []

@@ -58,13 +58,13 @@ from picograd.schedule.updates import lower_update, place_of
 Placed = tuple[int, End]  # a dimension of the domain, and an end along it
 
 
-def place_ends(member: Facts) -> set[Placed]:
-    """Say along which dimensions of its domain a member ends, and where."""
+def place_ends(member: Facts) -> list[Placed]:
+    """Say along which dimensions of its domain a member ends, and where, in one order."""
     labels = member.labels or ()
     axes = range(len(labels))
     ends = [end for end in ends_of(member.node) if end.axis in axes]
     found = [(labels[end.axis], end) for end in ends]
-    return {(label, End(0, end.step, end.size, end.count)) for label, end in found if label != FREE}
+    return [(label, End(0, end.step, end.size, end.count)) for label, end in found if label != FREE]
 
 
 def common_ends(stored: Iterable[Facts]) -> list[Placed]:

@@ -70,7 +70,7 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
         return []
     scores = made_of_products(order)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
-    scored: set[Join] = set()
+    scored: dict[Join, None] = {}  # in the order of their nodes
     for node in plain:
         found = join_of(node) if node.row.linear == (1, 2) else padded_of(node, scores)
         if found is None:
@@ -82,7 +82,7 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
         count = sum(id(part) in scores for part in parts)
         join.is_whole |= count > 1  # which stream by themselves, but for what they share
         if count:
-            scored.add(join)
+            scored[join] = None
     return list(scored)
 
 

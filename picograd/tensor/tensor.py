@@ -624,7 +624,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
             text = "the tensor is no leaf that asked for gradients"
             fix = "use register_hook on computed tensors"
             raise GradientError("register_post_accumulate_grad_hook", text, fix)
-        return register(hooks_of(self).after, hook)
+        return register(hooks_of(self).after, hook, self)
 
     def retain_grad(self) -> None:
         """Keep the gradient of a computed tensor in `grad` too.

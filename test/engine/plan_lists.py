@@ -1,4 +1,4 @@
-"""Trains small networks and prints a digest of every plan: the same in every process.
+"""Trains small networks and prints a digest of every plan and its texts: the same in every process.
 
 python test/engine/plan_lists.py JUNK: other numbers leave other holes in memory, so that objects
 get addresses in another order, and import parts of picograd in another order.
@@ -17,10 +17,13 @@ for name in ("nn.optim", "func", "amp")[:: 1 - 2 * (int(sys.argv[1]) % 2)]:
 # ruff: noqa: E402 - the rest after those
 import picograd
 from picograd import Tensor, nn
+from picograd.codegen.pipeline import generate
 from picograd.config import config
+from picograd.engine.backends import get_device, target_of
 from picograd.engine.executable import all_launches
 from picograd.engine.realize import PLANS
 from picograd.schedule.canonical import canonical_key
+from picograd.schedule.plan import KernelLaunch
 
 optim = picograd.nn.optim
 HOLES: list[object] = []
@@ -88,10 +91,31 @@ def recurrent() -> None:
         kept.realize()
 
 
+def sizes_that_vary() -> None:
+    """Pictures, products and maps of sizes that vary, each of which is a condition of a kernel."""
+    layer, weight = nn.Conv2d(2, 3, 3, padding=1, device="cpu"), Tensor.ones(4, 5, device="cpu")
+    with config.override(dynamic=1):
+        for sizes in ((6, 7, 3, 8), (9, 8, 4, 2), (7, 5, 6, 6)):
+            holes()
+            height, width, *_ = sizes
+            layer(Tensor.ones(1, 2, height, width, device="cpu")).relu().square().mean().backward()
+            layer.weight.grad.realize()
+            (Tensor.ones(height, width, 4, device="cpu") @ weight * 2.0).softmax(1).realize()
+            (Tensor.ones(*sizes, device="cpu").realize() + 1.0).realize()
+
+
+SCRIPTS = convolutions, adversaries, recurrent, sizes_that_vary
+
+
+def text_of(launch: KernelLaunch) -> str:
+    """Write the code of a kernel."""
+    return generate(launch.kernel, target_of(get_device(launch.device))).source
+
+
 def main() -> None:
     """Train, and print a line for every plan."""
     config.verify = 1  # one found on disk would not show its kernels
-    for script in (convolutions, adversaries, recurrent):
+    for script in SCRIPTS:
         known = len(PLANS)
         picograd.manual_seed(0)
         script()
@@ -99,7 +123,8 @@ def main() -> None:
         for key in PLANS.keys()[known:]:
             plan = PLANS[key].plan  # type: ignore[attr-defined]
             kernels = [(canonical_key(x.kernel), x.slots, x.scalars) for x in all_launches(plan)]
-            text = repr((key[0], plan.slots, kernels, plan.outputs))
+            texts = [text_of(launch) for launch in all_launches(plan)]
+            text = repr((key[0], plan.slots, kernels, plan.outputs, texts))
             print(script.__name__, len(kernels), hashlib.sha256(text.encode()).hexdigest()[:16])
 
 

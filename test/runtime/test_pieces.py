@@ -12,6 +12,7 @@ import pytest
 import picograd
 from picograd.code import Code, Workspace
 from picograd.dtype import int64
+from picograd.engine.plan_cache import PLANS
 from picograd.graph import build
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.runtime import pieces
@@ -275,6 +276,26 @@ def test_all_tapes_find_what_was_compiled_again(compiled_again):
     small = x[:20].contiguous().realize()
     three_runs(lambda x: x.exp() * 0.4137, small)
     assert len(compiled_again) == 1, "a small kernel stays as it is"
+
+
+def test_a_new_tape_of_such_kernels_waits_for_nothing(compiled_again, monkeypatch):
+    """Machine code would run the tape only once they had been waited for."""
+    waits, make = [], pieces.Records.__init__
+
+    def noted(records, *args):
+        make(records, *args)
+        waits.append(records.left)
+
+    monkeypatch.setattr(pieces.Records, "__init__", noted)
+    x = picograd.tensor(np.random.normal(0, 3, 211), dtype="float32", device="cpu").realize()
+    kept = []
+    with picograd.config.override(dynamic=0):
+        for _ in range(2):
+            three_runs(lambda x: x.exp() * 0.4138, x)
+            kept += [each for plan in PLANS.plans.values() for each in plan.executables]
+            PLANS.clear()
+    assert len(compiled_again) == 1
+    assert waits == [2, -1]
 
 
 def test_some_kernels_a_run_are_compiled_again(compiled_again, monkeypatch):

@@ -27,7 +27,7 @@ def cut_uneven(part: Part, widths: dict[int, int]) -> tuple[Part, int]:
     axis = axis_of(part)
     if axis is None:
         return part, 0
-    places = {place for place in places_of(part) if axis in axes_of(place[1])}
+    places = [place for place in places_of(part) if axis in axes_of(place[1])]
     lanes = VECTOR_BYTES // max((widths[slot] for slot, _ in places), default=VECTOR_BYTES)
     begins = [index - axis_index(axis) for _, index in places]
     is_along = all(axis not in axes_of(begin) for begin in begins)

@@ -19,14 +19,18 @@ NUMBERS = count()  # of hooks, in the order of their registration
 class HookHandle:
     """This class takes a hook away again."""
 
-    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+    def __init__(self, hooks: dict[int, Any], number: int, leaf: Any = None) -> None:
         self.hooks: dict[int, Any] = hooks
         self.id: int = number
+        self.leaf: Any = None if leaf is None else weakref.ref(leaf)
 
     def remove(self) -> None:
         """Stop calling the hook."""
         note_change()
         self.hooks.pop(self.id, None)
+        leaf = self.leaf and self.leaf()
+        if leaf is not None and leaf._hooks is not None and not leaf._hooks.numbers():
+            leaf._hooks = None  # what steps quickly asks for no more than that
 
     def __enter__(self) -> "HookHandle":
         return self
@@ -52,7 +56,8 @@ class Hooks:
 
     def numbers(self) -> tuple[int, ...]:
         """Name the hooks, in order: no other hook ever has one of these numbers."""
-        return *self.before, *self.step, self.keep is not None, *self.after
+        kept = () if self.keep is None else (-1,)
+        return *self.before, *self.step, *kept, *self.after
 
     def run(self, gradient: Node) -> Node:
         """Let hooks see a gradient, and replace it."""
@@ -126,13 +131,16 @@ def add_step_prehook(node: Node, hook: Callable[..., Any]) -> HookHandle:
     return register(hooks_at(node).step, lambda gradient: first(hook((gradient,))))
 
 
-def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
-    """Add a hook after those there are."""
+def register(
+    hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any], tensor: Any = None
+) -> HookHandle:
+    """Add a hook after those there are, of a tensor or a step."""
     check_callable("register_hook", hook)
     number = next(NUMBERS)
     note_change()
     hooks[number] = hook
-    return HookHandle(hooks, number)
+    is_leaf = tensor is not None and tensor.is_leaf
+    return HookHandle(hooks, number, caller_of(tensor) if is_leaf else None)
 
 
 def add_hook(tensor: Recorded, hook: Callable[..., Any]) -> HookHandle:
@@ -140,7 +148,7 @@ def add_hook(tensor: Recorded, hook: Callable[..., Any]) -> HookHandle:
     if not tensor._tracks:
         text = "the tensor does not ask for gradients"
         raise GradientError("register_hook", text, "set requires_grad=True first")
-    return register(hooks_of(tensor).before, hook)
+    return register(hooks_of(tensor).before, hook, tensor)
 
 
 def retain(tensor: Recorded) -> None:

@@ -6,9 +6,9 @@ next one. So what is in a place is an argument of the trace that the caller does
 into the key and is described as arguments are, the function finds its twin there, and what it
 leaves there is a result, which replays put there.
 
-Places are learnt: those in which a trace found another tensor than before, and those that hold what
-it made (`find_places`). Lists to which the code only adds tensors need nothing of the kind; what
-one call adds is a result of it.
+Places are learnt: those in which a trace found another tensor than before, or in a container
+another number, and those that hold what it made (`find_places`). Lists to which the code only adds
+tensors need nothing of the kind; what one call adds is a result of it.
 """
 
 import sys

@@ -770,13 +770,15 @@ class Guard:
         return False
 
     def moved(self) -> list[Variable]:
-        """List the places that somebody gave another tensor since the trace."""
+        """List the places that got another tensor since the trace, or of a container a number."""
         slots = [slot for slot in self.slots if slot.reference is not None]
         found = [slot.variable() for slot in slots if is_moved(slot.value(), slot.read())]
         for held, items, label in self.containers:
             keys = held if isinstance(held, dict) else range(len(held))
             for key, was in zip(keys if not isinstance(held, set) else (), items):
-                if isinstance(was, Reference) and is_moved(was.find(), held[key]):
+                now = held[key]
+                is_other = are_numbers(was, now) and not is_same(was, now)
+                if is_other or (isinstance(was, Reference) and is_moved(was.find(), now)):
                     found.append(Variable(held, as_it_is, key, f"{label}[{key!r}]"))
         for each in self.watched:
             owner = each.reference.find()

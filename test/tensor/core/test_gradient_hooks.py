@@ -251,3 +251,29 @@ def test_what_a_hook_writes_over_a_gradient_is_differentiable(place: str) -> Non
     assert picograd.grad(slope.sum(), x)[0].tolist() == [0.0, -1296.0]  # the hook sees it, too
     (y**3).sum().backward()
     assert asked[0] and not asked[-1]
+
+
+@pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_a_leaf_without_hooks_is_as_one_that_never_had_any(kind: str) -> None:
+    x = leaf()
+    seen: list[int] = []
+    first, second = [getattr(x, kind)(lambda _: seen.append(1)) for _ in range(2)]
+    first.remove()
+    (x * 3).sum().backward()
+    assert seen == [1]
+    second.remove()
+    assert x._hooks is None  # what steps quickly asks for no more
+    first.remove()
+    handle = x.register_hook(lambda gradient: gradient * 2)
+    second.remove()
+    (x * 3).sum().backward()
+    assert np.allclose(x.grad.numpy(), 9) and seen == [1]
+    handle.remove()
+
+
+def test_a_hook_that_takes_itself_away() -> None:
+    x = leaf()
+    handle = x.register_hook(lambda gradient: handle.remove())
+    for times in 3, 6:
+        (x * 3).sum().backward()
+        assert np.allclose(x.grad.numpy(), times) and x._hooks is None

@@ -651,3 +651,26 @@ def test_an_argument_that_shows_what_a_captured_tensor_comes_to_show(warm, is_la
         step(x)
     with pytest.raises(TraceError, match="captured too"):
         step(memory[1:4])
+
+
+KINDS = (
+    "register_forward_hook", "register_forward_pre_hook", "register_hook",
+    "register_post_accumulate_grad_hook",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hooks_that_are_gone_leave_the_short_way_as_it_was(kind):
+    """They left steps to a new trace, or to Python for good."""
+    loop = Loop("native", "SGD").warm(is_native=True)
+    native, owner = loop.step.closure.native, loop.model[0]
+    told = []
+    handle = getattr(owner if hasattr(owner, kind) else loop.first, kind)(
+        lambda *given: told.append(len(given))
+    )
+    loop.run(2)
+    handle.remove()
+    calls = len(told)
+    loop.run(2)
+    assert calls and len(told) == calls
+    assert loop.step.closure.native is native

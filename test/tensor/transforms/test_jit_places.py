@@ -365,3 +365,57 @@ def test_numbers_beside_tensors_that_are_replaced_go_on():
         if number in (3, 5):
             held[0] = x + number
         assert step(x).item() == 2.0 and held[1] == number
+
+
+def rate_in_a_dict(numbers: Any, x: Any) -> Any:
+    return x * numbers["rate"] + numbers["other"][0]
+
+
+def compared(numbers: Any, x: Any) -> Any:
+    return x if numbers["rate"] < 2 else x + 1
+
+
+def counted(numbers: Any, x: Any) -> Any:
+    numbers["other"][1] += 1
+    return x * numbers["other"][1] - numbers["rate"]
+
+
+def as_an_index(numbers: Any, x: Any) -> Any:
+    return x[numbers["other"][0] % 3] * 2
+
+
+def as_a_length(numbers: Any, x: Any) -> Any:
+    for _ in range(numbers["other"][0]):
+        x = x + numbers["rate"]
+    return x
+
+
+def text_of_it(numbers: Any, x: Any) -> Any:
+    return x + len(str(numbers["rate"]))
+
+
+@pytest.mark.parametrize(
+    ("step", "most"),
+    [(rate_in_a_dict, 3), (compared, 4), (counted, 4), (as_an_index, 4), (as_a_length, 9),
+     (text_of_it, 9)],
+)  # fmt: skip
+def test_numbers_in_containers_are_followed(step: Any, most: int) -> None:
+    """A container that a program writes a number to had every call traced anew."""
+    found: list[Any] = []
+    for is_jitted in (True, False):
+        numbers = {"rate": 0.5, "other": [1, 0], "name": "plain"}
+
+        def function(x: Any, numbers: Any = numbers) -> Any:
+            return step(numbers, x)
+
+        called = picograd.jit(function) if is_jitted else function
+        seen = []
+        for call in range(9):
+            numbers["rate"] = call * 0.25 if call != 7 else call  # of another class, once
+            numbers["other"][0] = (call * 2) % 5
+            seen.append(called(picograd.tensor([1.0, 2.0, 4.0])).tolist())
+        found.append([*seen, numbers])
+        if is_jitted:
+            assert called.count <= most
+    assert found[0] == found[1]
+    assert type(numbers["other"][1]) is int
