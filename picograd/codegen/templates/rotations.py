@@ -36,7 +36,7 @@ MOST_THREADS = 512
 LANES = 4  # threads of a pair, at least: what is found of it, each of them computes
 MOST_BYTES = 256  # of a pair that a thread has, in registers
 BANKS = 16  # half of them: columns of neighbouring pairs lie as many banks apart as have lanes
-SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
+SWEEPS = {"turn": 30, "sweeps": 2}  # at most: graded matrices of 64 rows in float64 take 18
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -115,7 +115,7 @@ class Turning(Tiles):
 
     def sweep(self) -> None:
         """Turn all pairs, sweep after sweep, as long as that changes anything."""
-        sweep = Axis("sweep", SWEEPS)
+        sweep = Axis("sweep", SWEEPS[self.step.kind])
         turn = Axis("round", self.count)
         here = axis_index(self.pair) * 2 + axis_index(turn) % 2
         rounds = *self.meet(here), *self.turn(sweep, here), Barrier()

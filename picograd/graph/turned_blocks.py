@@ -1,0 +1,118 @@
+"""Columns of matrices that a GPU turns until they are at right angles: X J = W.
+
+Few columns are turned by one block of threads (codegen/templates/rotations.py), many by products,
+in Jacobi's method by blocks. Neighbouring blocks of columns meet, two at a time: what turns the
+columns of a pair is found of their products. Pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... meet
+in turns; each is left in the order of lengths, in every other sweep the shortest first, so that
+blocks change places and every two meet once in a sweep (Luk and Park, 1989).
+
+    P = [X1, X2]    P^T P J = W    P J
+"""
+
+from picograd.dtype import int32
+from picograd.graph.composites import join
+from picograd.graph.elimination import eliminate, identity
+from picograd.graph.matrix_loops import (
+    DOWN,
+    NONE,
+    Two,
+    head,
+    left,
+    missing,
+    part,
+    repeated,
+    right,
+    rows_by,
+    tail,
+)
+from picograd.graph.node import Node
+from picograd.graph.sorting import along, sort
+from picograd.helpers import ceil_div
+
+BLOCK = 32  # columns: two of them, and what turns them, lie in shared memory
+SWEEPS = {4: 7, 8: 10}  # by the bytes of an element: random matrices take two less
+FAR = 2.0  # times as long as any column
+
+Pair = tuple[Node, Node]
+
+
+def turn(x: Node, count: int, kind: str = "turn") -> Pair:
+    """Turn columns (B, M, N) by what their first rows are: the squares of their lengths (B, N),
+    longest first, and what they become (B, M, N).
+    """
+    stack, _, columns = x.shape
+    found = eliminate(x, kind, count, "rotate")
+    every = 0, stack, 1
+    first = 0, columns, 1
+    behind = columns, found.shape[1], 1
+    squares = found.slice((every, first))
+    turned = found.slice((every, behind))
+    return squares, turned.reshape(x.shape)
+
+
+def turn_in_blocks(x: Node, count: int) -> Pair:
+    """Turn many columns, as `turn` does."""
+    more = missing(x.shape[2], 2 * BLOCK)
+    count += more
+    lines = with_long_ones(x.permute((0, 2, 1)), more).stored()  # columns lie as rows
+    _, size, width = lines.shape
+    steps = ceil_div(size, 2 * BLOCK)
+    length = steps * SWEEPS[x.dtype.itemsize]
+    turns = Node("iota", (), 0, (length,), int32, x.device)
+
+    def step(lines: Node, turn: Node) -> Two:
+        sweep = turn.binary("floordiv", steps)
+        is_down = sweep.binary("mod", 2).binary("equal", 1)
+        lines = met(lines, count, is_down)
+        if size > 2 * BLOCK:
+            last = size - BLOCK
+            inner = part(lines, (BLOCK, last), (0, width))
+            inner = met(inner, count, is_down)
+            lines = join([head(lines, BLOCK), inner, tail(lines, last)], DOWN)
+        return [lines.stored()], []
+
+    lasts, *_ = repeated(step, length, [lines], turns)
+    return sorted_by_length(lasts[0], count, more)
+
+
+def with_long_ones(lines: Node, more: int) -> Node:
+    """Add columns, which lie as rows, at right angles to the others and longer: they stay."""
+    if not more:
+        return lines
+    squares = lines * lines
+    length = squares.reduce("sum", (1, 2), True).unary("sqrt")
+    is_nothing = length.binary("equal", 0.0)
+    length = is_nothing.where(1.0, length) * FAR
+    before = more, 0
+    lines = lines.pad((NONE, before, before))
+    row = lines.iota(1)
+    is_same = row.binary("equal", lines.iota(2))
+    is_added = is_same.binary("logical_and", row.binary("less", more))
+    return is_added.where(length.expand(lines.shape), lines)
+
+
+def met(lines: Node, count: int, is_down: Node) -> Node:
+    """Turn the columns of neighbouring blocks, each two of them: the longest first, or last."""
+    stack, size, width = lines.shape
+    side = 2 * BLOCK
+    pairs = lines.reshape((stack * (size // side), side, width))
+    asked = left(pairs, count)
+    products = asked.contract(asked, ((0, 1, 2), (0, 3, 2), (0, 1, 3))).stored()
+    both = join([products, identity(products)], DOWN)
+    _, found = turn(both, side, "sweeps")
+    turning = tail(found, side)
+    turned = turning.flip((2,))
+    turning = is_down.broadcast_to(turning.shape).where(turned, turning).stored()
+    found = turning.contract(pairs, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
+    return found.reshape(lines.shape)
+
+
+def sorted_by_length(lines: Node, count: int, more: int) -> Pair:
+    """Put columns, which lie as rows, in the order of their lengths, without the first ones."""
+    asked = left(lines, count)
+    squares = (asked * asked).reduce("sum", (2,))
+    order = sort(squares, 1, True)
+    order = order.slice(((0, order.shape[0], 1), (more, order.shape[1], 1)))
+    squares = along(squares, order, 1)
+    lines = right(rows_by(lines, order.cast(int32)), more)
+    return squares, lines.permute((0, 2, 1)).stored()
