@@ -3,8 +3,8 @@
 Few columns are turned by one block of threads (codegen/templates/rotations.py), many by products,
 in Jacobi's method by blocks. Neighbouring blocks of columns meet, two at a time: what turns the
 columns of a pair is found of their products. Pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... meet
-in turns; each is left in the order of lengths, in every other sweep the shortest first, so that
-blocks change places and every two meet once in a sweep (Luk and Park, 1989).
+in turns, and each is left in the order of lengths: blocks change places, and every two meet once in
+a sweep, as all are reversed before it (Luk and Park, 1989).
 
     P = [X1, X2]    P^T P J = W    P J
 """
@@ -31,6 +31,7 @@ from picograd.helpers import ceil_div
 
 BLOCK = 32  # columns: two of them, and what turns them, lie in shared memory
 SWEEPS = {4: 7, 8: 10}  # by the bytes of an element: random matrices take two less
+PIECES = 4  # of lines, of which a block of threads each multiplies some
 FAR = 2.0  # times as long as any column
 
 Pair = tuple[Node, Node]
@@ -61,15 +62,14 @@ def turn_in_blocks(x: Node, count: int) -> Pair:
     turns = Node("iota", (), 0, (length,), int32, x.device)
 
     def step(lines: Node, turn: Node) -> Two:
-        sweep = turn.binary("floordiv", steps)
-        is_down = sweep.binary("mod", 2).binary("equal", 1)
-        lines = met(lines, count, is_down)
+        lines = met(lines, count)
         if size > 2 * BLOCK:
             last = size - BLOCK
-            inner = part(lines, (BLOCK, last), (0, width))
-            inner = met(inner, count, is_down)
+            inner = met(part(lines, (BLOCK, last), (0, width)), count)
             lines = join([head(lines, BLOCK), inner, tail(lines, last)], DOWN)
-        return [lines.stored()], []
+        is_over = turn.binary("mod", steps).binary("equal", steps - 1)
+        is_over = is_over.broadcast_to(lines.shape)
+        return [is_over.where(lines.flip((DOWN,)), lines).stored()], []
 
     lasts, *_ = repeated(step, length, [lines], turns)
     return sorted_by_length(lasts[0], count, more)
@@ -91,20 +91,30 @@ def with_long_ones(lines: Node, more: int) -> Node:
     return is_added.where(length.expand(lines.shape), lines)
 
 
-def met(lines: Node, count: int, is_down: Node) -> Node:
-    """Turn the columns of neighbouring blocks, each two of them: the longest first, or last."""
+def met(lines: Node, count: int) -> Node:
+    """Turn the columns of neighbouring blocks, each two of them, the longest first."""
     stack, size, width = lines.shape
     side = 2 * BLOCK
     pairs = lines.reshape((stack * (size // side), side, width))
-    asked = left(pairs, count)
-    products = asked.contract(asked, ((0, 1, 2), (0, 3, 2), (0, 1, 3))).stored()
-    both = join([products, identity(products)], DOWN)
-    _, found = turn(both, side, "sweeps")
-    turning = tail(found, side)
-    turned = turning.flip((2,))
-    turning = is_down.broadcast_to(turning.shape).where(turned, turning).stored()
-    found = turning.contract(pairs, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
+    both = squared(left(pairs, count))
+    _, found = turn(join([both, identity(both)], DOWN), side, "sweeps")
+    found = tail(found, side).contract(pairs, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
     return found.reshape(lines.shape)
+
+
+def squared(x: Node) -> Node:
+    """Multiply lines by one another: some pieces of them at once, as there are few matrices."""
+    stack, size, width = x.shape
+    piece = ceil_div(width, PIECES)
+    x = x.pad((NONE, NONE, (0, PIECES * piece - width)))
+    x = x.reshape((stack, size, PIECES, piece))
+    products = x.contract(x, ((0, 1, 2, 3), (0, 4, 2, 3), (0, 2, 1, 4))).stored()
+    every = 0, size, 1
+    parts = [products.slice(((0, stack, 1), (n, n + 1, 1), every, every)) for n in range(PIECES)]
+    total = parts[0]
+    for each in parts[1:]:
+        total = total + each
+    return total.reshape((stack, size, size))
 
 
 def sorted_by_length(lines: Node, count: int, more: int) -> Pair:

@@ -17,16 +17,7 @@ from picograd.dtype import float32, float64
 from picograd.graph.composites import join
 from picograd.graph.elimination import eliminate, identity, stacked
 from picograd.graph.matrix_kernels import asked, diagonal_of, exact, is_complex, spread
-from picograd.graph.matrix_loops import (
-    ACROSS,
-    DOWN,
-    PRODUCT,
-    SQUARE,
-    factored,
-    head,
-    left,
-    tail,
-)
+from picograd.graph.matrix_loops import ACROSS, DOWN, PRODUCT, SQUARE, factored, head, left, tail
 from picograd.graph.node import Node, Nodes
 from picograd.graph.reflector_loops import decomposed, reduced
 from picograd.graph.scanning import scan

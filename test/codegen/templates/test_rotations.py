@@ -53,7 +53,7 @@ def matrices(name: str) -> Any:
     x = np.random.default_rng(1).standard_normal(shape)
     x[:, count:] = np.eye(*shape[1:])[: shape[1] - count]
     if name == "nearly":
-        lengths = np.arange(count, 0, -1)
+        lengths = np.arange(1, count + 1)  # the shortest first: every two meet
         x[:, :count] = np.diag(lengths) + 1e-5 * x[:, :count]
     return x.astype(dtype.numpy)
 
