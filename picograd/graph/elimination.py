@@ -159,8 +159,8 @@ def reflected(x: Array, size: int) -> Array:
         rest = slice(step + 1, None)
         vector = both[:, left, step]
         largest = np.abs(vector).max(1)
-        size = np.where(largest == 0, 1, largest)  # so that no square is lost
-        vector /= size[:, None]
+        unit = np.where(largest == 0, 1, largest)  # so that no square is lost
+        vector /= unit[:, None]
         head = vector[:, 0].copy()
         length = np.linalg.norm(vector, axis=1)
         is_turned = vector[:, 1:].any(1)
@@ -171,7 +171,7 @@ def reflected(x: Array, size: int) -> Array:
         vector *= scale[:, None]
         others = both[:, left, rest]
         others -= vector[:, :, None] * (vector[:, None] @ others)
-        diagonal[:, step] = np.where(is_turned, turned, head) * size
+        diagonal[:, step] = np.where(is_turned, turned, head) * unit
     both = both.reshape(len(x), -1)
     return np.concatenate([both, diagonal], 1)
 

@@ -11,7 +11,7 @@ a sweep, as all are reversed before it (Luk and Park, 1989).
 
 from picograd.dtype import int32
 from picograd.graph.composites import join
-from picograd.graph.elimination import eliminate, identity
+from picograd.graph.elimination import eliminate, identity, part
 from picograd.graph.matrix_loops import (
     DOWN,
     NONE,
@@ -19,7 +19,6 @@ from picograd.graph.matrix_loops import (
     head,
     left,
     missing,
-    part,
     repeated,
     right,
     rows_by,
@@ -33,6 +32,8 @@ BLOCK = 32  # columns: two of them, and what turns them, lie in shared memory
 SWEEPS = {4: 7, 8: 10}  # by the bytes of an element: random matrices take two less
 PIECES = 4  # of lines, of which a block of threads each multiplies some
 FAR = 2.0  # times as long as any column
+ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
+IN_PIECES = (0, 1, 2, 3), (0, 4, 2, 3), (0, 2, 1, 4)
 
 Pair = tuple[Node, Node]
 
@@ -55,7 +56,8 @@ def turn_in_blocks(x: Node, count: int) -> Pair:
     """Turn many columns, as `turn` does."""
     more = missing(x.shape[2], 2 * BLOCK)
     count += more
-    lines = with_long_ones(x.permute((0, 2, 1)), more).stored()  # columns lie as rows
+    lines = x.permute((0, 2, 1))  # columns lie as rows
+    lines = with_long_ones(lines, more).stored()
     _, size, width = lines.shape
     steps = ceil_div(size, 2 * BLOCK)
     length = steps * SWEEPS[x.dtype.itemsize]
@@ -65,11 +67,18 @@ def turn_in_blocks(x: Node, count: int) -> Pair:
         lines = met(lines, count)
         if size > 2 * BLOCK:
             last = size - BLOCK
-            inner = met(part(lines, (BLOCK, last), (0, width)), count)
-            lines = join([head(lines, BLOCK), inner, tail(lines, last)], DOWN)
-        is_over = turn.binary("mod", steps).binary("equal", steps - 1)
+            rows = BLOCK, last
+            inner = part(lines, rows, (0, width))
+            inner = met(inner, count)
+            first = head(lines, BLOCK)
+            last_ones = tail(lines, last)
+            lines = join([first, inner, last_ones], DOWN)
+        number = turn.binary("mod", steps)
+        is_over = number.binary("equal", steps - 1)
         is_over = is_over.broadcast_to(lines.shape)
-        return [is_over.where(lines.flip((DOWN,)), lines).stored()], []
+        reversed_lines = lines.flip((DOWN,))
+        lines = is_over.where(reversed_lines, lines)
+        return [lines.stored()], []
 
     lasts, *_ = repeated(step, length, [lines], turns)
     return sorted_by_length(lasts[0], count, more)
@@ -95,10 +104,13 @@ def met(lines: Node, count: int) -> Node:
     """Turn the columns of neighbouring blocks, each two of them, the longest first."""
     stack, size, width = lines.shape
     side = 2 * BLOCK
-    pairs = lines.reshape((stack * (size // side), side, width))
-    both = squared(left(pairs, count))
-    _, found = turn(join([both, identity(both)], DOWN), side, "sweeps")
-    found = tail(found, side).contract(pairs, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
+    number = stack * (size // side)
+    pairs = lines.reshape((number, side, width))
+    products = squared(left(pairs, count))
+    both = join([products, identity(products)], DOWN)
+    _, turned = turn(both, side, "sweeps")
+    turning = tail(turned, side)
+    found = turning.contract(pairs, ALONG_ROWS)
     return found.reshape(lines.shape)
 
 
@@ -106,23 +118,34 @@ def squared(x: Node) -> Node:
     """Multiply lines by one another: some pieces of them at once, as there are few matrices."""
     stack, size, width = x.shape
     piece = ceil_div(width, PIECES)
-    x = x.pad((NONE, NONE, (0, PIECES * piece - width)))
+    more = 0, PIECES * piece - width
+    x = x.pad((NONE, NONE, more))
     x = x.reshape((stack, size, PIECES, piece))
-    products = x.contract(x, ((0, 1, 2, 3), (0, 4, 2, 3), (0, 2, 1, 4))).stored()
+    products = x.contract(x, IN_PIECES).stored()
+    shape = stack, size, size
+    matrices = 0, stack, 1
     every = 0, size, 1
-    parts = [products.slice(((0, stack, 1), (n, n + 1, 1), every, every)) for n in range(PIECES)]
-    total = parts[0]
-    for each in parts[1:]:
-        total = total + each
-    return total.reshape((stack, size, size))
+    parts = []
+    for n in range(PIECES):
+        own = n, n + 1, 1
+        each = products.slice((matrices, own, every, every))
+        parts.append(each.reshape(shape))
+    first, *others = parts
+    return sum(others, first)
 
 
 def sorted_by_length(lines: Node, count: int, more: int) -> Pair:
     """Put columns, which lie as rows, in the order of their lengths, without the first ones."""
     asked = left(lines, count)
-    squares = (asked * asked).reduce("sum", (2,))
+    squares = asked * asked
+    squares = squares.reduce("sum", (2,))
     order = sort(squares, 1, True)
-    order = order.slice(((0, order.shape[0], 1), (more, order.shape[1], 1)))
+    stack, size = order.shape
+    every = 0, stack, 1
+    behind = more, size, 1
+    order = order.slice((every, behind))
     squares = along(squares, order, 1)
-    lines = right(rows_by(lines, order.cast(int32)), more)
-    return squares, lines.permute((0, 2, 1)).stored()
+    lines = rows_by(lines, order.cast(int32))
+    lines = right(lines, more)
+    columns = lines.permute((0, 2, 1))
+    return squares, columns.stored()

@@ -6,8 +6,9 @@ them change places; at last bring columns in the order of their lengths
 
 Jacobi's method from one side (Hestenes). In each of as many rounds as there are columns, columns
 (0, 1), (2, 3), ... or (1, 2), (3, 4), ... meet: those at odd places stay where they are, the others
-come from shared memory and go there. Since they change places, every two meet once in a sweep, which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other
-sweep last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
+come from shared memory and go there. Since they change places, every two meet once in a sweep,
+which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other sweep
+last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
 
     t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y
     x - sin * (y + r x), y + sin * (x - r y)         h = sqrt(1 + t^2), sin = t / h,
@@ -122,7 +123,9 @@ class Turning(Tiles):
         turn = Axis("round", self.pair.size)
         place = axis_index(self.pair) * 2
         odd = place + 1
-        rounds = *self.meet(sweep, place, False), *self.meet(sweep, place + 2, True)
+        above = self.meet(sweep, place, False)
+        below = self.meet(sweep, place + 2, True)
+        rounds = *above, *below
         body = (
             self.set_pair("moved", as_term(0, int32)),
             For(turn, rounds),
@@ -133,15 +136,15 @@ class Turning(Tiles):
         is_busy = self.of("busy").index(2), 1, 1
         sweeps = For(sweep, (When((is_busy,), body),))
         host = self.of("x", odd % self.count, self.row)
-        last = Assign(
-            "x",
-            (self.pair, self.row),
-            self.of("host", self.pair, self.row).expr,
-            (odd, axis_index(self.row)),
-            self.whole,
-            ((odd, 0, self.count - 1),),
-        )
-        self.steps += [self.set_column("host", host), sweeps, last, Barrier()]
+        self.steps += [self.set_column("host", host), sweeps, self.put_back(odd), Barrier()]
+
+    def put_back(self, odd: Index) -> Assign:
+        """Write columns that stayed in registers into the shared tile."""
+        dims = self.pair, self.row
+        host = self.of("host", *dims)
+        where = odd, axis_index(self.row)
+        is_there = odd, 0, self.count - 1
+        return Assign("x", dims, host.expr, where, self.whole, (is_there,))
 
     def put(self, name: str, axis: Axis, value: Term, layout: Blocked) -> Assign:
         """Write what is known of each place of an axis into a shared tile."""
@@ -167,7 +170,8 @@ class Turning(Tiles):
         scaled = slope * self.of_pair("share")
         sin = scaled * more
         ratio = scaled * height
-        is_turned = self.is_pair(is_below) & ~slope.is_at(0.0)
+        is_pair = self.is_pair(is_below)
+        is_turned = is_pair & ~slope.is_at(0.0)
         yes = as_term(1, int32)
         moved = is_turned.where(yes, self.of_pair("moved"))
         return [
@@ -192,8 +196,12 @@ class Turning(Tiles):
 
     def columns(self, is_below: bool) -> tuple[Term, Term]:
         """Read the columns of pairs, the upper one first."""
-        guest, host = (self.of(name, self.pair, self.row) for name in ("guest", "host"))
-        return (host, guest) if is_below else (guest, host)
+        dims = self.pair, self.row
+        guest = self.of("guest", *dims)
+        host = self.of("host", *dims)
+        if is_below:
+            return host, guest
+        return guest, host
 
     def counted(self, value: Term, row: Axis) -> Term:
         """Leave out the rows that do not count."""
@@ -237,13 +245,19 @@ class Turning(Tiles):
         is_same = is_shorter.holds("equal", is_up)
         above = is_same.where(turned_y, turned_x)
         below = is_same.where(turned_x, turned_y)
-        guest, host = (below, above) if is_below else (above, below)
-        host = self.is_pair(is_below).where(host, self.of("host", self.pair, self.row))
-        last = self.count - 1 - int(not is_below)  # and no column that is left over
+        last = self.count - 2
+        guest, host = above, below
+        if is_below:
+            last = self.count - 1
+            guest, host = below, above
         dims = self.pair, self.row
+        alone = self.of("host", *dims)
+        is_pair = self.is_pair(is_below)
+        host = is_pair.where(host, alone)
         where = place, axis_index(self.row)
+        is_there = place, 0, last  # and no column that is left over
         return [
-            Assign("x", dims, guest.expr, where, self.whole, ((place, 0, last),)),
+            Assign("x", dims, guest.expr, where, self.whole, (is_there,)),
             self.set_column("host", host),
         ]
 
