@@ -45,11 +45,11 @@ def test_columns_are_at_right_angles(name: str, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(turned / scale, x @ x.swapaxes(1, 2) / scale, atol=1e-12)
 
 
-@pytest.mark.parametrize(("dtype", "columns"), [("f4", 129), ("f8", 256), ("f4", 300)])
-def test_all_blocks_meet_once_in_a_sweep(dtype: str, columns: int) -> None:
-    squares, _ = turn_in_blocks(leaf(np.eye(columns, dtype=dtype)[None]), columns)
+@pytest.mark.parametrize("columns", [129, 256, 300])
+def test_all_blocks_meet_once_in_a_sweep(columns: int) -> None:
+    squares, _ = turn_in_blocks(leaf(np.eye(columns)[None]), columns)
     (loop,) = [each for each in toposort([squares]) if each.op == "recur"]
     blocks = -(-columns // (2 * BLOCK)) * 2
-    assert loop.arg.length * 2 == blocks * SWEEPS[np.dtype(dtype).itemsize]
+    assert loop.arg.length * 2 == blocks * SWEEPS
     turns = [each for each in loop.arg.body.order if each.op == "rotate"]
     assert [each.shape[0] for each in turns] == [blocks // 2, blocks // 2 - 1]

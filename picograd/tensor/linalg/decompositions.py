@@ -2,7 +2,7 @@
 
 NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors (by Cholesky, as
 P L U, as Q R), takes determinants and exponentials itself, and finds eigenvalues of symmetric
-matrices and singular values, of float64 those of small ones. Of long matrices the host sees R
+matrices and singular values, those of float64 of small ones. Of long matrices the host sees R
 alone, for least squares and singular values of float64.
 
 Errors are ShapeError for shapes that do not fit and LinAlgError (a ValueError) for a singular or
