@@ -14,7 +14,7 @@
     "turn"      columns turned until the first n of their rows are at right angles, the longest
                 first: the squares of their lengths, and then all rows (M, W). An identity matrix
                 behind the n rows becomes what they are multiplied by
-    "sweeps"    as "turn", but after two sweeps over all pairs of columns it is enough
+    "sweep"     as "turn", but one sweep over all pairs of columns is enough
 
 What host calls of matrices become of it is in graph/matrix_kernels.py.
 """
@@ -39,7 +39,7 @@ SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
     "unit_lower": (False, True),
     "unit_upper": (True, True),
 }
-TURNS = "turn", "sweeps"
+TURNS = "turn", "sweep"
 
 
 def shape_of(arg: Arg, x: Shape) -> Shape:

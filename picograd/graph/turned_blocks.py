@@ -29,7 +29,7 @@ from picograd.graph.sorting import along, sort
 from picograd.helpers import ceil_div
 
 BLOCK = 32  # columns: two of them, and what turns them, lie in shared memory
-SWEEPS = 7  # large random matrices of float32 take 5
+SWEEPS = 9  # large random matrices of float32 take 7
 PIECES = 4  # of lines, of which a block of threads each multiplies some
 FAR = 2.0  # times as long as any column
 ALONG_ROWS = (0, 1, 2), (0, 1, 3), (0, 2, 3)  # labels of x^T y
@@ -108,7 +108,7 @@ def met(lines: Node, count: int) -> Node:
     pairs = lines.reshape((number, side, width))
     products = squared(left(pairs, count))
     both = join([products, identity(products)], DOWN)
-    _, turned = turn(both, side, "sweeps")
+    _, turned = turn(both, side, "sweep")
     turning = tail(turned, side)
     found = turning.contract(pairs, ALONG_ROWS)
     return found.reshape(lines.shape)

@@ -36,10 +36,10 @@ from picograd.target import Target
 MOST_THREADS = 512
 # Threads of a pair, at least: what is found of it, each of them computes. Few matrices leave most
 # of a GPU idle.
-LANES = {"turn": 4, "sweeps": 8}
+LANES = {"turn": 4, "sweep": 8}
 MOST_BYTES = 256  # of a pair that a thread has, in registers
 BANKS = 16  # half of them: columns of neighbouring pairs lie as many banks apart as have lanes
-SWEEPS = {"turn": 30, "sweeps": 2}  # at most: graded matrices of 64 rows in float64 take 18
+SWEEPS = {"turn": 30, "sweep": 1}  # at most: graded matrices of 64 rows in float64 take 18
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
