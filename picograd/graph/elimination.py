@@ -14,6 +14,7 @@
     "turn"      columns turned until the first n of their rows are at right angles, the longest
                 first: the squares of their lengths, and then all rows (M, W). An identity matrix
                 behind the n rows becomes what they are multiplied by
+    "sweep"     as "turn", but one sweep over all pairs of columns is enough
 
 What host calls of matrices become of it is in graph/matrix_kernels.py.
 """
@@ -38,13 +39,14 @@ SUBSTITUTIONS = {  # reads the upper triangle, has ones on the diagonal
     "unit_lower": (False, True),
     "unit_upper": (True, True),
 }
+TURNS = "turn", "sweep"
 
 
 def shape_of(arg: Arg, x: Shape) -> Shape:
     """Give the shape of what is left of a stack of matrices."""
     kind, size = arg
     stack, rows, columns = x
-    if kind == "turn":
+    if kind in TURNS:
         return stack, rows * columns + columns
     if kind in ("lu", "reflect"):
         return stack, rows * columns + size
@@ -71,9 +73,9 @@ def eliminated(arg: Arg, x: Array) -> Array:
         return cholesky(x)[:, size:].reshape(stack, -1)
     if kind == "reflect":
         return reflected(x, size)
-    if kind == "turn":
+    if kind in TURNS:
         top = x[:, :size]
-        _, lengths, turn = np.linalg.svd(top)
+        lengths, turn = decomposed(top)
         squares = lengths * lengths
         turned = x @ turn.swapaxes(1, 2)
         turned = turned.reshape(stack, -1)
@@ -93,6 +95,17 @@ def eliminated(arg: Arg, x: Array) -> Array:
         both = substituted(both, size, True, False)
     both = both.reshape(stack, -1)
     return np.concatenate([both, behind], 1)
+
+
+def decomposed(x: Array) -> tuple[Array, Array]:
+    """Find singular values and right vectors; LAPACK gives up on some that are nearly diagonal."""
+    try:
+        _, values, vectors = np.linalg.svd(x)
+    except np.linalg.LinAlgError:
+        squares, turn = np.linalg.eigh(x.swapaxes(1, 2) @ x)
+        values = np.sqrt(np.maximum(squares[:, ::-1], 0))
+        vectors = turn[..., ::-1].swapaxes(1, 2)
+    return values, vectors
 
 
 def in_triangles(x: Array, size: int) -> tuple[Array, Array, Array]:
@@ -145,6 +158,9 @@ def reflected(x: Array, size: int) -> Array:
         left = slice(step, None)
         rest = slice(step + 1, None)
         vector = both[:, left, step]
+        largest = np.abs(vector).max(1)
+        unit = np.where(largest == 0, 1, largest)  # so that no square is lost
+        vector /= unit[:, None]
         head = vector[:, 0].copy()
         length = np.linalg.norm(vector, axis=1)
         is_turned = vector[:, 1:].any(1)
@@ -155,7 +171,7 @@ def reflected(x: Array, size: int) -> Array:
         vector *= scale[:, None]
         others = both[:, left, rest]
         others -= vector[:, :, None] * (vector[:, None] @ others)
-        diagonal[:, step] = np.where(is_turned, turned, head)
+        diagonal[:, step] = np.where(is_turned, turned, head) * unit
     both = both.reshape(len(x), -1)
     return np.concatenate([both, diagonal], 1)
 

@@ -1,7 +1,7 @@
-"""Eigenvalues and singular values of small matrices by a GPU.
+"""Eigenvalues and singular values by a GPU.
 
-Columns of a small matrix X that a block of threads has room for are turned until they are at right
-angles: X J = W (codegen/templates/rotations.py). Lengths of columns are singular values.
+Columns of a matrix X are turned until they are at right angles, X J = W, by a block of threads that
+has room for them or by products (graph/turned_blocks.py). Lengths of columns are singular values.
 
     symmetric A    c - A = L L^T, L J = W    vectors v = w / |w|, eigenvalues v^T A v
     A = Q R        R^T J = W                 A = (Q J) diag(|w|) (w / |w|)^T
@@ -13,19 +13,23 @@ vectors are Q of W. Numbers are multiplied by a power of two, so that no square 
 
 import numpy as np
 
+from picograd.dtype import float32, float64
 from picograd.graph.composites import join
 from picograd.graph.elimination import eliminate, identity, stacked
 from picograd.graph.matrix_kernels import asked, diagonal_of, exact, is_complex, spread
-from picograd.graph.matrix_loops import ACROSS, DOWN, PRODUCT, SQUARE, head, left, tail
+from picograd.graph.matrix_loops import ACROSS, DOWN, PRODUCT, SQUARE, factored, head, left, tail
 from picograd.graph.node import Node, Nodes
 from picograd.graph.reflector_loops import decomposed, reduced
 from picograd.graph.scanning import scan
+from picograd.graph.turned_blocks import turn, turn_in_blocks
 from picograd.helpers import product
 from picograd.target import Target
 
 MOST_TURNED = 128  # columns
 BETWEEN = 16  # elements of columns, in shared memory, at most
 SPARE = 1024  # elements beside them
+ABOVE = 1.25  # of a bound
+SQUARES = 3  # that a nearer bound is taken from
 LONG = 2  # times as many rows as columns: the host has less to do with R alone
 WITHIN = 0.75  # of the exponents: numbers that may be squared are scaled
 
@@ -37,18 +41,10 @@ def fits(rows: int, columns: int, x: Node, target: Target) -> bool:
     return 0 < columns <= MOST_TURNED and has_room
 
 
-def turn(x: Node, count: int) -> tuple[Node, Node]:
-    """Turn columns (B, M, N) by what their first rows are: the squares of their lengths (B, N),
-    longest first, and what they become (B, M, N).
-    """
-    stack, _, columns = x.shape
-    found = eliminate(x, "turn", count, "rotate")
-    every = 0, stack, 1
-    first = 0, columns, 1
-    behind = columns, found.shape[1], 1
-    squares = found.slice((every, first))
-    turned = found.slice((every, behind))
-    return squares, turned.reshape(x.shape)
+def turned(x: Node, count: int, target: Target) -> tuple[Node, Node]:
+    """Turn columns by what their first rows are: in one kernel, or in blocks."""
+    rows, columns = x.shape[1:]
+    return turn(x, count) if fits(rows, columns, x, target) else turn_in_blocks(x, count)
 
 
 def spanned(x: Node, like: Node) -> Node:
@@ -80,22 +76,29 @@ def scaled(x: Node) -> tuple[Node, Node]:
 
 
 def eigen(node: Node, target: Target) -> tuple[Node, Node] | None:
-    """Find eigenvalues (B, N), ascending, and eigenvectors of small symmetric matrices."""
+    """Find eigenvalues (B, N), ascending, and eigenvectors of symmetric matrices."""
+    if not is_real(node):
+        return None
     (x,) = node.inputs
     size = x.shape[-1]
-    if is_complex(node) or not fits(size, size, x, target):
-        return None
     x = stacked(x)
+    is_small = fits(size, size, x, target)
+    if not is_small:
+        if node.dtype is not float32:  # values of 1 to 1e-8 take too many sweeps
+            return None
+        x = exact(x, target)
     row, column = x.iota(DOWN), x.iota(ACROSS)
     is_lower = column.binary("less_equal", row)
     mirrored = x.permute((0, 2, 1))
     x = is_lower.where(x, mirrored)
     x, scale = scaled(x.stored())
-    bound = bound_of(x)
+    bound = bound_of(x) if is_small else near_bound_of(x)
     moved = identity(x) * spanned(bound, x) - x
-    lower = eliminate(moved, "cholesky", size)
-    lower = lower.reshape(x.shape)
-    squares, columns = turn(lower, size)
+    if is_small:
+        lower = eliminate(moved, "cholesky", size).reshape(x.shape)
+    else:
+        lower = factored(moved.stored())
+    squares, columns = turned(lower, size, target)
     length = squares.unary("sqrt")
     vectors = columns / spanned(length, columns)
     vectors = vectors.stored()
@@ -117,7 +120,21 @@ def bound_of(x: Node) -> Node:
     squares = (x * x).reduce("sum", (DOWN, ACROSS), True)
     least = most.binary("minimum", squares.unary("sqrt"))
     is_nothing = least.binary("equal", 0.0)
-    return is_nothing.where(1.0, least * 1.25)
+    return is_nothing.where(1.0, least * ABOVE)
+
+
+def near_bound_of(x: Node) -> Node:
+    """Find a number above all eigenvalues, nearer to them by three products: the norm of x^8 is at
+    most the root of the rows times theirs.
+    """
+    norm = bound_of(x)
+    power = x / spanned(norm, x)
+    for _ in range(SQUARES):
+        power = power.stored().contract(power, PRODUCT)
+    root = bound_of(power)
+    for _ in range(SQUARES):
+        root = root.unary("sqrt")
+    return norm * root * ABOVE
 
 
 def in_lines(parts: Nodes) -> Node:
@@ -151,6 +168,19 @@ def tall(node: Node, target: Target) -> Node:
     return x
 
 
+def turnable(node: Node, times: int, target: Target) -> Node | None:
+    """Give tall matrices whose columns, so many times as long, are turned here.
+
+    Those of float32 that no block of threads has room for are float64 meanwhile: what turns them
+    is found of products, which lose half of the digits.
+    """
+    x = tall(node, target)
+    count = x.shape[2]
+    if fits(times * count, count, x, target):
+        return x
+    return x.cast(float64) if node.dtype is float32 else None
+
+
 def is_long(node: Node) -> bool:
     """Tell whether the host has less to do with R of matrices, or of their transposes."""
     (x,) = node.inputs
@@ -164,7 +194,7 @@ def is_real(node: Node) -> bool:
     return not is_complex(node) and x.size > 0
 
 
-def parts_of(x: Node) -> tuple[Node, Node, Node]:
+def parts_of(x: Node, target: Target) -> tuple[Node, Node, Node]:
     """Write matrices (B, M, N), M >= N, as U W^T: U, and W with columns at right angles.
 
     Returned are the squares of their lengths (B, N) before both, longest first.
@@ -173,9 +203,9 @@ def parts_of(x: Node) -> tuple[Node, Node, Node]:
     q, upper = decomposed(x, count)
     lower = upper.permute((0, 2, 1))
     both = join([lower, identity(lower)], DOWN).stored()
-    squares, turned = turn(both, count)
-    u = q.contract(tail(turned, count), PRODUCT)
-    return squares, u, head(turned, count)
+    squares, columns = turned(both, count, target)
+    u = q.contract(tail(columns, count), PRODUCT)
+    return squares, u, head(columns, count)
 
 
 def svd_kernels(node: Node, target: Target) -> Node | None:
@@ -183,12 +213,11 @@ def svd_kernels(node: Node, target: Target) -> Node | None:
     if not is_real(node):
         return None
     rows, columns = node.inputs[0].shape[-2:]
-    x = tall(node, target)
-    count = x.shape[2]
-    if not fits(2 * count, count, x, target):
+    x = turnable(node, 2, target)
+    if x is None:
         return None
     x, scale = scaled(x)
-    squares, u, others = parts_of(x.stored())
+    squares, u, others = parts_of(x.stored(), target)
     values = lengths(squares, scale)
     v = directions(others)
     u, v = (v, u) if rows < columns else (u, v)
@@ -216,18 +245,17 @@ def value_kernels(node: Node, target: Target) -> Node | None:
     """Find singular values: those of R."""
     if not is_real(node):
         return None
-    x = tall(node, target)
-    count = x.shape[2]
-    nothing = left(x, 0)
-    if fits(count, count, x, target):
+    x = turnable(node, 1, target)
+    if x is not None:
         x, scale = scaled(x)
-        upper, _ = reduced(x.stored(), nothing)
+        upper, _ = reduced(x.stored(), left(x, 0))
         lower = upper.permute((0, 2, 1))
-        squares, _ = turn(lower.stored(), count)
+        squares, _ = turned(lower.stored(), x.shape[2], target)
         return lengths(squares, scale).reshape(node.shape)
     if not is_long(node):
         return None
-    square, _ = reduced(x, nothing)
+    x = tall(node, target)
+    square, _ = reduced(x, left(x, 0))
     square = spread(square, node.shape[:-1], node)
     return asked(node, square, node.shape[-1:])
 
@@ -237,16 +265,17 @@ def pseudo_inverse_kernels(node: Node, target: Target) -> Node | None:
     if not is_real(node):
         return None
     rows, columns = node.shape[-2:]
-    x = tall(node, target)
-    count = x.shape[2]
-    if fits(2 * count, count, x, target):
+    x = turnable(node, 2, target)
+    if x is not None:
         x, scale = scaled(x)
-        squares, u, others = parts_of(x.stored())
+        squares, u, others = parts_of(x.stored(), target)
         factors = inverted(squares, scale, *node.arg.options)
         inverse = others * spanned(factors, others)
         found = inverse.contract(u, SQUARE)
         found = found / spanned(scale, found)
     elif is_long(node):
+        x = tall(node, target)
+        count = x.shape[2]
         q, upper = decomposed(x, count)
         square = spread(upper, node.shape[:-2], node)
         shape = count, count

@@ -111,14 +111,65 @@ def test_products_keep_the_digits_of_float32(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["svdvals", "svd", "eigh", "eigvalsh"])
-def test_large_and_complex_matrices_stay_with_the_host(name: str) -> None:
-    for x in (np.eye(129), np.eye(3) * 1j):
-        node = host_call(name, leaf(x))
-        assert expanded(node) is node
+def test_complex_matrices_and_many_columns_of_float64_stay_with_the_host(name: str) -> None:
+    x = np.eye(3) * 1j
+    node = host_call(name, leaf(x))
+    assert expanded(node) is node
     assert expanded(host_call(name, leaf(np.eye(100)))).op != "host_call"
     small = cuda_target("sm_89", shared_bytes=99 << 10)
-    node = host_call(name, leaf(np.eye(120)))
-    assert expand_composites([node], target=small) == [node]
+    for target, size in ((CUDA, 129), (small, 120)):
+        node = host_call(name, leaf(np.eye(size)))
+        assert expand_composites([node], target=target) == [node]
+
+
+def square(size: int) -> Any:
+    """Random matrices of float32."""
+    return RANDOM.normal(size=(size, size)).astype("f4")
+
+
+MANY = {
+    "random": square(150),
+    "stack": np.stack([square(130)] * 2),
+    "tall": RANDOM.normal(size=(300, 140)).astype("f4"),
+    "wide": RANDOM.normal(size=(130, 200)).astype("f4"),
+    "short rank": square(140)[:, :20] @ square(140)[:20],
+    "ones": np.ones((129, 129), "f4"),
+    "zeros": np.zeros((129, 129), "f4"),
+}
+CLOSE = 4e-6  # of float32
+
+
+@pytest.mark.parametrize("name", sorted({*MANY} - {"tall", "wide"}))
+def test_eigenvalues_of_many_columns(name: str) -> None:
+    x = MANY[name]
+    whole = x + np.swapaxes(x, -1, -2)
+    count, scale = x.shape[-1], np.linalg.norm(whole, 2, (-2, -1)).max() or 1.0
+    values, wanted = kernels_of("eigvalsh", whole)
+    np.testing.assert_allclose(values / scale, wanted / scale, atol=CLOSE)
+    both, _ = kernels_of("eigh", whole)
+    vectors = both[..., count:].reshape(x.shape).astype("f8")
+    turned = np.swapaxes(vectors, -1, -2)
+    np.testing.assert_allclose(vectors @ turned, np.eye(count) + 0 * x, atol=CLOSE)
+    back = (vectors * both[..., None, :count]) @ turned
+    np.testing.assert_allclose(back / scale, whole / scale, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_singular_values_of_many_columns(name: str) -> None:
+    x = MANY[name]
+    (rows, columns), scale = x.shape[-2:], np.linalg.norm(x, 2, (-2, -1)).max() or 1.0
+    least = min(rows, columns)
+    values, wanted = kernels_of("svdvals", x)
+    np.testing.assert_allclose(values / scale, wanted / scale, atol=CLOSE)
+    found, _ = kernels_of("svd", x)
+    u, values, vh = np.split(found.astype("f8"), [rows * least, rows * least + least], -1)
+    u, vh = u.reshape(*x.shape[:-1], least), vh.reshape(*x.shape[:-2], least, columns)
+    np.testing.assert_allclose((u * values[..., None, :]) @ vh / scale, x / scale, atol=CLOSE)
+    for each in (np.swapaxes(u, -1, -2) @ u, vh @ np.swapaxes(vh, -1, -2)):
+        np.testing.assert_allclose(each, np.eye(least) + 0 * each, atol=CLOSE)
+    inverse, wanted = kernels_of("pinv", x, (1e-4, 0.0))
+    size = np.abs(wanted).max() or 1.0
+    np.testing.assert_allclose(inverse / size, wanted / size, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 300, 130), (130, 260), (130, 130), (135, 130)])

@@ -1,13 +1,14 @@
 """Rotations template: columns of small matrices are turned until they are at right angles.
 
-grid: matrices    steps: read the matrix, columns as rows of a shared tile; sweep after sweep, for
-neighbours, find the rotation that makes their product 0 and let them change places; at last bring
-columns in the order of their lengths
+grid: matrices    steps: read the matrix, columns as rows of a shared tile, every other one into
+registers; sweep after sweep, for neighbours, find the rotation that makes their product 0 and let
+them change places; at last bring columns in the order of their lengths
 
 Jacobi's method from one side (Hestenes). In each of as many rounds as there are columns, columns
-(0, 1), (2, 3), ... or (1, 2), (3, 4), ... meet; since they change places, every two meet once in a
-sweep, which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other
-sweep last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
+(0, 1), (2, 3), ... or (1, 2), (3, 4), ... meet: those at odd places stay where they are, the others
+come from shared memory and go there. Since they change places, every two meet once in a sweep,
+which leaves all in reversed order (Luk and Park, 1989). Longer ones go first, in every other sweep
+last: sorted columns need fewer sweeps. A matrix is done when a sweep has turned nothing.
 
     t = sign(d) |2 g| / (|d| + sqrt(d^2 + 4 g^2))    d = y.y - x.x, g = x.y
     x - sin * (y + r x), y + sin * (x - r y)         h = sqrt(1 + t^2), sin = t / h,
@@ -33,10 +34,12 @@ from picograd.schedule.loop import Elimination, Kernel
 from picograd.target import Target
 
 MOST_THREADS = 512
-LANES = 4  # threads of a pair, at least: what is found of it, each of them computes
+# Threads of a pair, at least: what is found of it, each of them computes. Few matrices leave most
+# of a GPU idle.
+LANES = {"turn": 4, "sweep": 8}
 MOST_BYTES = 256  # of a pair that a thread has, in registers
 BANKS = 16  # half of them: columns of neighbouring pairs lie as many banks apart as have lanes
-SWEEPS = 30  # at most: graded matrices of 64 rows in float64 take 18
+SWEEPS = {"turn": 30, "sweep": 1}  # at most: graded matrices of 64 rows in float64 take 18
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -54,8 +57,9 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 class Turning(Tiles):
     """This class writes the rotations of the columns of one matrix.
 
-    Tiles: shared `x` the columns, `moves` what turned; in registers, for each pair, `first` and
-    `second` its columns and what is known of them; `busy` whether there is anything left to turn.
+    Tiles: shared `x` the columns, `moves` what turned; in registers, for each pair, `guest` the
+    column at an even place and `host` at an odd one, and what is known of them; `busy` whether
+    there is anything left to turn.
     """
 
     def __init__(self, step: Elimination) -> None:
@@ -64,7 +68,7 @@ class Turning(Tiles):
         self.length: int = step.axis.size
         self.pair: Axis = Axis("p", ceil_div(self.count, 2))
         self.row: Axis = Axis("i", self.length)
-        down = lanes_of(self.length, self.dtype)
+        down = lanes_of(self.length, self.dtype, LANES[step.kind])
         pairs = min(MOST_THREADS // down, power_of_two(self.pair.size))
         pairs = max(pairs, WARP // down)
         self.threads: int = down * pairs
@@ -80,7 +84,7 @@ class Turning(Tiles):
         self.shared("moves", int32, self.pair.size)
         self.register("busy", int32, ALONE)
         self.register("moved", int32, self.pairs)
-        for name in ("first", "second"):
+        for name in ("guest", "host"):
             self.register(name, self.dtype, self.whole)
         for name in ("own", "theirs", "both", "slope", "root", "share", "sin", "ratio"):
             self.register(name, self.dtype, self.pairs)
@@ -115,10 +119,13 @@ class Turning(Tiles):
 
     def sweep(self) -> None:
         """Turn all pairs, sweep after sweep, as long as that changes anything."""
-        sweep = Axis("sweep", SWEEPS)
-        turn = Axis("round", self.count)
-        here = axis_index(self.pair) * 2 + axis_index(turn) % 2
-        rounds = *self.meet(here), *self.turn(sweep, here), Barrier()
+        sweep = Axis("sweep", SWEEPS[self.step.kind])
+        turn = Axis("round", self.pair.size)
+        place = axis_index(self.pair) * 2
+        odd = place + 1
+        above = self.meet(sweep, place, False)
+        below = self.meet(sweep, place + 2, True)
+        rounds = *above, *below
         body = (
             self.set_pair("moved", as_term(0, int32)),
             For(turn, rounds),
@@ -128,7 +135,16 @@ class Turning(Tiles):
         )
         is_busy = self.of("busy").index(2), 1, 1
         sweeps = For(sweep, (When((is_busy,), body),))
-        self.steps.append(sweeps)
+        host = self.of("x", odd % self.count, self.row)
+        self.steps += [self.set_column("host", host), sweeps, self.put_back(odd), Barrier()]
+
+    def put_back(self, odd: Index) -> Assign:
+        """Write columns that stayed in registers into the shared tile."""
+        dims = self.pair, self.row
+        host = self.of("host", *dims)
+        where = odd, axis_index(self.row)
+        is_there = odd, 0, self.count - 1
+        return Assign("x", dims, host.expr, where, self.whole, (is_there,))
 
     def put(self, name: str, axis: Axis, value: Term, layout: Blocked) -> Assign:
         """Write what is known of each place of an axis into a shared tile."""
@@ -141,13 +157,10 @@ class Turning(Tiles):
         pairs = (self.pair,)
         return Accumulate("busy", (), pairs, "max", moves.expr, True, self.every)
 
-    def meet(self, here: Index) -> list[Step]:
-        """Let two columns meet, and find how they are to be turned."""
-        own = here % self.count
-        other = (here + 1) % self.count
-        first = self.of("x", own, self.row)
-        second = self.of("x", other, self.row)
-        x, y = self.columns()
+    def meet(self, sweep: Axis, place: Index, is_below: bool) -> list[Step]:
+        """Let columns meet those at odd places, above or below them, and turn both."""
+        guest = self.of("x", place % self.count, self.row)
+        x, y = self.columns(is_below)
         slope = self.of_pair("slope")
         one = as_term(1.0, self.dtype)
         root = (slope * slope + 1.0).of("sqrt")
@@ -157,13 +170,12 @@ class Turning(Tiles):
         scaled = slope * self.of_pair("share")
         sin = scaled * more
         ratio = scaled * height
-        is_pair = position(here) < self.count - 1
+        is_pair = self.is_pair(is_below)
         is_turned = is_pair & ~slope.is_at(0.0)
         yes = as_term(1, int32)
         moved = is_turned.where(yes, self.of_pair("moved"))
         return [
-            self.set_column("first", first),
-            self.set_column("second", second),
+            self.set_column("guest", guest),
             self.over_rows("own", x * x),
             self.over_rows("theirs", y * y),
             self.over_rows("both", x * y),
@@ -173,12 +185,23 @@ class Turning(Tiles):
             self.set_pair("sin", sin),
             self.set_pair("ratio", ratio),
             self.set_pair("moved", moved),
+            *self.turn(sweep, place, is_below),
+            Barrier(),
         ]
 
-    def columns(self) -> tuple[Term, Term]:
-        """Read the columns of pairs."""
-        both = self.pair, self.row
-        return self.of("first", *both), self.of("second", *both)
+    def is_pair(self, is_below: bool) -> Term:
+        """Tell which pairs have two columns."""
+        last = axis_index(self.pair) * 2 + 1 + is_below
+        return position(last) < self.count
+
+    def columns(self, is_below: bool) -> tuple[Term, Term]:
+        """Read the columns of pairs, the upper one first."""
+        dims = self.pair, self.row
+        guest = self.of("guest", *dims)
+        host = self.of("host", *dims)
+        if is_below:
+            return host, guest
+        return guest, host
 
     def counted(self, value: Term, row: Axis) -> Term:
         """Leave out the rows that do not count."""
@@ -209,9 +232,9 @@ class Turning(Tiles):
         is_nothing = both * both <= own * theirs * self.least
         return is_nothing.where(as_term(0.0, self.dtype), slope)
 
-    def turn(self, sweep: Axis, here: Index) -> list[Step]:
+    def turn(self, sweep: Axis, place: Index, is_below: bool) -> list[Step]:
         """Turn two columns, of which the longer one goes up, in every other sweep down."""
-        x, y = self.columns()
+        x, y = self.columns(is_below)
         sin = self.of_pair("sin")
         ratio = self.of_pair("ratio")
         turned_x = x - sin * (y + ratio * x)
@@ -222,12 +245,20 @@ class Turning(Tiles):
         is_same = is_shorter.holds("equal", is_up)
         above = is_same.where(turned_y, turned_x)
         below = is_same.where(turned_x, turned_y)
-        is_pair = here, 0, self.count - 2  # and no column that is left over
+        last = self.count - 2
+        guest, host = above, below
+        if is_below:
+            last = self.count - 1
+            guest, host = below, above
         dims = self.pair, self.row
-        row = axis_index(self.row)
+        alone = self.of("host", *dims)
+        is_pair = self.is_pair(is_below)
+        host = is_pair.where(host, alone)
+        where = place, axis_index(self.row)
+        is_there = place, 0, last  # and no column that is left over
         return [
-            Assign("x", dims, below.expr, (here, row), self.whole, (is_pair,)),
-            Assign("x", dims, above.expr, (here + 1, row), self.whole, (is_pair,)),
+            Assign("x", dims, guest.expr, where, self.whole, (is_there,)),
+            self.set_column("host", host),
         ]
 
     # -- results ----------------------------------------------------------------------------------
@@ -281,9 +312,9 @@ class Turning(Tiles):
         ]
 
 
-def lanes_of(length: int, dtype: DType) -> int:
+def lanes_of(length: int, dtype: DType, least: int) -> int:
     """Choose the threads that share two columns."""
-    lanes = min(LANES, power_of_two(length))
+    lanes = min(least, power_of_two(length))
     while lanes < WARP and 2 * length * dtype.itemsize > MOST_BYTES * lanes:
         lanes *= 2
     return lanes

@@ -1,8 +1,9 @@
 """picograd.linalg: decompositions, solutions and norms, as torch.linalg.
 
 NumPy computes them on the host when the plan runs; a GPU inverts, solves, factors (by Cholesky, as
-P L U, as Q R), takes determinants and exponentials itself, and finds eigenvalues and singular
-values of small matrices. Of long matrices the host sees R alone, for least squares and the rest.
+P L U, as Q R), takes determinants and exponentials itself, and finds eigenvalues of symmetric
+matrices and singular values, those of float64 of small ones. Of long matrices the host sees R
+alone, for least squares and singular values of float64.
 
 Errors are ShapeError for shapes that do not fit and LinAlgError (a ValueError) for a singular or
 indefinite matrix: outside of jit, vmap and scan inv, solve, cholesky, svd, eigh and pinv compute at
