@@ -67,6 +67,7 @@ from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_following import declare_following
+from picograd.tensor.core.native_recording import declare_recording
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import (
@@ -1137,6 +1138,7 @@ FILLING.add(Tensor.full)
 declare_tensors()
 declare_following()
 declare_small()
+declare_recording()
 follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)

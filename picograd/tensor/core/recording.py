@@ -34,6 +34,7 @@ from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
+from picograd.tensor.core.recipes import again
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import selecting
 from picograd.tensor.making import creation, random
@@ -385,6 +386,7 @@ def read(value: Any) -> Any:
     return value._node
 
 
+@again(read)
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
     take = EVENTS.take
@@ -451,6 +453,7 @@ def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any])
     return saved_hooks.hooked(result, nodes, again, show)
 
 
+@again(read)
 @event
 def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     """Record an operation that may give several results: a tuple of tensors."""
@@ -489,6 +492,7 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
+@again(read)
 @event
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
