@@ -10,7 +10,7 @@ from picograd.dtype import DType
 from picograd.engine import carried, native_calls, pending
 from picograd.engine.followed import EVENTS, Events
 from picograd.engine.live import LiveTable
-from picograd.engine.tracing import RUNNING
+from picograd.engine.tracing import OPEN, RUNNING
 from picograd.graph.formula import nothing
 from picograd.graph.node import Node
 from picograd.graph.room import CLEARLY_FINE
@@ -142,6 +142,8 @@ def is_enabled():
 
 def is_traced():
     "a trace, or autocast; may run Python"
+    if PyList_Size(world.open) == 0:
+        return 0
     active = own_of_thread(world.running, world.active)
     if active == 0:
         return 1
@@ -152,14 +154,23 @@ def is_traced():
 """
 
 AROUND = """
-def is_idle():
-    "nothing else is due with a computation; may run Python"
-    active = own_of_thread(world.running, world.active)
-    need(active)
+def is_unnoted():
+    "no trace of this thread notes what is recorded; may run Python"
+    if PyList_Size(world.open) == 0:
+        return 1
     traces = own_of_thread(world.running, world.traces)
     need(traces)
+    return PyList_Size(traces) == 0
+
+def is_idle():
+    "nothing else is due with a computation; may run Python"
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    need(not (PyList_Size(active) | PyList_Size(traces) | waiting))
+    need(not waiting)
+    if PyList_Size(world.open):
+        active = own_of_thread(world.running, world.active)
+        need(active)
+        need(not PyList_Size(active))
+        need(is_unnoted())
     return PyDict_Size(world.new) <= budget()
 
 def budget():
@@ -272,9 +283,8 @@ def is_modest(shape):
 def is_untold():
     "no trace, or way, is told of what is recorded; may run Python"
     events: Events = world.events
-    traces = own_of_thread(world.running, world.traces)
-    need(traces)
-    return (events.take == None) & (PyList_Size(traces) == 0)
+    need(events.take == None)
+    return is_unnoted()
 
 def wrapped(node: Node, tracks):
     "the tensor of a node that waits, as `wrap_own` makes it; 0 where Python has to look"
@@ -425,7 +435,7 @@ def declare_tensors() -> None:
     world = {
         "Storage": Storage, "Node": Node, "Tensor": Recorded.kind, "buffer": "buffer",
         "live": pending.LIVE, "sweep": pending.LIVE.sweep, "new": carried.NEW,
-        "running": RUNNING, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
+        "running": RUNNING, "open": OPEN, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
         "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
         "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
         "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),
