@@ -30,6 +30,7 @@ from picograd.dtype import (
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
+from picograd.engine.native_calls import CODED
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in, numbers_in
@@ -66,6 +67,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.native_elements import declare_elements
 from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_recording import declare_recording
 from picograd.tensor.core.native_small import declare_small
@@ -331,6 +333,11 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor([2.5]).item()
         2.5
         """
+        if CODED.number is not None:
+            with pending.LOCK:  # nobody writes it meanwhile
+                number: Scalar | None = CODED.number(self)
+            if number is not None:
+                return number
         check_not_tracing("item()")
         node = self._node
         if node.shape and node.size != 1:
@@ -752,6 +759,11 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         write(self, selecting.write(read(self), listed, read(source)), tracks)
 
     def __getitem__(self, items: Any) -> "Tensor":
+        if CODED.row is not None and EVENTS.take is None:
+            with pending.LOCK:
+                row: Tensor | None = CODED.row(self, items)
+            if row is not None:
+                return row
         if type(items) is list and {*map(type, items)} == {int}:
             if not (is_tracing() or RUNNING.traces):  # a way is told by no numbers of a tensor
                 items = Tensor(items, device=self.device)
@@ -1139,6 +1151,7 @@ declare_tensors()
 declare_following()
 declare_small()
 declare_recording()
+declare_elements()
 follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)

@@ -148,23 +148,13 @@ def stamp_all(graph: graph, nodes, recipe, operands):
 
 def view_of(node, tracks, function, operands, enabled):
     "the tensor of a view of the first operand"
-    base: Tensor = PyTuple_GetItem(operands, 0)
-    need(is_short(base._views))
     others = PyTuple_New(PyTuple_Size(operands) - 1)
     need(others)
     for number in range(PyTuple_Size(operands) - 1):
         set_item(others, number, PyTuple_GetItem(operands, number + 1))
-    view = new_view(base, function, others, enabled)
+    found = tensor_of_view(node, tracks, PyTuple_GetItem(operands, 0), function, others, enabled)
     Py_DecRef(others)
-    need(view)
-    tensor = wrapped(node, tracks)
-    if tensor == 0:
-        Py_DecRef(view)
-        return 0
-    if attach(tensor, view, base):
-        return tensor
-    Py_DecRef(tensor)
-    return 0
+    return found
 
 def one_result(graph: graph, nodes, row, call, enabled):
     "the tensor of a result, of which the recipe says where it is, and whether it may track"

@@ -361,6 +361,20 @@ def attach(tensor: Tensor, view, base: Tensor):
     Py_DecRef(reference)
     return failed == 0
 
+def tensor_of_view(node, tracks, base: Tensor, function, operands, enabled):
+    "the tensor that shows a part of another, as `shown` makes it"
+    need(is_short(base._views))
+    view = new_view(base, function, operands, enabled)
+    need(view)
+    tensor = wrapped(node, tracks)
+    if tensor == 0:
+        Py_DecRef(view)
+        return 0
+    if attach(tensor, view, base):
+        return tensor
+    Py_DecRef(tensor)
+    return 0
+
 @python
 def picograd_show(self, arguments, count):
     "`show(node, tracks, base, function, operands)`: the tensor of a view; or None"
@@ -369,17 +383,8 @@ def picograd_show(self, arguments, count):
     base: Tensor = arguments[2]
     need(PyType_IsSubtype(type_of(base), world.Tensor) and type_of(arguments[4]) == world.tuple)
     enabled = is_enabled()
-    need(is_untold() and is_short(base._views))
-    view = new_view(base, arguments[3], arguments[4], enabled)
-    need(view)
-    tensor = wrapped(arguments[0], arguments[1])
-    if tensor == 0:
-        Py_DecRef(view)
-        return 0
-    if not attach(tensor, view, base):
-        Py_DecRef(tensor)
-        return 0
-    return tensor
+    need(is_untold())
+    return tensor_of_view(arguments[0], arguments[1], base, arguments[3], arguments[4], enabled)
 """
 
 STAMPING = """
