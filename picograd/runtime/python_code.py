@@ -19,8 +19,9 @@ whose reference is taken, in the place of another, and an assignment to a slot o
 the word and nothing else. The words of the table that is called `shared` are for several threads:
 each is read and written whole, and `atomic_read`, `atomic_write`, `atomic_add`, `atomic_and` and
 `atomic_swap` are in one order for all threads. `room(n)` is n words that live as long as the call.
-`single(word)` rounds a double to a float32, and `widened(word)` is the double of one. `need(condition)` ends the function with 0 where it
-does not hold, `refuse("...")` raises TypeError. What is not known is an error.
+`single(word)` rounds a double to a float32, and `widened(word)` is the double of one.
+`need(condition)` ends the function with 0 where it does not hold, `refuse("...")`
+raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
 """

@@ -30,8 +30,8 @@ from picograd.dtype import (
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
-from picograd.engine.native_calls import CODED
 from picograd.engine.foreign import share
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in, numbers_in
 from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_spent

@@ -71,19 +71,19 @@ def given_start(number, item, at):
     Py_DecRef(place)
     return start
 
-def choose_axis(part: part, axis, item, size):
+def choose_axis(chosen: chosen, axis, item, size):
     at = place_on(item, size)
     need(at < size)
     number = call_with(world.GivenInt, item)
     need(number)
-    failed = PyList_Append(part.listed, number)
+    failed = PyList_Append(chosen.listed, number)
     start = given_start(number, item, at)
     Py_DecRef(number)
-    PyTuple_SetItem(part.cut, axis, PyLong_FromLongLong(1))
-    need(set_range(part.ranges, axis, start, at + 1))
+    PyTuple_SetItem(chosen.cut, axis, PyLong_FromLongLong(1))
+    need(set_range(chosen.ranges, axis, start, at + 1))
     return failed == 0
 
-def fill_part(part: part, node: Node, items, count):
+def fill_chosen(chosen: chosen, node: Node, items, count):
     for axis in range(PyTuple_Size(node.shape)):
         size = PyTuple_GetItem(node.shape, axis)
         need(type_of(size) == world.int)
@@ -91,23 +91,23 @@ def fill_part(part: part, node: Node, items, count):
             item = items
             if type_of(items) == world.tuple:
                 item = PyTuple_GetItem(items, axis)
-            need(choose_axis(part, axis, item, PyLong_AsLongLong(size)))
+            need(choose_axis(chosen, axis, item, PyLong_AsLongLong(size)))
         else:
-            set_item(part.cut, axis, size)
-            set_item(part.rest, axis - count, size)
-            need(set_range(part.ranges, axis, own(world.zero), PyLong_AsLongLong(size)))
+            set_item(chosen.cut, axis, size)
+            set_item(chosen.rest, axis - count, size)
+            need(set_range(chosen.ranges, axis, own(world.zero), PyLong_AsLongLong(size)))
     return 1
 
-def show_part(part: part, tensor: Tensor, enabled):
+def show_chosen(chosen: chosen, tensor: Tensor, enabled):
     "the tensor of the view"
-    node = new_move(world.slice, tensor._node, part.ranges, part.cut)
+    node = new_move(world.slice, tensor._node, chosen.ranges, chosen.cut)
     need(node)
-    shown = new_move(world.reshape, node, part.rest, part.rest)
+    shown = new_move(world.reshape, node, chosen.rest, chosen.rest)
     Py_DecRef(node)
     operands = PyTuple_New(1)
     found = 0
     if shown and operands:
-        set_item(operands, 0, part.listed)
+        set_item(operands, 0, chosen.listed)
         found = tensor_of_view(shown, tensor._tracks, tensor, world.show_items, operands, enabled)
     Py_DecRef(operands)
     Py_DecRef(shown)
@@ -132,16 +132,16 @@ def picograd_row(self, arguments, count):
     need(node.realized != None or not PyDict_GetItemWithError(world.parted, node.op))
     rank = PyTuple_Size(node.shape)
     need(number <= rank)
-    part: part = room(PART_WORDS)
-    part.listed = PyList_New(0)
-    part.ranges = PyTuple_New(rank)
-    part.cut = PyTuple_New(rank)
-    part.rest = PyTuple_New(rank - number)
+    chosen: chosen = room(CHOSEN_WORDS)
+    chosen.listed = PyList_New(0)
+    chosen.ranges = PyTuple_New(rank)
+    chosen.cut = PyTuple_New(rank)
+    chosen.rest = PyTuple_New(rank - number)
     found = 0
-    if part.listed and part.ranges and part.cut and part.rest:
-        if fill_part(part, node, items, number):
-            found = show_part(part, tensor, enabled)
-    let_go(part, PART_WORDS)
+    if chosen.listed and chosen.ranges and chosen.cut and chosen.rest:
+        if fill_chosen(chosen, node, items, number):
+            found = show_chosen(chosen, tensor, enabled)
+    let_go(chosen, CHOSEN_WORDS)
     return found
 """
 
@@ -234,7 +234,7 @@ def picograd_number(self, arguments, count):
 """
 
 TEXT = ROWS + READING
-PART = "listed", "ranges", "cut", "rest"
+CHOSEN = "listed", "ranges", "cut", "rest"
 IS_FLOAT, IS_SIGNED, IS_BOOL = 256, 512, 1024
 
 
@@ -253,8 +253,9 @@ def declare_elements() -> None:
         "number_kinds": number_kinds(),
     }  # fmt: skip
     constants = {
-        "PART_WORDS": len(PART), "IS_FLOAT": IS_FLOAT, "IS_SIGNED": IS_SIGNED, "IS_BOOL": IS_BOOL,
+        "CHOSEN_WORDS": len(CHOSEN),
+        "IS_FLOAT": IS_FLOAT, "IS_SIGNED": IS_SIGNED, "IS_BOOL": IS_BOOL,
     }  # fmt: skip
     functions = "picograd_row", "picograd_number"
-    slots = {Events: ("learning",)}
-    native_calls.declare(TEXT, functions, world, slots, places("part", PART), constants)
+    slots: dict[type, tuple[str, ...]] = {Events: ("learning",)}
+    native_calls.declare(TEXT, functions, world, slots, places("chosen", CHOSEN), constants)

@@ -440,7 +440,8 @@ def declare_tensors() -> None:
     world = {
         "Storage": Storage, "Node": Node, "Tensor": Recorded.kind, "buffer": "buffer",
         "live": pending.LIVE, "sweep": pending.LIVE.sweep, "new": carried.NEW,
-        "running": RUNNING, "open": OPEN, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
+        "running": RUNNING, "open": OPEN,
+        "active": "active", "regions": REGIONS, "dtypes": "dtypes",
         "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
         "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
         "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),

@@ -14,13 +14,7 @@ from picograd.engine.followed import EVENTS, STEADY
 from picograd.engine.native_calls import CODED
 from picograd.number import given
 from picograd.tensor.core.autograd import TRACKED
-from picograd.tensor.core.repeated import (
-    PURE,
-    Operands,
-    Recording,
-    Unlike,
-    kept_recording,
-)
+from picograd.tensor.core.repeated import PURE, Operands, Recording, Unlike, kept_recording
 
 # Rooms whose functions record what follows from shapes, dtypes, views and plain options.
 ROOMS = {
@@ -99,7 +93,7 @@ def recipe_of(function: Callable[..., Any], operands: list[Any]) -> tuple[Any, .
         return None
     places = {id(value): place for place, value in enumerate(operands)}
     numbers = []
-    for at, name in zip(sorted(kept.numbered), names):
+    for at in sorted(kept.numbered):
         number: Any = kept.steps[at][3]
         numbers.append((first + at, places.get(id(number)), number, type(number)))
     rows = [(place, kept.steps[place - first][5].kind in TRACKED) for place in kept.results]

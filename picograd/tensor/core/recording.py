@@ -17,7 +17,7 @@ from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.native_calls import CODED
-from picograd.engine.tracing import OPEN, RUNNING, is_tracing, note_changed, note_gradient, note_spent
+from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient, note_spent
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -488,7 +488,7 @@ def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any
 
 def is_plain(nodes: Sequence[Node]) -> bool:
     """Tell whether nothing changes what an operation on some nodes records, or notes it."""
-    if OPEN and (RUNNING.active or RUNNING.traces or REGIONS.dtypes):
+    if tracing.OPEN and (RUNNING.active or RUNNING.traces or REGIONS.dtypes):
         return False
     return not (foreign.SHARED and foreign.are_read(nodes))
 
