@@ -333,11 +333,6 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor([2.5]).item()
         2.5
         """
-        if CODED.number is not None:
-            with pending.LOCK:  # nobody writes it meanwhile
-                number: Scalar | None = CODED.number(self)
-            if number is not None:
-                return number
         check_not_tracing("item()")
         node = self._node
         if node.shape and node.size != 1:

@@ -18,22 +18,9 @@ ROWS = """
 def new_move(op, source: Node, arg, shape):
     "a view of a node; 0 where there is no memory"
     read = PyTuple_New(1)
-    node: Node = PyType_GenericAlloc(world.Node, 0)
-    if read == 0 or node == 0:
-        Py_DecRef(read)
-        Py_DecRef(node)
-        return 0
+    need(read)
     set_item(read, 0, source)
-    node.op = own(op)
-    node.inputs = read
-    node.arg = own(arg)
-    node.shape = own(shape)
-    node.dtype = own(source.dtype)
-    node.device = own(source.device)
-    node.realized = own(None)
-    node.leaf = own(None)
-    node.is_asked = own(False)
-    return node
+    return new_node(op, read, own(arg), shape, source.dtype, source.device)
 
 def place_on(item, size):
     "where a whole number is on an axis of more than one element; or the size"
@@ -218,14 +205,12 @@ def number_behind(node: Node):
 
 @python
 def picograd_number(self, arguments, count):
-    "`number(tensor)`: the one number of a tensor in memory of the host; None where that is more"
+    "`number(node)`: the one number of a node in memory of the host; None where that is more"
     if count != 1:
-        refuse("number takes a tensor")
-    tensor: Tensor = arguments[0]
+        refuse("number takes a node")
     events: Events = world.events
-    need(is_tensor(tensor) and not PyList_Size(world.checks) and not is_watched())
-    need(is_traced() == 0 and events.learning == None and not PyDict_Size(world.shared))
-    found = number_behind(tensor._node)
+    need(not PyList_Size(world.checks) and not is_watched() and events.learning == None)
+    found = number_behind(arguments[0])
     if PyErr_Occurred():
         PyErr_Clear()
         Py_DecRef(found)

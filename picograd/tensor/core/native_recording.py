@@ -56,32 +56,24 @@ def add_node(graph: graph, node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
-def add_tensor(graph: graph, tensor: Tensor):
-    if tensor._tracks == True:
-        graph.tracks = 1
-    return add_node(graph, tensor._node)
-
-def add_range(graph: graph, listed):
-    "a list or tuple of ints, or of tensors"
-    if type_of(listed) == world.tuple:
-        copy = own(listed)
-    else:
+def add_listed(graph: graph, listed):
+    "a list or tuple of ints, of tensors"
+    copy = own(listed)
+    if type_of(listed) == world.list:
+        Py_DecRef(copy)
         copy = PyList_AsTuple(listed)
-    add(graph, own(type_of(listed)))
-    add(graph, copy)
     need(copy)
-    for number in range(PyTuple_Size(copy)):
-        need(type_of(PyTuple_GetItem(copy, number)) == world.int)
-    return 1
-
-def add_tensors(graph: graph, listed):
-    count = PyList_Size(listed)
     add(graph, own(type_of(listed)))
-    add(graph, PyLong_FromLongLong(count))
-    for number in range(count):
-        each = PyList_GetItem(listed, number)
-        need(is_tensor(each) and add_tensor(graph, each))
-    return 1
+    add(graph, PyLong_FromLongLong(PyTuple_Size(copy)))
+    is_told = 1
+    for number in range(PyTuple_Size(copy)):
+        each = PyTuple_GetItem(copy, number)
+        if graph.length > MOST_WORDS - 2 * ROW or type_of(each) == world.float_kind:
+            is_told = 0
+        if is_told:
+            is_told = add_value(graph, each)
+    Py_DecRef(copy)
+    return is_told
 
 def add_float(graph: graph, value):
     "a number, which operators take by its kind alone; none that is kept as it is, and not -0.0"
@@ -94,15 +86,16 @@ def add_float(graph: graph, value):
         add(graph, own(value))
     return 1
 
-def add_operand(graph: graph, value):
+def add_value(graph: graph, value):
+    "the words of an operand, or of one of a list; 0 where Python has to look"
     kind = type_of(value)
     if is_tensor(value):
-        return add_tensor(graph, value)
-    if kind == world.list and PyList_Size(value) and is_tensor(PyList_GetItem(value, 0)):
-        return add_tensors(graph, value)
+        tensor: Tensor = value
+        graph.tracks = graph.tracks | (tensor._tracks == True)
+        return add_node(graph, tensor._node)
     if kind == world.list or kind == world.tuple:
         need(graph.is_steady == 0)
-        return add_range(graph, value)
+        return add_listed(graph, value)
     if kind == world.float_kind:
         return add_float(graph, value)
     need(PyDict_GetItemWithError(world.plain_kinds, kind))
@@ -117,7 +110,7 @@ def add_call(graph: graph, function, operands):
     add(graph, own(PyList_GetItem(world.new_floats, 0)))
     for number in range(PyTuple_Size(operands)):
         need(graph.length < MOST_WORDS - 2 * ROW)
-        need(add_operand(graph, PyTuple_GetItem(operands, number)))
+        need(add_value(graph, PyTuple_GetItem(operands, number)))
     return graph.count
 """
 

@@ -38,24 +38,30 @@ def new_storage(buffer):
     storage.answers = own(None)
     return storage
 
-def new_leaf(buffer: Buffer, shape):
-    "the node of memory"
-    storage = new_storage(buffer)
+def new_node(op, inputs, arg, shape, dtype, device):
+    "takes the inputs and the argument"
     node: Node = PyType_GenericAlloc(world.Node, 0)
-    if storage == 0 or node == 0:
-        Py_DecRef(storage)
-        Py_DecRef(node)
+    if node == 0:
+        Py_DecRef(inputs)
+        Py_DecRef(arg)
         return 0
-    node.op = own(world.buffer)
-    node.inputs = own(world.nothing)
-    node.arg = storage
+    node.op = own(op)
+    node.inputs = inputs
+    node.arg = arg
     node.shape = own(shape)
-    node.dtype = own(buffer.dtype)
-    node.device = own(buffer.device)
+    node.dtype = own(dtype)
+    node.device = own(device)
     node.realized = own(None)
     node.leaf = own(None)
     node.is_asked = own(False)
     return node
+
+def new_leaf(buffer: Buffer, shape):
+    "the node of memory"
+    storage = new_storage(buffer)
+    need(storage)
+    nothing = own(world.nothing)
+    return new_node(world.buffer, nothing, storage, shape, buffer.dtype, buffer.device)
 
 def new_tensor(node):
     "takes the node"
@@ -403,19 +409,12 @@ def stamp_step(nodes, step):
     "appends the node of a step: 1, or 0"
     read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
     need(read)
-    node: Node = PyType_GenericAlloc(world.Node, 0)
-    if node == 0:
-        Py_DecRef(read)
-        return 0
-    node.op = own(PyTuple_GetItem(step, 0))
-    node.inputs = read
-    node.arg = own(PyTuple_GetItem(step, 3))
-    node.shape = own(PyTuple_GetItem(step, 4))
-    node.dtype = own(PyTuple_GetItem(step, 5))
-    node.device = own(PyTuple_GetItem(step, 6))
-    node.realized = own(None)
-    node.leaf = own(None)
-    node.is_asked = own(False)
+    arg = own(PyTuple_GetItem(step, 3))
+    shape = PyTuple_GetItem(step, 4)
+    dtype = PyTuple_GetItem(step, 5)
+    op = PyTuple_GetItem(step, 0)
+    node = new_node(op, read, arg, shape, dtype, PyTuple_GetItem(step, 6))
+    need(node)
     failed = PyList_Append(nodes, node)
     Py_DecRef(node)
     return failed == 0
