@@ -116,13 +116,18 @@ def add_call(graph: graph, function, operands):
 
 RESULTS = """
 def renew(nodes, row, operands):
-    "gives a step a number of this call: an operand, or one of its own; runs Python"
+    "gives a step a number of this call: an operand, one of its own, or that of another step"
     value = PyTuple_GetItem(row, 2)
+    kind = PyTuple_GetItem(row, 3)
+    node: Node = PyList_GetItem(nodes, PyLong_AsLongLong(PyTuple_GetItem(row, 0)))
+    if kind == None:
+        other: Node = PyList_GetItem(nodes, PyLong_AsLongLong(value))
+        replace(node.arg, own(other.arg))
+        return 1
     if PyTuple_GetItem(row, 1) != None:
         value = PyTuple_GetItem(operands, PyLong_AsLongLong(PyTuple_GetItem(row, 1)))
-    number = call_with(PyTuple_GetItem(row, 3), value)
+    number = call_with(kind, value)
     need(number)
-    node: Node = PyList_GetItem(nodes, PyLong_AsLongLong(PyTuple_GetItem(row, 0)))
     replace(node.arg, number)
     return 1
 
@@ -222,7 +227,6 @@ def record_call(graph: graph, call):
 def is_simple_time():
     "whether what is recorded is that of any other time; runs Python"
     need(not PyDict_Size(world.shared) and not PyList_Size(world.sized))
-    need(PyDict_GetItemWithError(world.settings, world.verify) == world.zero)
     need(is_traced() == 0)
     return is_untold()
 
@@ -232,6 +236,7 @@ def picograd_record(self, arguments, count):
     if count != 2:
         refuse("record takes a function and its operands")
     need(type_of(arguments[1]) == world.tuple and PyTuple_Size(arguments[1]))
+    need(PyDict_GetItemWithError(world.settings, world.verify) == world.zero)
     need(PySet_Contains(world.pure, arguments[0]) == 1 and is_simple_time())
     graph: graph = room(CALL_WORDS)
     graph.count = 0

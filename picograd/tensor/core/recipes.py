@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from picograd.engine.followed import EVENTS, STEADY
 from picograd.engine.native_calls import CODED
-from picograd.number import given
+from picograd.number import Given, given
 from picograd.tensor.core.autograd import TRACKED
 from picograd.tensor.core.repeated import PURE, Operands, Recording, Unlike, kept_recording
 
@@ -70,7 +70,7 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
 
 def as_read(value: Any, read: Callable[[Any], Any]) -> Any:
     """Give an operand as functions on nodes take it."""
-    if type(value) is list:
+    if type(value) is list or (type(value) is tuple and read(value[:1]) is not value[:1]):
         return [*map(read, value)]
     return given(value) if type(value) is float else read(value)
 
@@ -85,16 +85,20 @@ def recipe_of(function: Callable[..., Any], operands: list[Any]) -> tuple[Any, .
     _, kept = kept_recording(function, operands, found)
     if type(kept) is not Recording or kept.demands or kept.kind is list:
         return None
-    first = len(found.inputs)
-    names = [kept.names.get(id(kept.steps[at][3])) for at in sorted(kept.numbered)]
-    if None in names or len({*names}) < len(names) or min(kept.results) < first:
+    first, at_steps = len(found.inputs), sorted(kept.numbered)
+    names = [kept.names.get(id(kept.steps[at][3])) for at in at_steps]
+    if None in names or min(kept.results) < first:
         return None
-    if function in STEADY and found.given and names != [0]:  # its value is not in the key
+    is_float = any(type(each) is Given for each in found.given)
+    if function in STEADY and is_float and names != [0]:  # its value is not in the key
         return None
     places = {id(value): place for place, value in enumerate(operands)}
-    numbers = []
-    for at in sorted(kept.numbered):
+    numbers: list[Any] = []
+    for at, name in zip(at_steps, names):
         number: Any = kept.steps[at][3]
-        numbers.append((first + at, places.get(id(number)), number, type(number)))
+        same = names.index(name)
+        kind = type(number) if at_steps[same] == at else None  # that of another step
+        value = number if kind else first + at_steps[same]
+        numbers.append((first + at, places.get(id(number)), value, kind))
     rows = [(place, kept.steps[place - first][5].kind in TRACKED) for place in kept.results]
     return kept.steps, tuple(numbers), tuple(rows), kept.kind is None
