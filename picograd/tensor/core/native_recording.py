@@ -93,6 +93,8 @@ def add_value(graph: graph, value):
         tensor: Tensor = value
         graph.tracks = graph.tracks | (tensor._tracks == True)
         return add_node(graph, tensor._node)
+    if kind == world.Node:
+        return add_node(graph, value)
     if kind == world.list or kind == world.tuple:
         need(graph.is_steady == 0)
         return add_listed(graph, value)
@@ -131,9 +133,21 @@ def renew(nodes, row, operands):
     replace(node.arg, number)
     return 1
 
+def is_met(graph: graph, demands):
+    "whether what is demanded of what a call reads holds; runs Python"
+    nodes = graph.nodes
+    for number in range(PyTuple_Size(demands)):
+        pair = PyTuple_GetItem(demands, number)
+        place = PyLong_AsLongLong(PyTuple_GetItem(pair, 0))
+        found = call_with(PyTuple_GetItem(pair, 1), nodes[place])
+        Py_DecRef(found)
+        need(found == True)
+    return 1
+
 def stamp_all(graph: graph, nodes, recipe, operands):
     "appends the nodes of a recipe to those that a call reads"
     listed = graph.nodes
+    need(is_met(graph, PyTuple_GetItem(recipe, 4)))
     for number in range(graph.count):
         need(PyList_Append(nodes, listed[number]) == 0)
     steps = PyTuple_GetItem(recipe, 0)

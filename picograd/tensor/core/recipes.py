@@ -21,7 +21,7 @@ ROOMS = {
     "picograd.graph.build", "picograd.tensor.math.elementwise", "picograd.tensor.math.primitives",
     "picograd.tensor.math.transcendental", "picograd.tensor.linalg.products",
     "picograd.tensor.network.activation", "picograd.tensor.reductions.reduce",
-    "picograd.tensor.shaping.movement",
+    "picograd.tensor.shaping.movement", "picograd.tensor.indexing.selecting",
 }  # fmt: skip
 Record = TypeVar("Record", bound=Callable[..., Any])
 RECIPES: dict[Any, Any] = {}  # by the key of a call: False for one that came once, None for others
@@ -83,7 +83,7 @@ def recipe_of(function: Callable[..., Any], operands: list[Any]) -> tuple[Any, .
     except Unlike:
         return None
     _, kept = kept_recording(function, operands, found)
-    if type(kept) is not Recording or kept.demands or kept.kind is list:
+    if type(kept) is not Recording or kept.kind is list:
         return None
     first, at_steps = len(found.inputs), sorted(kept.numbered)
     names = [kept.names.get(id(kept.steps[at][3])) for at in at_steps]
@@ -101,4 +101,4 @@ def recipe_of(function: Callable[..., Any], operands: list[Any]) -> tuple[Any, .
         value = number if kind else first + at_steps[same]
         numbers.append((first + at, places.get(id(number)), value, kind))
     rows = [(place, kept.steps[place - first][5].kind in TRACKED) for place in kept.results]
-    return kept.steps, tuple(numbers), tuple(rows), kept.kind is None
+    return kept.steps, tuple(numbers), tuple(rows), kept.kind is None, kept.demands
