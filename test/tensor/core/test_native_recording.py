@@ -7,6 +7,7 @@ import picograd
 from picograd import Tensor
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
+from picograd.graph.node import toposort
 from picograd.nn import functional as F
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import recipes
@@ -103,11 +104,25 @@ def test_numbers_stay_arguments(stamped):
     assert stamped
 
 
-def test_zeros_of_both_signs_are_apart():
-    a = Tensor([1.0, -1.0])
-    for low in (0.0, -0.0, 0.0, -0.0):
-        found = F.threshold(a, 0.5, low).numpy()
+def test_zeros_of_both_signs_are_apart(stamped):
+    a = Tensor([1.0, -1.0], dtype=picograd.float16)  # which rounds the number, so that it is kept
+    for low in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0, 0.0):
+        found = picograd.where(a > 0, a, low).numpy()
         assert np.signbit(found[1]) == np.signbit(low)
+    assert stamped
+
+
+def test_steps_share_the_numbers_that_they_shared():
+    a = drawn(1, 3, 3)
+
+    def shared():
+        nodes = toposort([a.clamp(-0.5, 0.25)._node])
+        numbers = [id(node.arg) for node in nodes if node.op == "const"]
+        return [numbers.index(each) for each in numbers]
+
+    first, *others = [shared() for _ in range(5)]
+    assert len({*first}) < len(first)
+    assert others == [first] * 4
 
 
 def test_errors_are_those_of_python():
@@ -128,6 +143,8 @@ def test_indices_are_looked_at_each_time(stamped):
     assert stamped
     with pytest.raises(IndexError):
         a[Tensor([0, 3])]
+    with pytest.raises(IndexError):  # one that waits is looked at where it is computed
+        a[Tensor([0, 2]) + Tensor([0, 1])].numpy()
 
 
 def test_settings_are_told_apart(stamped):
