@@ -19,13 +19,12 @@ from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import CODE, UNSET
+from picograd.tensor.core.operands import CODE, UNSET, is_data
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
     apply,
     as_tensor,
-    is_data,
     is_operand,
     is_plain,
     rewrite,
