@@ -13,7 +13,7 @@ from picograd.engine import foreign, native_calls
 from picograd.engine.followed import STEADY
 from picograd.graph.ops import OPS
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
-from picograd.number import LARGEST
+from picograd.number import LARGEST, NOTES, Notes
 from picograd.runtime.python_calls import places
 from picograd.tensor.core.native_small import GRAPH
 from picograd.tensor.core.recipes import RECIPES, note_rooms
@@ -240,7 +240,10 @@ def record_call(graph: graph, call):
 
 def is_simple_time():
     "whether what is recorded is that of any other time; runs Python"
+    events: Events = world.events
+    notes: Notes = world.notes
     need(not PyDict_Size(world.shared) and not PyList_Size(world.sized))
+    need(events.learning == None and notes.table == None)
     need(is_traced() == 0)
     return is_untold()
 
@@ -281,8 +284,9 @@ def declare_recording() -> None:
         "seen_through": {**dict.fromkeys((*NUMBERS, *PAIRS), False), **dict.fromkeys(views, True)},
         "plain_kinds": dict.fromkeys(plain, True), "float_kind": float, "verify": "verify",
         "largest": LARGEST, "least": -LARGEST, "new_floats": NEW_FLOATS,
-        "shared": foreign.SHARED, "sized": SIZED,
+        "shared": foreign.SHARED, "sized": SIZED, "notes": NOTES,
     }  # fmt: skip
     tables = places("graph", (*GRAPH, "tracks", "is_steady"))
     numbers = {"CALL_WORDS": len(GRAPH) + 2, "MOST_RECIPES": 4096, "DEEPEST": DEEPEST, "LESS": 0}
-    native_calls.declare(TEXT, ("picograd_record",), world, {}, tables, numbers)
+    slots: dict[type, tuple[str, ...]] = {Notes: ("table",)}
+    native_calls.declare(TEXT, ("picograd_record",), world, slots, tables, numbers)

@@ -9,6 +9,7 @@ from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
 from picograd.graph.node import toposort
 from picograd.nn import functional as F
+from picograd.number import noting
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import recipes
 from picograd.tensor.core.recipes import RECIPES
@@ -172,6 +173,10 @@ def test_a_trace_and_a_way_are_told(stamped):
     jitted = picograd.jit(lambda x: x.tanh())
     assert [jitted(a).shape for _ in range(3)] == [(3, 3)] * 3
     assert picograd.vmap(lambda x: x.tanh())(a).shape == (3, 3)
+    assert len(stamped) == before
+    with noting({}) as notes:  # how numbers are computed of others is noted by Python
+        assert a.clamp(-0.5, 0.25).shape == a.tanh().shape
+    assert notes
     assert len(stamped) == before
     EVENTS.take, kept = (lambda *call: followed_call), EVENTS.take
     followed_call = object()
