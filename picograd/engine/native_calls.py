@@ -66,7 +66,9 @@ class Coded:
     first event, `finish` what ends it where no optimizer does;
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
-    (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py).
+    (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py),
+    `record` all of an operation that was (tensor/core/recipes.py); `row` gives `x[i]`, and
+    `number` what `item` reads.
     """
 
     compute: Any = None
@@ -76,6 +78,9 @@ class Coded:
     wrap: Any = None
     show: Any = None
     stamp: Any = None
+    record: Any = None
+    row: Any = None
+    number: Any = None
     patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
 
     def count_computation(self) -> None:
@@ -91,6 +96,8 @@ class Coded:
         self.wrap, self.show = CALLS.find("picograd_wrap"), CALLS.find("picograd_show")
         self.stamp, self.follow = CALLS.find("picograd_stamp"), CALLS.find("picograd_follow")
         self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
+        self.record, self.row = CALLS.find("picograd_record"), CALLS.find("picograd_row")
+        self.number = CALLS.find("picograd_number")
 
 
 CODED = Coded()

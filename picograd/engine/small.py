@@ -148,7 +148,7 @@ def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> l
     Nothing where that may be no small graph: some of it is computed, or tracks gradients.
     """
     together = [*nodes, *changed]
-    if not nodes or not all(node.realized is None and node.inputs for node in together):
+    if not nodes or not all(map(is_due, together)):
         return []
     if not changed:
         return together
@@ -156,6 +156,11 @@ def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> l
     is_tracking = any(each is not None and each.requires_grad for each in owners)
     is_one = len({node.device for node in together}) == 1
     return [] if is_tracking or not is_one else together
+
+
+def is_due(node: Node) -> bool:
+    """Tell whether a node is still to be computed, or made of nothing: a range, or one number."""
+    return node.realized is None and (bool(node.inputs) or node.op not in MEMORY)
 
 
 def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:

@@ -80,6 +80,9 @@ STATE = Changes()
 
 
 RUNNING = Running()
+# What some thread may have open that changes what is recorded, or is told of it: its traces, and,
+# once there was one, regions of `autocast` or of hooks. Empty: no thread need look for its own.
+OPEN: list[Any] = []
 OUTSIDE = {
     "picograd.jit": "return the tensor and read it outside the jitted function",
     "picograd.scan": "return it in y and read it after the loop; choose with where, not if",
@@ -115,10 +118,12 @@ def tracing(what: str = "picograd.jit") -> Iterator[None]:
     """Trace inside this block: realizations wait until it ends."""
     leave() if what != "picograd.scan" else leave_unless_inside()
     RUNNING.active.append(what)
+    OPEN.append(what)
     try:
         yield
     finally:
         RUNNING.active.pop()
+        OPEN.pop()
 
 
 @contextmanager
@@ -127,10 +132,12 @@ def noting() -> Iterator[Trace]:
     leave()
     trace = Trace()
     RUNNING.traces.append(trace)
+    OPEN.append("notes")
     try:
         yield trace
     finally:
         RUNNING.traces.pop()
+        OPEN.pop()
 
 
 def note_draw(scalar: RuntimeScalar) -> RuntimeScalar:

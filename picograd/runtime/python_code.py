@@ -19,8 +19,9 @@ whose reference is taken, in the place of another, and an assignment to a slot o
 the word and nothing else. The words of the table that is called `shared` are for several threads:
 each is read and written whole, and `atomic_read`, `atomic_write`, `atomic_add`, `atomic_and` and
 `atomic_swap` are in one order for all threads. `room(n)` is n words that live as long as the call.
-`single(word)` rounds a double to a float32. `need(condition)` ends the function with 0 where it
-does not hold, `refuse("...")` raises TypeError. What is not known is an error.
+`single(word)` rounds a double to a float32, and `widened(word)` is the double of one.
+`need(condition)` ends the function with 0 where it does not hold, `refuse("...")`
+raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
 """
@@ -34,6 +35,7 @@ from picograd.errors import check, internal
 # argument; an i32 is a number in the text.
 KINDS: dict[tuple[str, ...], str] = {
     ("double", "i64"): "PyFloat_AsDouble",
+    ("i64", "double"): "PyFloat_FromDouble",
     ("i32",): "PyGC_Disable PyGC_Enable sched_yield",
     ("i32", "i64"): "PyList_Reverse PyList_Sort",
     ("i32", "i32"): "usleep",
@@ -402,7 +404,9 @@ return found
         result, *kinds = INTERFACE.get(name, ("i64", *["i64"] * len(arguments)))
         if name in INTERFACE:
             self.heads[name] = f"declare {result} @{name}({', '.join(kinds)})"
-        listed = ", ".join(f"{kind} {each}" for kind, each in zip(kinds, arguments, strict=True))
+        pairs = list(zip(kinds, arguments, strict=True))
+        given = [self.value(f"bitcast i64 {x} to double") if k == "double" else x for k, x in pairs]
+        listed = ", ".join(f"{kind} {each}" for kind, each in zip(kinds, given))
         if result == "void":
             self.write(f"call void @{name}({listed})")
             return "0"
@@ -430,6 +434,13 @@ return found
         narrow = self.value(f"fptrunc double {wide} to float")
         word = self.value(f"bitcast float {narrow} to i32")
         return self.value(f"zext i32 {word} to i64")
+
+    def call_widened(self, value: ast.expr) -> str:
+        """Turn the word of a float32 into the word of the same double."""
+        narrow = self.value(f"trunc i64 {self.read(value)} to i32")
+        number = self.value(f"bitcast i32 {narrow} to float")
+        wide = self.value(f"fpext float {number} to double")
+        return self.value(f"bitcast double {wide} to i64")
 
     def call_type_of(self, value: ast.expr) -> str:
         """Read the class of an object."""

@@ -31,6 +31,7 @@ from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
 from picograd.engine.foreign import share
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in, numbers_in
 from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_spent
@@ -66,7 +67,9 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.known_values import shown_number, shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
+from picograd.tensor.core.native_elements import declare_elements
 from picograd.tensor.core.native_following import declare_following
+from picograd.tensor.core.native_recording import declare_recording
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import (
@@ -751,6 +754,11 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         write(self, selecting.write(read(self), listed, read(source)), tracks)
 
     def __getitem__(self, items: Any) -> "Tensor":
+        if CODED.row is not None and EVENTS.take is None:
+            with pending.LOCK:
+                row: Tensor | None = CODED.row(self, items)
+            if row is not None:
+                return row
         if type(items) is list and {*map(type, items)} == {int}:
             if not (is_tracing() or RUNNING.traces):  # a way is told by no numbers of a tensor
                 items = Tensor(items, device=self.device)
@@ -1137,6 +1145,8 @@ FILLING.add(Tensor.full)
 declare_tensors()
 declare_following()
 declare_small()
+declare_recording()
+declare_elements()
 follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)

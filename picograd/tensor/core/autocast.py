@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, to_dtype
 from picograd.engine.backends import default_device
+from picograd.engine.tracing import OPEN
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -61,6 +62,8 @@ CASTING: dict[tuple[Any, DType, str], Callable[..., Any]] = {}
 # by kind of device; of the last two there are none here
 DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
+REGION = "region"  # see OPEN
+
 
 class Regions(threading.local):
     """The open regions of a thread: the 16-bit dtype by kind of device.
@@ -70,6 +73,11 @@ class Regions(threading.local):
 
     def __init__(self) -> None:
         self.dtypes: dict[str, DType] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value and REGION not in OPEN:
+            OPEN.append(REGION)
+        super().__setattr__(name, value)
 
 
 REGIONS = Regions()
@@ -106,9 +114,9 @@ class autocast:
 
     def __enter__(self) -> "autocast":
         self.previous.append(REGIONS.dtypes)
-        REGIONS.dtypes = {k: v for k, v in REGIONS.dtypes.items() if k != self.kind}
-        if self.enabled:
-            REGIONS.dtypes[self.kind] = self.dtype
+        own = {self.kind: self.dtype} if self.enabled else {}
+        others = {k: v for k, v in REGIONS.dtypes.items() if k != self.kind}
+        REGIONS.dtypes = {**others, **own}
         return self
 
     def __exit__(

@@ -22,6 +22,7 @@ from picograd.tensor.core.argument_kinds import check_arguments, checks_of, with
 from picograd.tensor.core.function import Function, innermost
 from picograd.tensor.core.guard import RAW, explained, guarded
 from picograd.tensor.core.operands import Axes, Operand
+from picograd.tensor.core.recipes import note_pure
 from picograd.tensor.core.recording import (
     Recorded,
     apply,
@@ -249,6 +250,7 @@ ADDING = ("cumprod", "cumsum", "nansum", "prod", "sum")  # `out` says in which d
 def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
     """Make the function of tensors that records a definition on nodes."""
     core, record = by_place(row.definition, spelling), recording_of(row)
+    note_pure(core)
     plain, read = spelling.plain, spelling.read
     if record is apply and spelling.takes_one and not has_out:  # `apply` checks the tensor itself
         return lambda x: apply(core, x)  # type: ignore[return-value]

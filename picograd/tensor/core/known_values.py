@@ -14,20 +14,13 @@ from picograd.dtype import int32, int64
 from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import (
-    NUMPY_AXES,
-    buffer_to_numpy,
-    buffer_view,
-    flat_view,
-    is_watched,
-    number_in,
-)
+from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, buffer_view, flat_view, is_watched
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, NUMBERS
-from picograd.helpers import row_major
 from picograd.target import is_host
 
 
@@ -87,35 +80,10 @@ def shown_values(node: Node) -> Any:
 
 def shown_number(node: Node) -> int | float | None:
     """Read the one element of a piece of the host's memory; None where that is more than a look."""
-    piece = piece_of(node)
-    if piece is None:
-        return None
-    source, views = piece
-    place = place_below(views)
-    number = None if place is None else number_in(source.arg.buffer, place)
+    number: int | float | None = None if CODED.number is None else CODED.number(node)
     if number is None and (values := shown_values(node)) is not None:
         number = values.item()
     return number
-
-
-def place_below(views: Sequence[Node]) -> int | None:
-    """Find where the one element that views show, the last one first, is in memory."""
-    place = 0
-    for view in views:
-        if view.row.is_same_bytes:
-            continue
-        rule: Any = view.row.view
-        strides = row_major(view.inputs[0].shape)
-        first = 0 if rule.offset is None else rule.offset(view, strides)
-        if place:
-            along = rule.strides(view, strides)
-            if along is None:
-                return None
-            for size, stride in zip(reversed(view.shape), reversed(along)):
-                place, at = divmod(place, size)
-                first += at * stride
-        place = first
-    return place
 
 
 def piece_of(node: Node) -> tuple[Node, list[Node]] | None:

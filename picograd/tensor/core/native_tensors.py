@@ -10,7 +10,7 @@ from picograd.dtype import DType
 from picograd.engine import carried, native_calls, pending
 from picograd.engine.followed import EVENTS, Events
 from picograd.engine.live import LiveTable
-from picograd.engine.tracing import RUNNING
+from picograd.engine.tracing import OPEN, RUNNING
 from picograd.graph.formula import nothing
 from picograd.graph.node import Node
 from picograd.graph.room import CLEARLY_FINE
@@ -38,24 +38,30 @@ def new_storage(buffer):
     storage.answers = own(None)
     return storage
 
-def new_leaf(buffer: Buffer, shape):
-    "the node of memory"
-    storage = new_storage(buffer)
+def new_node(op, inputs, arg, shape, dtype, device):
+    "takes the inputs and the argument"
     node: Node = PyType_GenericAlloc(world.Node, 0)
-    if storage == 0 or node == 0:
-        Py_DecRef(storage)
-        Py_DecRef(node)
+    if node == 0:
+        Py_DecRef(inputs)
+        Py_DecRef(arg)
         return 0
-    node.op = own(world.buffer)
-    node.inputs = own(world.nothing)
-    node.arg = storage
+    node.op = own(op)
+    node.inputs = inputs
+    node.arg = arg
     node.shape = own(shape)
-    node.dtype = own(buffer.dtype)
-    node.device = own(buffer.device)
+    node.dtype = own(dtype)
+    node.device = own(device)
     node.realized = own(None)
     node.leaf = own(None)
     node.is_asked = own(False)
     return node
+
+def new_leaf(buffer: Buffer, shape):
+    "the node of memory"
+    storage = new_storage(buffer)
+    need(storage)
+    nothing = own(world.nothing)
+    return new_node(world.buffer, nothing, storage, shape, buffer.dtype, buffer.device)
 
 def new_tensor(node):
     "takes the node"
@@ -142,6 +148,8 @@ def is_enabled():
 
 def is_traced():
     "a trace, or autocast; may run Python"
+    if PyList_Size(world.open) == 0:
+        return 0
     active = own_of_thread(world.running, world.active)
     if active == 0:
         return 1
@@ -152,14 +160,23 @@ def is_traced():
 """
 
 AROUND = """
-def is_idle():
-    "nothing else is due with a computation; may run Python"
-    active = own_of_thread(world.running, world.active)
-    need(active)
+def is_unnoted():
+    "no trace of this thread notes what is recorded; may run Python"
+    if PyList_Size(world.open) == 0:
+        return 1
     traces = own_of_thread(world.running, world.traces)
     need(traces)
+    return PyList_Size(traces) == 0
+
+def is_idle():
+    "nothing else is due with a computation; may run Python"
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    need(not (PyList_Size(active) | PyList_Size(traces) | waiting))
+    need(not waiting)
+    if PyList_Size(world.open):
+        active = own_of_thread(world.running, world.active)
+        need(active)
+        need(not PyList_Size(active))
+        need(is_unnoted())
     return PyDict_Size(world.new) <= budget()
 
 def budget():
@@ -272,9 +289,8 @@ def is_modest(shape):
 def is_untold():
     "no trace, or way, is told of what is recorded; may run Python"
     events: Events = world.events
-    traces = own_of_thread(world.running, world.traces)
-    need(traces)
-    return (events.take == None) & (PyList_Size(traces) == 0)
+    need(events.take == None)
+    return is_unnoted()
 
 def wrapped(node: Node, tracks):
     "the tensor of a node that waits, as `wrap_own` makes it; 0 where Python has to look"
@@ -351,6 +367,20 @@ def attach(tensor: Tensor, view, base: Tensor):
     Py_DecRef(reference)
     return failed == 0
 
+def tensor_of_view(node, tracks, base: Tensor, function, operands, enabled):
+    "the tensor that shows a part of another, as `shown` makes it"
+    need(is_short(base._views))
+    view = new_view(base, function, operands, enabled)
+    need(view)
+    tensor = wrapped(node, tracks)
+    if tensor == 0:
+        Py_DecRef(view)
+        return 0
+    if attach(tensor, view, base):
+        return tensor
+    Py_DecRef(tensor)
+    return 0
+
 @python
 def picograd_show(self, arguments, count):
     "`show(node, tracks, base, function, operands)`: the tensor of a view; or None"
@@ -359,17 +389,8 @@ def picograd_show(self, arguments, count):
     base: Tensor = arguments[2]
     need(PyType_IsSubtype(type_of(base), world.Tensor) and type_of(arguments[4]) == world.tuple)
     enabled = is_enabled()
-    need(is_untold() and is_short(base._views))
-    view = new_view(base, arguments[3], arguments[4], enabled)
-    need(view)
-    tensor = wrapped(arguments[0], arguments[1])
-    if tensor == 0:
-        Py_DecRef(view)
-        return 0
-    if not attach(tensor, view, base):
-        Py_DecRef(tensor)
-        return 0
-    return tensor
+    need(is_untold())
+    return tensor_of_view(arguments[0], arguments[1], base, arguments[3], arguments[4], enabled)
 """
 
 STAMPING = """
@@ -388,19 +409,12 @@ def stamp_step(nodes, step):
     "appends the node of a step: 1, or 0"
     read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
     need(read)
-    node: Node = PyType_GenericAlloc(world.Node, 0)
-    if node == 0:
-        Py_DecRef(read)
-        return 0
-    node.op = own(PyTuple_GetItem(step, 0))
-    node.inputs = read
-    node.arg = own(PyTuple_GetItem(step, 3))
-    node.shape = own(PyTuple_GetItem(step, 4))
-    node.dtype = own(PyTuple_GetItem(step, 5))
-    node.device = own(PyTuple_GetItem(step, 6))
-    node.realized = own(None)
-    node.leaf = own(None)
-    node.is_asked = own(False)
+    arg = own(PyTuple_GetItem(step, 3))
+    shape = PyTuple_GetItem(step, 4)
+    dtype = PyTuple_GetItem(step, 5)
+    op = PyTuple_GetItem(step, 0)
+    node = new_node(op, read, arg, shape, dtype, PyTuple_GetItem(step, 6))
+    need(node)
     failed = PyList_Append(nodes, node)
     Py_DecRef(node)
     return failed == 0
@@ -425,7 +439,8 @@ def declare_tensors() -> None:
     world = {
         "Storage": Storage, "Node": Node, "Tensor": Recorded.kind, "buffer": "buffer",
         "live": pending.LIVE, "sweep": pending.LIVE.sweep, "new": carried.NEW,
-        "running": RUNNING, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
+        "running": RUNNING, "open": OPEN,
+        "active": "active", "regions": REGIONS, "dtypes": "dtypes",
         "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
         "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
         "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),

@@ -228,6 +228,14 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
     return (a, b) if is_shape(a.shape, b.shape) else broadcast_both(op, a, b)
 
 
+def is_data(value: Any) -> bool:
+    """Tell whether a value is an array, or a list or tuple without operators of its own."""
+    if not isinstance(value, (list, tuple)):
+        return hasattr(value, "__array__")
+    repeat: Any = type(value).__rmul__
+    return repeat in (list.__rmul__, tuple.__rmul__) and not hasattr(value, "__radd__")
+
+
 @repeated
 def nothing_of(node: Node, shape: Shape) -> Node:
     """Choose no elements of a node, in an empty shape: gradients flow, and are zeros."""

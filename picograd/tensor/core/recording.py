@@ -33,7 +33,8 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.operands import as_shape, constant, optional_dtype
+from picograd.tensor.core.operands import as_shape, constant, is_data, optional_dtype
+from picograd.tensor.core.recipes import again
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import selecting
 from picograd.tensor.making import creation, random
@@ -385,6 +386,7 @@ def read(value: Any) -> Any:
     return value._node
 
 
+@again(read)
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
     take = EVENTS.take
@@ -451,6 +453,7 @@ def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any])
     return saved_hooks.hooked(result, nodes, again, show)
 
 
+@again(read)
 @event
 def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     """Record an operation that may give several results: a tuple of tensors."""
@@ -485,10 +488,11 @@ def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any
 
 def is_plain(nodes: Sequence[Node]) -> bool:
     """Tell whether nothing changes what an operation on some nodes records, or notes it."""
-    is_told = RUNNING.active or RUNNING.traces or REGIONS.dtypes
+    is_told = tracing.OPEN and (RUNNING.active or RUNNING.traces or REGIONS.dtypes)
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
+@again(read)
 @event
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
@@ -555,14 +559,6 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
             dtype = int64
         return wrap(constant("op", value, (), dtype, like.device), False)
     return Recorded.kind.of(value, device=like.device)
-
-
-def is_data(value: Any) -> bool:
-    """Tell whether a value is an array, or a list or tuple without operators of its own."""
-    if not isinstance(value, (list, tuple)):
-        return hasattr(value, "__array__")
-    repeat: Any = type(value).__rmul__
-    return repeat in (list.__rmul__, tuple.__rmul__) and not hasattr(value, "__radd__")
 
 
 def is_operand(value: Any) -> bool:

@@ -48,6 +48,7 @@ WORDS = PLAIN | {float}
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
 REPEATED: set[Any] = set()  # functions that stamp out what they recorded
+PURE: set[Any] = set()  # what they and others record follows from what `Operands` sees
 Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 
 
@@ -193,6 +194,7 @@ def repeated(function: Definition) -> Definition:
         return function(*operands)
 
     REPEATED.add(recording)
+    PURE.add(recording)
     return recording  # type: ignore[return-value]
 
 

@@ -19,13 +19,12 @@ from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import CODE, UNSET, broadcast_both
+from picograd.tensor.core.operands import CODE, UNSET, is_data
 from picograd.tensor.core.recording import (
     Recorded,
     Same,
     apply,
     as_tensor,
-    is_data,
     is_operand,
     is_plain,
     rewrite,
@@ -450,24 +449,20 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     What `apply` asks for one by one is not there: numbers, other dtypes, traces, autocast.
     """
     x, y = a._node, b._node
-    if not are_usual(x, y, op):
+    if x.shape != y.shape or not are_usual(x, y, op):
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    if x.shape == y.shape:
-        return wrap_own(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
-    x, y = broadcast_both(op, x, y)
     return wrap_own(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
 
 def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
     """Record a comparison of two tensors as `paired` does."""
     x, y = a._node, b._node
-    if not are_usual(x, y, op):
+    if x.shape != y.shape or not are_usual(x, y, op):
         return None
     x, y = (x, y) if function is elementwise.compare else (y, x)
-    x, y = (x, y) if x.shape == y.shape else broadcast_both(op, x, y)
     return wrap_own(x.binary(op, y), False)
 
 

@@ -1,0 +1,246 @@
+"""Rows and numbers of tensors, by machine code: `x[i]`, `x[i, j]`, and what `item` reads in memory.
+
+Each function does what its Python does for the usual case, and gives None for any other: `row` what
+`Tensor._read_items` does for whole numbers, `number` what known_values.py does for the one element
+of memory of the host, or of slices of it. The language is that of runtime/python_code.py.
+"""
+
+from picograd.dtype import dtype_named
+from picograd.engine import native_calls
+from picograd.engine.followed import Events
+from picograd.engine.realize import CHECKS, NUMBER_KINDS
+from picograd.graph.row import NUMBERS, PAIRS
+from picograd.number import GivenInt
+from picograd.runtime.python_calls import places
+from picograd.tensor.core.aliasing import show_items
+
+ROWS = """
+def new_move(op, source: Node, arg, shape):
+    "a view of a node; 0 where there is no memory"
+    read = PyTuple_New(1)
+    need(read)
+    set_item(read, 0, source)
+    return new_node(op, read, own(arg), shape, source.dtype, source.device)
+
+def place_on(item, size):
+    "where a whole number is on an axis of more than one element; or the size"
+    if type_of(item) != world.int or size == 1:
+        return size
+    at = PyLong_AsLongLong(item)
+    if at < 0:
+        at = at + size
+    if PyErr_Occurred():
+        PyErr_Clear()
+        return size
+    if at < 0 or at > size:
+        return size
+    return at
+
+def set_range(ranges, axis, start, stop):
+    "takes the start"
+    row = PyTuple_New(3)
+    if row == 0 or start == 0:
+        Py_DecRef(start)
+        Py_DecRef(row)
+        return 0
+    PyTuple_SetItem(row, 0, start)
+    PyTuple_SetItem(row, 1, PyLong_FromLongLong(stop))
+    PyTuple_SetItem(row, 2, PyLong_FromLongLong(1))
+    PyTuple_SetItem(ranges, axis, row)
+    return 1
+
+def given_start(number, item, at):
+    "the number that a user gave, if that is where it counts from; owned"
+    if PyLong_AsLongLong(item) >= 0:
+        return own(number)
+    place = PyLong_FromLongLong(at)
+    start = call_with(world.GivenInt, place)
+    Py_DecRef(place)
+    return start
+
+def choose_axis(chosen: chosen, axis, item, size):
+    at = place_on(item, size)
+    need(at < size)
+    number = call_with(world.GivenInt, item)
+    need(number)
+    failed = PyList_Append(chosen.listed, number)
+    start = given_start(number, item, at)
+    Py_DecRef(number)
+    PyTuple_SetItem(chosen.cut, axis, PyLong_FromLongLong(1))
+    need(set_range(chosen.ranges, axis, start, at + 1))
+    return failed == 0
+
+def fill_chosen(chosen: chosen, node: Node, items, count):
+    for axis in range(PyTuple_Size(node.shape)):
+        size = PyTuple_GetItem(node.shape, axis)
+        need(type_of(size) == world.int)
+        if axis < count:
+            item = items
+            if type_of(items) == world.tuple:
+                item = PyTuple_GetItem(items, axis)
+            need(choose_axis(chosen, axis, item, PyLong_AsLongLong(size)))
+        else:
+            set_item(chosen.cut, axis, size)
+            set_item(chosen.rest, axis - count, size)
+            need(set_range(chosen.ranges, axis, own(world.zero), PyLong_AsLongLong(size)))
+    return 1
+
+def show_chosen(chosen: chosen, tensor: Tensor, enabled):
+    "the tensor of the view"
+    node = new_move(world.slice, tensor._node, chosen.ranges, chosen.cut)
+    need(node)
+    shown = new_move(world.reshape, node, chosen.rest, chosen.rest)
+    Py_DecRef(node)
+    operands = PyTuple_New(1)
+    found = 0
+    if shown and operands:
+        set_item(operands, 0, chosen.listed)
+        found = tensor_of_view(shown, tensor._tracks, tensor, world.show_items, operands, enabled)
+    Py_DecRef(operands)
+    Py_DecRef(shown)
+    return found
+
+@python
+def picograd_row(self, arguments, count):
+    "`row(tensor, items)`: the view of a whole number, or of a tuple of some; None for others"
+    if count != 2:
+        refuse("row takes a tensor and an index")
+    tensor: Tensor = arguments[0]
+    items = arguments[1]
+    number = 1
+    if type_of(items) == world.tuple:
+        number = PyTuple_Size(items)
+    else:
+        need(type_of(items) == world.int)
+    need(is_tensor(tensor) and number and is_simple_time())
+    enabled = is_enabled()
+    node: Node = tensor._node
+    need(type_of(node) == world.Node and (enabled or tensor._tracks == False))
+    need(node.realized != None or not PyDict_GetItemWithError(world.parted, node.op))
+    rank = PyTuple_Size(node.shape)
+    need(number <= rank)
+    chosen: chosen = room(CHOSEN_WORDS)
+    chosen.listed = PyList_New(0)
+    chosen.ranges = PyTuple_New(rank)
+    chosen.cut = PyTuple_New(rank)
+    chosen.rest = PyTuple_New(rank - number)
+    found = 0
+    if chosen.listed and chosen.ranges and chosen.cut and chosen.rest:
+        if fill_chosen(chosen, node, items, number):
+            found = show_chosen(chosen, tensor, enabled)
+    let_go(chosen, CHOSEN_WORDS)
+    return found
+"""
+
+READING = """
+def place_behind(node: Node, place):
+    "where an element of a slice is in what that shows"
+    source: Node = PyTuple_GetItem(node.inputs, 0)
+    rank = PyTuple_Size(node.shape)
+    found = 0
+    stride = 1
+    for done in range(rank):
+        axis = rank - 1 - done
+        size = PyLong_AsLongLong(PyTuple_GetItem(node.shape, axis))
+        row = PyTuple_GetItem(node.arg, axis)
+        rest = place // size
+        at = place - rest * size
+        place = rest
+        start = PyLong_AsLongLong(PyTuple_GetItem(row, 0))
+        found = found + (start + at * PyLong_AsLongLong(PyTuple_GetItem(row, 2))) * stride
+        stride = stride * PyLong_AsLongLong(PyTuple_GetItem(source.shape, axis))
+    return found
+
+def number_of(kind, word):
+    "the number of a word whose low bits have it; a kind has these in its low byte"
+    bits = kind & 255
+    if kind & IS_FLOAT:
+        if bits == 32:
+            word = widened(word)
+        return PyFloat_FromDouble(word)
+    if bits < 64:
+        word = word & ((1 << bits) - 1)
+        if kind & IS_SIGNED and word >> (bits - 1):
+            word = word - (1 << bits)
+    if kind & IS_BOOL:
+        if word:
+            return own(True)
+        return own(False)
+    return PyLong_FromLongLong(word)
+
+def number_in(buffer: Buffer, place):
+    need(type_of(buffer) == world.Buffer and is_alike(buffer.device, world.cpu))
+    named = PyDict_GetItemWithError(world.number_kinds, buffer.dtype)
+    need(named and place < PyLong_AsLongLong(buffer.count) and not PyErr_Occurred())
+    kind = PyLong_AsLongLong(named)
+    at = PyLong_AsUnsignedLongLong(buffer.address) + place * ((kind & 255) >> 3)
+    words = at - (at & 7)
+    word = words[0] >> ((at & 7) << 3)
+    return number_of(kind, word)
+
+def memory_behind(node: Node):
+    if node.realized != None:
+        return node.realized
+    need(is_alike(node.op, world.buffer))
+    storage: Storage = node.arg
+    need(type_of(storage) == world.Storage)
+    return storage.buffer
+
+def number_behind(node: Node):
+    "the one number that a node has, or shows, in memory of the host"
+    for axis in range(PyTuple_Size(node.shape)):
+        need(PyLong_AsLongLong(PyTuple_GetItem(node.shape, axis)) == 1)
+    place = 0
+    for hop in range(HOPS):
+        need(type_of(node) == world.Node)
+        buffer = memory_behind(node)
+        if buffer:
+            return number_in(buffer, place)
+        if is_alike(node.op, world.slice):
+            place = place_behind(node, place)
+        else:
+            need(is_alike(node.op, world.reshape))
+        node = PyTuple_GetItem(node.inputs, 0)
+    return 0
+
+@python
+def picograd_number(self, arguments, count):
+    "`number(node)`: the one number of a node in memory of the host; None where that is more"
+    if count != 1:
+        refuse("number takes a node")
+    events: Events = world.events
+    need(not PyList_Size(world.checks) and not is_watched() and events.learning == None)
+    found = number_behind(arguments[0])
+    if PyErr_Occurred():
+        PyErr_Clear()
+        Py_DecRef(found)
+        return 0
+    return found
+"""
+
+TEXT = ROWS + READING
+CHOSEN = "listed", "ranges", "cut", "rest"
+IS_FLOAT, IS_SIGNED, IS_BOOL = 256, 512, 1024
+
+
+def number_kinds() -> dict[object, int]:
+    """Tell machine code how numbers of each dtype lie in memory."""
+    marks = {"float": IS_FLOAT, "int": IS_SIGNED, "bool": IS_BOOL}
+    dtypes = [*map(dtype_named, NUMBER_KINDS)]
+    return {dtype: dtype.bits | marks.get(dtype.kind, 0) for dtype in dtypes}
+
+
+def declare_elements() -> None:
+    """Let these functions be compiled with the others."""
+    world = {
+        "reshape": "reshape", "show_items": show_items, "GivenInt": GivenInt, "cpu": "cpu",
+        "parted": dict.fromkeys((*NUMBERS, *PAIRS), True), "checks": CHECKS,
+        "number_kinds": number_kinds(),
+    }  # fmt: skip
+    constants = {
+        "CHOSEN_WORDS": len(CHOSEN),
+        "IS_FLOAT": IS_FLOAT, "IS_SIGNED": IS_SIGNED, "IS_BOOL": IS_BOOL,
+    }  # fmt: skip
+    functions = "picograd_row", "picograd_number"
+    slots: dict[type, tuple[str, ...]] = {Events: ("learning",)}
+    native_calls.declare(TEXT, functions, world, slots, places("chosen", CHOSEN), constants)
