@@ -45,11 +45,18 @@ def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
         own = cuts[id(node)]
         inputs = []
         for place, source in enumerate(node.inputs):
-            wanted = shown(node) | own if is_slice(node) else passed(node, own, place)
+            if is_slice(node):
+                wanted = shown(node) | own
+            else:
+                wanted = passed(node, own, place)
             known = cuts[id(source)]
             left = {axis: cut for axis, cut in wanted.items() if axis not in known}
-            inputs.append(sliced(made[id(source)], left))
-        made[id(node)] = inputs[0] if is_slice(node) else rebuilt(node, own, tuple(inputs))
+            inside = sliced(made[id(source)], left)
+            inputs.append(inside)
+        if is_slice(node):
+            made[id(node)] = inputs[0]
+        else:
+            made[id(node)] = rebuilt(node, own, tuple(inputs))
     return [made[id(root)] for root in roots]
 
 
@@ -57,18 +64,26 @@ def find_cuts(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Cuts]:
     """Find for each node which of its axes all its readers cut alike, and it may be cut along."""
     cuts: dict[int, Cuts] = {id(root): WHOLE for root in roots}
     for node in reversed(order):
-        wanted = cuts.get(id(node), WHOLE)
-        own = {axis: cut for axis, cut in wanted.items() if may_cut(node, axis)} if wanted else {}
+        own = {}
+        for axis, cut in cuts.get(id(node), WHOLE).items():
+            if may_cut(node, axis):
+                own[axis] = cut
         cuts[id(node)] = own
-        for place, source in enumerate(() if is_leaf(node) else node.inputs):
-            asked, known = passed(node, own, place), cuts.get(id(source))
-            if known is None:
-                cuts[id(source)] = asked
-            elif known:
-                both = known.keys() & asked.keys()
-                same = {axis for axis in both if is_same(known[axis], asked[axis])}
-                cuts[id(source)] = {axis: cut for axis, cut in known.items() if axis in same}
+        sources = () if is_leaf(node) else node.inputs
+        for place, source in enumerate(sources):
+            asked = passed(node, own, place)
+            known = cuts.get(id(source), asked)
+            cuts[id(source)] = common(known, asked)
     return cuts
+
+
+def common(first: Cuts, second: Cuts) -> Cuts:
+    """Find the axes that two readers cut alike."""
+    found: Cuts = {}
+    for axis, cut in first.items():
+        if axis in second and is_same(cut, second[axis]):
+            found[axis] = cut
+    return found
 
 
 def is_slice(node: Node) -> bool:
@@ -79,16 +94,24 @@ def is_slice(node: Node) -> bool:
 
 def shown(node: Node) -> Cuts:
     """Find the axes of which a slice does not show all."""
-    found = enumerate(zip(node.arg, node.inputs[0].shape, strict=True))
-    return {axis: cut for axis, (cut, size) in found if cut != (0, size, 1)}
+    found: Cuts = {}
+    for axis, size in enumerate(node.inputs[0].shape):
+        cut = node.arg[axis]
+        if cut != (0, size, 1):
+            found[axis] = cut
+    return found
 
 
 def few_shown(node: Node) -> Cuts:
     """Find the axes of which a slice shows few elements."""
     if not is_slice(node) or is_leaf(node):
         return WHOLE
-    sizes = node.inputs[0].shape
-    return {a: cut for a, cut in shown(node).items() if 0 < node.shape[a] * FEW <= sizes[a]}
+    found: Cuts = {}
+    for axis, cut in shown(node).items():
+        whole = node.inputs[0].shape[axis]
+        if 0 < node.shape[axis] * FEW <= whole:
+            found[axis] = cut
+    return found
 
 
 def axes_read(node: Node, place: int) -> Sequence[int]:
@@ -135,7 +158,9 @@ def passed(node: Node, cuts: Cuts, place: int) -> Cuts:
     found = dict(few_shown(node))
     if cuts:
         axes = axes_read(node, place)
-        found |= {axes[axis]: cut for axis, cut in cuts.items() if axes[axis] >= 0}
+        for axis, cut in cuts.items():
+            if axes[axis] >= 0:
+                found[axes[axis]] = cut
     return found
 
 
@@ -155,7 +180,9 @@ def is_worth_it(product: Node, cuts: dict[int, Cuts]) -> bool:
 
 def shape_of(node: Node, cuts: Cuts) -> tuple[int, ...]:
     """Give the shape of a node that is cut."""
-    sizes = [len(range(*cuts[d])) if d in cuts else size for d, size in enumerate(node.shape)]
+    sizes = list(node.shape)
+    for axis, cut in cuts.items():
+        sizes[axis] = len(range(*cut))
     return tuple(sizes)
 
 
@@ -163,7 +190,9 @@ def sliced(node: Node, cuts: Cuts) -> Node:
     """Cut a value where it is read."""
     if not cuts:
         return node
-    ranges = [cuts.get(axis, (0, size, 1)) for axis, size in enumerate(node.shape)]
+    ranges = [(0, size, 1) for size in node.shape]
+    for axis, cut in cuts.items():
+        ranges[axis] = cut
     return node.slice(tuple(ranges))
 
 

@@ -21,6 +21,8 @@ from picograd.target import Target
 
 CONTRACTIONS = ops_of(Role.CONTRACT)
 SUM = "sum"
+NONE = 0, 0
+FACTORS, CHOSEN = (0, 1), (1, 2)  # inputs in which a product is linear, and what is chosen of two
 Pads = dict[int, tuple[int, int]]  # by axis: zeros before, and behind
 
 
@@ -33,8 +35,10 @@ class Padded:
 
     def whole(self) -> Node:
         """Put the zeros there."""
-        axes = range(self.inside.rank)
-        return self.inside.pad(tuple([self.pads.get(axis, (0, 0)) for axis in axes]))
+        around = [NONE] * self.inside.rank
+        for axis, pad in self.pads.items():
+            around[axis] = pad
+        return self.inside.pad(tuple(around))
 
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
@@ -64,37 +68,55 @@ class Cutter:
 
     def visit(self, node: Node) -> None:
         """Make a node of what its inputs have become."""
-        if is_leaf(node) or type(node) is not Node or ends_of(node):
-            inputs = () if is_leaf(node) else tuple(map(self.whole, node.inputs))
-            self.made[id(node)] = node.with_inputs(inputs) if inputs else node
-        elif few := few_padded(node):
+        if is_leaf(node):
+            self.made[id(node)] = node
+            return
+        is_plain = type(node) is Node and not ends_of(node)
+        if is_plain and (few := few_padded(node)):
             self.padded[id(node)] = self.pad(node, few)
-        elif self.padded.keys().isdisjoint(map(id, node.inputs)) or not self.cut(node):
-            self.made[id(node)] = node.with_inputs(tuple(map(self.whole, node.inputs)))
+            return
+        is_beside = self.padded.keys().isdisjoint(map(id, node.inputs))
+        if is_plain and not is_beside and self.cut(node):
+            return
+        inputs = map(self.whole, node.inputs)
+        self.made[id(node)] = node.with_inputs(tuple(inputs))
 
     def pad(self, node: Node, few: Pads) -> Padded:
         """Put zeros beside a value, but not yet along the axes of which it has few."""
         (source,) = node.inputs
-        known = self.padded.get(id(source))
         pads, _ = node.arg
-        kept = {} if known is None else {a: p for a, p in known.pads.items() if pads[a] == (0, 0)}
+        kept: Pads = {}
+        for axis, pad in self.pads(source).items():
+            if pads[axis] == NONE:
+                kept[axis] = pad
+        rest = list(pads)
+        for axis in few:
+            rest[axis] = NONE
         inside = self.inside(source, kept)
-        rest = [(0, 0) if axis in few else pad for axis, pad in enumerate(pads)]
         return Padded(inside.pad(tuple(rest)), kept | few)
+
+    def pads(self, node: Node) -> Pads:
+        """Find where there are zeros in what a node has become."""
+        known = self.padded.get(id(node))
+        return {} if known is None else known.pads
 
     def cut(self, node: Node) -> bool:
         """Make a node smaller, if that is what it is but for zeros."""
-        axes = [axes_read(node, place) for place in range(len(node.inputs))]
-        pads = self.pads_of(node, axes)
+        pads = self.pads_of(node)
         summed = self.summed(node)
         if not pads and not summed:
             return False
         inputs = []
         for place, source in enumerate(node.inputs):
-            own = {axes[place][a]: pad for a, pad in pads.items() if axes[place][a] >= 0}
-            inputs.append(self.inside(source, own | summed.get(place, {})))
-        sizes = [n - sum(pads.get(axis, (0, 0))) for axis, n in enumerate(node.shape)]
-        made = remade(node, tuple(inputs), tuple(sizes))
+            axes = axes_read(node, place)
+            own = dict(summed.get(place, {}))
+            for axis, pad in pads.items():
+                if axes[axis] >= 0:
+                    own[axes[axis]] = pad
+            inside = self.inside(source, own)
+            inputs.append(inside)
+        shape = without(node.shape, pads)
+        made = remade(node, tuple(inputs), shape)
         self.products += node.op in CONTRACTIONS
         if pads:
             self.padded[id(node)] = Padded(made, pads)
@@ -102,66 +124,76 @@ class Cutter:
             self.made[id(node)] = made
         return True
 
-    def pads_of(self, node: Node, axes: Sequence[Sequence[int]]) -> Pads:
+    def pads_of(self, node: Node) -> Pads:
         """Find along which axes of a node there are zeros, and where."""
         row, role = node.row, node.row.role
-        found: list[Pads] = []
-        for place, source in enumerate(node.inputs):
-            known = self.padded.get(id(source))
-            pads = {} if known is None else known.pads
-            found.append({a: pads[d] for a, d in enumerate(axes[place]) if d in pads})
-        if role is Role.CONTRACT or row.linear == (0, 1):
+        found = [self.passed(node, place) for place in range(len(node.inputs))]
+        if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
         is_sum = role is Role.REDUCE and node.arg[0] == SUM
-        if is_sum or role is Role.VIEW or row.linear == (0,) or row.factors == (-1,):
+        is_alone = len(found) == 1 and (row.linear or row.factors)
+        if is_sum or is_alone or role is Role.VIEW or row.linear == (0,):
             return found[0]
-        if row.linear != (1, 2) and len(row.factors) != len(node.inputs):
-            return {}
-        numbers = [
-            pads
-            for place, (pads, source) in enumerate(zip(found, node.inputs, strict=True))
-            if (place in row.linear or row.factors) and not is_zero(source)
-        ]
+        added = row.linear if row.linear == CHOSEN else range(len(row.factors))
+        numbers = [found[place] for place in added if not is_zero(node.inputs[place])]
         first, *others = numbers or [{}]
-        return {a: pad for a, pad in first.items() if all(is_alike(pad, o.get(a)) for o in others)}
+        return common(first, others)
+
+    def passed(self, node: Node, place: int) -> Pads:
+        """Find where a node has zeros because one of its inputs has."""
+        pads = self.pads(node.inputs[place])
+        found: Pads = {}
+        for axis, own in enumerate(axes_read(node, place) if pads else ()):
+            if own in pads:
+                found[axis] = pads[own]
+        return found
 
     def summed(self, node: Node) -> dict[int, Pads]:
         """Find where what a node sums is 0, by the axes of each operand."""
-        sources = [self.padded.get(id(source)) for source in node.inputs]
         found: dict[int, Pads] = {}
-        if node.row.role is Role.REDUCE and node.arg[0] == SUM and sources[0] is not None:
-            found[0] = {a: pad for a, pad in sources[0].pads.items() if a in node.arg[1]}
-        if node.row.role is Role.CONTRACT:
-            first, second, out = node.arg
-            for label in set(first) & set(second) - set(out):
-                places = first.index(label), second.index(label)
-                both = zip(sources, places, strict=True)
-                pads = [source.pads[a] for source, a in both if source and a in source.pads]
-                for place, axis in enumerate(places if pads else ()):
-                    found.setdefault(place, {})[axis] = pads[0]
-        return {place: pads for place, pads in found.items() if pads}
+        if node.row.role is Role.REDUCE and node.arg[0] == SUM:
+            pads = self.pads(node.inputs[0])
+            own = {axis: pad for axis, pad in pads.items() if axis in node.arg[1]}
+            return {0: own} if own else found
+        if node.row.role is not Role.CONTRACT:
+            return found
+        first, second, out = node.arg
+        for label in set(first) & set(second) - set(out):
+            axes = first.index(label), second.index(label)
+            for source, axis in zip(node.inputs, axes, strict=True):
+                pad = self.pads(source).get(axis)
+                if pad is None:
+                    continue
+                for place in range(2):
+                    found.setdefault(place, {})[axes[place]] = pad
+                break
+        return found
 
     def inside(self, node: Node, pads: Pads) -> Node:
         """Give a value where it is not beside: without zeros, or cut."""
         known = self.padded.get(id(node))
         if known is None:
             return cut(self.whole(node), pads)
-        same = {a for a, pad in known.pads.items() if is_alike(pad, pads.get(a))}
-        others = {a: pad for a, pad in known.pads.items() if a not in same}
-        left = {a: pad for a, pad in pads.items() if a not in same}
-        return cut(Padded(known.inside, others).whole(), left)
+        same = common(known.pads, [pads])
+        others = beside(known.pads, same)
+        whole = Padded(known.inside, others).whole()
+        return cut(whole, beside(pads, same))
 
 
 def few_padded(node: Node) -> Pads:
     """Find the axes along which most of a node is zeros that were put there."""
     row = node.row
-    if row.role is not Role.VIEW or row.starts is None or row.is_showing or is_leaf(node):
-        return {}
+    is_pad = row.role is Role.VIEW and row.starts is not None and not row.is_showing
+    found: Pads = {}
+    if not is_pad or is_leaf(node) or type(node) is not Node:
+        return found
     pads, fill = node.arg
-    if fill != 0 or type(node) is not Node:
-        return {}
     sizes = node.inputs[0].shape
-    return {a: pad for a, pad in enumerate(pads) if 0 < sizes[a] * FEW <= node.shape[a]}
+    for axis, pad in enumerate(pads):
+        is_few = 0 < sizes[axis] * FEW <= node.shape[axis]
+        if is_few and fill == 0:
+            found[axis] = pad
+    return found
 
 
 def is_zero(node: Node) -> bool:
@@ -174,16 +206,39 @@ def is_alike(one: tuple[int, int], other: tuple[int, int] | None) -> bool:
     return other is not None and is_same((*one, 1), (*other, 1))
 
 
+def common(first: Pads, others: Sequence[Pads]) -> Pads:
+    """Find what there is alike beside several values."""
+    found: Pads = {}
+    for axis, pad in first.items():
+        if all(is_alike(pad, other.get(axis)) for other in others):
+            found[axis] = pad
+    return found
+
+
+def beside(pads: Pads, others: Pads) -> Pads:
+    """Leave out the axes that others have."""
+    return {axis: pad for axis, pad in pads.items() if axis not in others}
+
+
+def without(shape: tuple[int, ...], pads: Pads) -> tuple[int, ...]:
+    """Give a shape without what is beside."""
+    sizes = list(shape)
+    for axis, pad in pads.items():
+        sizes[axis] -= sum(pad)
+    return tuple(sizes)
+
+
 def cut(node: Node, pads: Pads) -> Node:
     """Cut off what is beside."""
     if not pads:
         return node
-    none = 0, 0
     if node.op in NUMBERS:
-        sizes = [size - sum(pads.get(axis, none)) for axis, size in enumerate(node.shape)]
-        return Node(node.op, (), node.arg, tuple(sizes), node.dtype, node.device)
-    parts = [(pads.get(axis, none), size) for axis, size in enumerate(node.shape)]
-    return node.slice(tuple([(lo, size - hi, 1) for (lo, hi), size in parts]))
+        shape = without(node.shape, pads)
+        return Node(node.op, (), node.arg, shape, node.dtype, node.device)
+    ranges = [(0, size, 1) for size in node.shape]
+    for axis, (lo, hi) in pads.items():
+        ranges[axis] = lo, node.shape[axis] - hi, 1
+    return node.slice(tuple(ranges))
 
 
 def remade(node: Node, inputs: tuple[Node, ...], shape: tuple[int, ...]) -> Node:
@@ -193,6 +248,9 @@ def remade(node: Node, inputs: tuple[Node, ...], shape: tuple[int, ...]) -> Node
         return Node(node.op, inputs, shape, shape, node.dtype, node.device)
     arg = node.arg
     if is_slice(node):  # it shows all of what is smaller
-        sizes = zip(arg, node.shape, shape, strict=True)
-        arg = tuple([each if size == n else (0, n, 1) for each, size, n in sizes])
+        ranges = list(arg)
+        for axis, size in enumerate(shape):
+            if size != node.shape[axis]:
+                ranges[axis] = 0, size, 1
+        arg = tuple(ranges)
     return Node(node.op, inputs, arg, shape, node.dtype, node.device)
