@@ -7,12 +7,14 @@ is captured in a CUDA graph as it is and compiled; sizes are those of Llama 3.2 
 
     python bench/gpu_llama.py [--layers 16] [--context 1024] [--rounds 7] [--kernels]
         [--mode default] [--form half]
+    python bench/gpu_llama.py --prompt 512    # so many tokens of a prompt at once
     python bench/gpu_llama.py --plan    # kernels of a token for an H200, without a GPU
 """
 
 import argparse
 import statistics
 import time
+from functools import partial
 from typing import NamedTuple
 
 from gpu_sequences import timed
@@ -112,7 +114,7 @@ def llama(T, s, form="half"):
             rates = 500000.0 ** -(T.arange(0, s.size, 2).float() / s.size)
             self.register_buffer("inv_freq", rates, persistent=False)
 
-        def forward(self, tokens, place, cache):
+        def forward(self, tokens, place, cache, is_last=False):
             x = self.embed_tokens(tokens)
             angles = place[:, None].float() * self.inv_freq
             angles = T.cat((angles, angles), -1)
@@ -120,16 +122,40 @@ def llama(T, s, form="half"):
             mask = T.arange(s.context, device=place.device) <= place[:, None]
             for layer, own in zip(self.layers, cache):
                 x = layer(x, cos, sin, mask, own, place)
+            x = x[:, -1:] if is_last else x
             return F.linear(self.norm(x), self.embed_tokens.weight)
 
     return Model()
 
 
-def step_of(T, model, s, device):
-    """Make a step, which returns the scores of the next token, and the token it reads."""
+def cache_of(T, s, device):
+    """Make the keys and values of each layer."""
     options = {"dtype": T.bfloat16, "device": device}
     shape = s.batch, s.shared, s.context, s.size
-    cache = [[T.zeros(*shape, **options) for _ in "kv"] for _ in model.layers]
+    return [[T.zeros(*shape, **options) for _ in "kv"] for _ in range(s.layers)]
+
+
+def prompt_of(T, model, s, count, device, is_last):
+    """Make a step that reads a prompt, and returns the scores of its last place."""
+    cache = cache_of(T, s, device)
+    tokens = (T.arange(s.batch * count, device=device) * 7919 % s.vocabulary).view(s.batch, count)
+    place = T.arange(count, device=device)
+
+    def step():
+        with T.no_grad():
+            return model(tokens, place, cache, is_last)[:, -1]
+
+    return step
+
+
+def step_of(T, model, s, device, count=0, is_last=False):
+    """Make a step, which returns the scores of the next token: of one, or of a prompt of so many.
+
+    Where `is_last` the program cuts off the last place of a prompt itself, before the scores.
+    """
+    if count:
+        return prompt_of(T, model, s, count, device, is_last)
+    cache = cache_of(T, s, device)
     token = T.zeros(s.batch, 1, dtype=T.int64, device=device)
     place = T.full((1,), s.context - 8, dtype=T.int64, device=device)
 
@@ -140,7 +166,7 @@ def step_of(T, model, s, device):
             place.copy_((place + 1).clamp(max=s.context - 1))
             return scores
 
-    return step, token
+    return step
 
 
 def show_kernels(step):
@@ -156,21 +182,27 @@ def show_kernels(step):
         print(f"  {row.launches:4} x {each * 1e6:8.2f} us {rate:6.0f} GB/s {row.name}")
 
 
-def rivals_of(model, s, mode):
-    """Capture PyTorch's steps: as it is, and compiled."""
+def replayed(graph, _kept):
+    """Replay a graph, whose memory is that of the step it was captured of."""
+    graph.replay()
+
+
+def rivals_of(model, s, options):
+    """Capture PyTorch's steps: as it is, compiled, and with the last place cut off by hand."""
     import torch
     from torch_capture import capture
 
     rivals, scores = {}, None
-    for name in ("captured", "compiled") if mode else ("captured",):
+    mode, count = options.mode, options.prompt
+    for name in ("captured", *["compiled"] * bool(mode), *["cut"] * bool(count)):
         run = model
         if name == "compiled":
             run = torch.compile(model, dynamic=False, mode=None if mode == "default" else mode)
-        step, _ = step_of(torch, run, s, "cuda")
+        step = step_of(torch, run, s, "cuda", count, name == "cut")
         try:
             first = step().float().cpu()
             scores = first if scores is None else scores
-            rivals[name] = capture(step, 3)[0].replay
+            rivals[name] = partial(replayed, capture(step, 3)[0], step)
         except Exception as problem:  # a rival less
             print("no rival:", name, str(problem).split("\n")[0][:150])
     return rivals, scores
@@ -191,17 +223,17 @@ def measure(s, options):
     state = theirs.state_dict()
     shared = {name: picograd.from_dlpack(each.detach()) for name, each in state.items()}
     ours.load_state_dict(shared, assign=True)
-    step, _ = step_of(picograd, ours, s, "cuda")
+    step = step_of(picograd, ours, s, "cuda", options.prompt)
     jitted = picograd.jit(step)
     first = torch.from_numpy(jitted().float().numpy())
     jitted()
     print(f"picograd's first steps after {time.perf_counter() - began:.1f} s", flush=True)
     if options.kernels:
         show_kernels(jitted)
-    rivals, scores = rivals_of(theirs, s, options.mode)
+    rivals, scores = rivals_of(theirs, s, options)
     print(f"all compiled after {time.perf_counter() - began:.1f} s", flush=True)
     apart = (first - scores).norm() / scores.norm()
-    times = timed({"picograd": jitted} | rivals, options.rounds, 50)
+    times = timed({"picograd": jitted} | rivals, options.rounds, 10 if options.prompt else 50)
     weights = sum(each.numel() for each in theirs.parameters()) * 2
     nbytes = weights + 2 * s.layers * s.batch * s.shared * s.context * s.size * 2
     print(f"{s}; {nbytes / 1e9:.2f} GB are read; scores differ by {apart:.1e} of their norm")
@@ -213,9 +245,8 @@ def measure(s, options):
         print(f"  {each:10} {cost}  {ratio:5.2f}  spread {spread:.0%}")
 
 
-def planned(s, form):
+def planned(s, form, count):
     """Print the kernels of a token."""
-    from plan_graphs import compute
     from plan_text import only_plans
 
     from picograd.engine import pending
@@ -223,11 +254,11 @@ def planned(s, form):
     with only_plans("cuda:0") as plans:
         with picograd.device("cuda"):
             model = llama(picograd, s, form).to(picograd.bfloat16)
-        step, _ = step_of(picograd, model, s, "cuda")
-        compute(step)
+        step = step_of(picograd, model, s, "cuda", count)
+        step().realize()
         pending.realize_all()
         plans.is_open = True
-        compute(step)
+        step().realize()
         pending.realize_all()
     kernels = [each for plan in plans for each in plan.kernels]
     print(f"{len(kernels)} kernels")
@@ -238,6 +269,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--layers", type=int, default=16)
     parser.add_argument("--context", type=int, default=1024)
+    parser.add_argument("--prompt", type=int, default=0, help="tokens that are read at once")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--form", default="half", choices=list(FORMS))
@@ -247,7 +279,7 @@ def main():
     options = parser.parse_args()
     s = Sizes(layers=options.layers, context=options.context, batch=options.batch)
     if options.plan:
-        planned(s, options.form)
+        planned(s, options.form, options.prompt)
     else:
         measure(s, options)
 

@@ -350,10 +350,9 @@ def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
     if not batch:
         return a.contract(b, product_labels(0, (), (), rows, columns))
     left, left_names = squeezed_batch(a, batch, 1 + rows)
-    right, right_names = squeezed_batch(b, batch, 1 + columns)
+    right, right_names = squeezed_batch(b, batch, 1 + columns, left_names)
     labels = product_labels(len(batch), left_names, right_names, rows, columns)
-    result = left.contract(right, labels)
-    return result.reshape(batch + result.shape[len(result.shape) - rows - columns :])
+    return left.contract(right, labels)
 
 
 def matrix_product(a: Node, b: Node) -> Node:
@@ -375,13 +374,18 @@ def product_labels(
 MATRICES = product_labels(0, (), (), True, True)
 
 
-def squeezed_batch(node: Node, batch: Shape, kept: int) -> tuple[Node, Shape]:
-    """Drop batch axes of size 1, which broadcast by absence; also give the labels left."""
+def squeezed_batch(node: Node, batch: Shape, kept: int, known: Shape = ()) -> tuple[Node, Shape]:
+    """Drop batch axes of size 1, which broadcast by absence; also give the labels left.
+
+    Where the product has such an axis one operand keeps it: that which comes first, whose labels
+    are `known`. So the product needs no other shape, by which its readers would be apart from it.
+    """
     own = node.shape[: node.rank - kept]
     first = len(batch) - len(own)
     labels = []
     for n, size in enumerate(own):
-        if not is_size(size, 1) and is_size(size, batch[first + n]):
+        is_apart = is_size(size, 1) and first + n in known
+        if is_size(size, batch[first + n]) and not is_apart:
             labels.append(first + n)
     sizes = tuple([own[label - first] for label in labels])
     return node.reshape(sizes + node.shape[node.rank - kept :]), tuple(labels)

@@ -11,6 +11,8 @@ from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.late_reshapes import reshape_late
 from picograd.schedule.looked_up import look_up
 from picograd.schedule.moved_factors import fit_numbers, move_factors
+from picograd.schedule.narrowed import narrow
+from picograd.schedule.padded_gradients import cut_gradients
 from picograd.schedule.parted_joins import part_joins
 from picograd.schedule.repack import repack, uncross
 from picograd.schedule.summed_products import sum_products
@@ -25,6 +27,8 @@ REWRITES = (
     sum_products,
     look_up,
     expanded,
+    cut_gradients,
+    narrow,
     part_joins,
     move_factors,
     edit_weights,

@@ -32,6 +32,16 @@ def test_a_gate_and_what_it_gates_are_never_stored() -> None:
     assert len(schedule([hidden], cuda_target("sm_90a")).kernels) > 1, "too few tiles"
 
 
+@pytest.mark.parametrize("batch", [(1,), (1, 1)])
+def test_products_of_a_batch_of_one_are_read_in_their_shape(batch: tuple[int, ...]) -> None:
+    x = leaf(*batch, 20, 6)
+    gate, up = (build.matmul(x, leaf(6, 15)) for _ in range(2))
+    assert counts(check_plan([gate * gate * up], 1)) == [[2]]
+    heads, others = leaf(1, 3, 20, 6), leaf(1, 3, 6, 15)
+    for a, b in ((heads, others), (leaf(20, 6), others), (leaf(1, 1, 20, 6), others)):
+        check_plan([build.matmul(a, b), build.matmul(a, leaf(1, 1, 6, 15))])
+
+
 def twins(plan: Plan) -> bool:
     """Tell whether one kernel has two products."""
     return counts(plan) == [[2]]
