@@ -243,18 +243,13 @@ def run_natively(follower: Follower, part: Computation, numbers, found, origin):
 def run_by_python(follower: Follower, part: Computation, numbers, found):
     "`Follower.run`, which runs Python; 0 where nothing was done, or after an error"
     buffers = PyList_New(PyList_Size(part.buffers))
-    given = PyTuple_New(5)
-    need(buffers and given)
+    need(buffers)
     for number in range(PyList_Size(part.buffers)):
         PyList_SetItem(buffers, number, own(found[number]))
-    set_item(given, 0, follower)
-    set_item(given, 1, part.plan)
-    set_item(given, 2, part.roots)
-    set_item(given, 3, buffers)
-    set_item(given, 4, numbers)
-    ran = PyObject_CallObject(world.run_follower, given)
+    function = world.run_follower
+    plan = part.plan
+    ran = PyObject_CallFunctionObjArgs(function, follower, plan, part.roots, buffers, numbers, 0)
     Py_DecRef(buffers)
-    Py_DecRef(given)
     Py_DecRef(ran)
     return ran == True
 

@@ -378,22 +378,14 @@ def read_of(nodes, place, several):
     if several == world.reads_nothing:
         return own(world.nothing)
     if several != None:
-        return call_with(several, nodes)
-    read = PyTuple_New(1)
-    if read:
-        set_item(read, 0, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
-    return read
+        return PyObject_CallFunctionObjArgs(several, nodes, 0)
+    return PyTuple_Pack(1, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
 
-def stamp_step(nodes, step):
-    "appends the node of a step: 1, or 0"
-    read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
-    need(read)
-    node: Node = PyType_GenericAlloc(world.Node, 0)
-    if node == 0:
-        Py_DecRef(read)
-        return 0
+def node_of_step(kind, step):
+    "the node of a step, but for what it reads; 0 where there is no memory"
+    node: Node = PyType_GenericAlloc(kind, 0)
+    need(node)
     node.op = own(PyTuple_GetItem(step, 0))
-    node.inputs = read
     node.arg = own(PyTuple_GetItem(step, 3))
     node.shape = own(PyTuple_GetItem(step, 4))
     node.dtype = own(PyTuple_GetItem(step, 5))
@@ -401,6 +393,17 @@ def stamp_step(nodes, step):
     node.realized = own(None)
     node.leaf = own(None)
     node.is_asked = own(False)
+    return node
+
+def stamp_step(nodes, step):
+    "appends the node of a step: 1, or 0"
+    read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
+    need(read)
+    node: Node = node_of_step(world.Node, step)
+    if node == 0:
+        Py_DecRef(read)
+        return 0
+    node.inputs = read
     failed = PyList_Append(nodes, node)
     Py_DecRef(node)
     return failed == 0
