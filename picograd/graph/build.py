@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 
-from picograd.buffer import RuntimeScalar, Storage
+from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bool_, float32, int64, uint32
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, no_data
 from picograd.graph.build_composite import (
@@ -38,7 +38,7 @@ from picograd.graph.build_composite import (
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import HALF_BITS, SECOND_WORD, signed
-from picograd.graph.row import NUMBERS, ORDERED, SUMMED, Role
+from picograd.graph.row import NUMBERS, Role
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -51,30 +51,18 @@ from picograd.graph.shape import (
     normalise_axes,
     normalise_axis,
     normalise_permutation,
-    span,
     window_count,
 )
 
 __all__ = [
-    "argmax", "argmin", "assign", "batch_norm", "batch_stats", "binary", "bitcast", "broadcast",
-    "buffer", "cast", "const", "contiguous", "contract", "conv", "copy", "cross_entropy",
-    "detach", "elementwise", "expand", "flip", "fold", "gather", "gelu", "iota", "layer_norm",
-    "log_softmax", "logsumexp", "matmul", "max_pool", "mean", "pad", "permute", "random_bits",
-    "reduce", "relu", "reshape", "scalar", "scatter", "sigmoid", "silu", "slice_", "softmax",
-    "unary", "var", "where", "window",
+    "argmax", "argmin", "assign", "batch_norm", "batch_stats", "binary", "bitcast", "cast",
+    "const", "contiguous", "contract", "conv", "copy", "cross_entropy", "detach", "elementwise",
+    "expand", "flip", "fold", "gelu", "iota", "layer_norm", "log_softmax", "logsumexp",
+    "matmul", "max_pool", "mean", "pad", "permute", "random_bits", "relu", "reshape", "scalar",
+    "sigmoid", "silu", "slice_", "softmax", "unary", "var", "where",
 ]  # fmt: skip
 
-MONOIDS = ("sum", "prod", "max", "min")
-
 # leaves
-
-
-def buffer(storage: Storage, shape: Shape) -> Node:
-    """Name the current contents of a storage, row-major."""
-    held = storage.buffer
-    if held is None:
-        raise ValueRangeError("buffer", "the storage has no buffer", "realize it first")
-    return Node("buffer", (), storage, tuple(shape), held.dtype, held.device)
 
 
 def const(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
@@ -215,12 +203,6 @@ def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
     return node.broadcast_to(wanted)
 
 
-def broadcast(*nodes: Node, name: str = "broadcast") -> tuple[Node, ...]:
-    """Give all nodes their common shape."""
-    shape = broadcast_shapes(*(node.shape for node in nodes), op=name)
-    return tuple(node.broadcast_to(shape) for node in nodes)
-
-
 def slice_(node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slice") -> Node:
     """Take `range(start, stop, step)` of each axis; normalised, step >= 1."""
     if len(ranges) != node.rank:
@@ -251,27 +233,6 @@ def pad(node: Node, pads: Sequence[tuple[int, int]], fill: Number = 0, name: str
     return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads), fill)
 
 
-def check_windows(node: Node, windows: Window, name: str) -> None:
-    """Raise unless every window has positive sizes and fits its axis."""
-    for axis, kernel, stride, dilation in windows:
-        if min(kernel, stride, dilation) < 1:
-            raise ValueRangeError(
-                name, f"kernel {kernel}, stride {stride}, dilation {dilation}", "use sizes >= 1"
-            )
-        if window_count(node.shape[axis], kernel, stride, dilation) < 1:
-            raise ShapeError(
-                name,
-                f"a kernel spanning {span(kernel, dilation)} does not fit size {node.shape[axis]}",
-                "pad the input or use a smaller kernel",
-            )
-
-
-def window(node: Node, windows: Window, name: str = "window") -> Node:
-    """Gather sliding windows ((axis, kernel, stride, dilation), ...); kernel axes go last."""
-    check_windows(node, windows, name)
-    return node.window(tuple(windows))
-
-
 def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
     """Sum windows back to axes of `sizes`: the adjoint of `window`."""
     kernels = node.shape[node.rank - len(windows) :]
@@ -288,29 +249,6 @@ def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
 
 
 # reductions, contractions, indexing
-
-
-def reduce(
-    monoid: str,
-    node: Node,
-    axes: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    name: str | None = None,
-) -> Node:
-    """Reduce axes (None: all) with "sum", "prod", "max" or "min"."""
-    name = name or monoid
-    if monoid not in MONOIDS:
-        raise ValueRangeError("reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}")
-    if monoid in ("sum", "prod") and node.dtype is bool_:
-        raise DTypeError(name, "takes an integer or float dtype, not bool", "cast to int64 first")
-    rule = SUMMED if monoid in ("sum", "prod") else ORDERED
-    check_dtype(name, rule, (node,))
-    axes = normalise_axes(axes, node.rank, name)
-    if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
-        raise ShapeError(
-            name, f"an empty axis of {node.shape} has no {monoid}", "reduce axes of size >= 1"
-        )
-    return node.reduce(monoid, axes, keepdim)
 
 
 def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "contract") -> Node:
@@ -406,40 +344,6 @@ def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
             "pad the input or use a smaller kernel",
         )
     return x.conv(weight, spec)
-
-
-def check_indices(node: Node, indices: Sequence[Node], axes: Shape, name: str) -> None:
-    """Raise unless the indices are integers of one shape, one for each axis."""
-    if len(indices) != len(axes) or not axes or list(axes) != sorted(set(axes)):
-        raise ShapeError(name, f"{len(indices)} indices for axes {axes}", "one index a sorted axis")
-    for index in indices:
-        if not index.dtype.is_integer:
-            raise DTypeError(name, f"the index is {index.dtype.name}", "cast it to int64")
-    check_same(name, indices)
-    check_device(name, (node, *indices))
-
-
-def gather(node: Node, indices: Sequence[Node], axes: Shape, name: str = "gather") -> Node:
-    """Read node[index0, index1, ...] along sorted `axes`; the index shape leads the result."""
-    check_indices(node, indices, axes, name)
-    return node.gather(tuple(indices), tuple(axes))
-
-
-def scatter(
-    base: Node,
-    values: Node,
-    indices: Sequence[Node],
-    axes: Shape,
-    monoid: str | None = None,
-    name: str = "scatter",
-) -> Node:
-    """Copy `base` with out[index] monoid= values; None overwrites, the last one wins."""
-    check_indices(base, indices, axes, name)
-    check_dtype(name, OPS["scatter"].dtype_rule, (base, values))
-    wanted = base.gather(tuple(indices), tuple(axes)).shape
-    if values.shape != wanted:
-        raise ShapeError(name, f"values {values.shape} where {wanted} fits", "broadcast them first")
-    return base.scatter(values, tuple(indices), tuple(axes), monoid)
 
 
 # effects
