@@ -159,12 +159,14 @@ def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
 
 def name_count(found: GraphKey, end: End) -> int:
     """Name the runtime scalar of an end by its number."""
-    return name_of(found.scalars, found.places, end.count)
+    scalars, places = found.scalars, found.places
+    return name_of(scalars, places, end.count)
 
 
 def name_start(scalars: list[Any], places: dict[int, Any], start: GivenInt) -> tuple[str, int]:
     """Name the position of a slice by its number among the scalars."""
-    return "at", name_of(scalars, places, start)
+    number = name_of(scalars, places, start)
+    return "at", number
 
 
 def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:

@@ -197,7 +197,8 @@ def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
     """Repeat axes of size 1; -1 keeps a size; new axes may be added on the left."""
     added = len(shape) - node.rank
     sizes = (1,) * added + node.shape
-    wanted = tuple(size if want == -1 else want for want, size in zip(shape, sizes[-len(shape) :]))
+    kept = sizes[-len(shape) :]
+    wanted = tuple(size if want == -1 else want for want, size in zip(shape, kept))
     given = sizes if added >= 0 else node.shape
     check_expand(given, wanted, name)
     return node.broadcast_to(wanted)
@@ -212,7 +213,8 @@ def slice_(node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slic
             raise ValueRangeError(
                 name, f"range {start}:{stop}:{step} does not fit size {size}", "normalise it first"
             )
-    return node.slice(tuple((start, max(start, stop), step) for start, stop, step in ranges))
+    taken = tuple((start, max(start, stop), step) for start, stop, step in ranges)
+    return node.slice(taken)
 
 
 def flip(node: Node, axes: int | Sequence[int], name: str = "flip") -> Node:
@@ -228,9 +230,12 @@ def pad(node: Node, pads: Sequence[tuple[int, int]], fill: Number = 0, name: str
     for (lo, hi), size in zip(pads, node.shape):
         if lo + hi + size < 0:
             raise ShapeError(name, f"padding {(lo, hi)} cuts more than size {size}", "cut less")
-        ranges.append((min(max(-lo, 0), size), max(min(size + hi, size), 0), 1))
+        first = min(max(-lo, 0), size)
+        stop = max(min(size + hi, size), 0)
+        ranges.append((first, stop, 1))
     cut = slice_(node, ranges, name)
-    return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads), fill)
+    added = tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)
+    return cut.pad(added, fill)
 
 
 def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
@@ -266,7 +271,9 @@ def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "
                     f"inner sizes differ: {a.shape} @ {b.shape}",
                     "make them equal, or transpose one with .T",
                 )
-    if len(set(labels[2])) != len(labels[2]) or not sizes.keys() >= set(labels[2]):
+    result = labels[2]
+    is_once = len(set(result)) == len(result)
+    if not is_once or not sizes.keys() >= set(result):
         raise ShapeError(name, f"output labels {labels[2]} are not input labels", "list each once")
     return a.contract(b, labels)
 
@@ -305,7 +312,9 @@ def product_labels(
     count: int, left: Shape, right: Shape, has_rows: bool, has_columns: bool
 ) -> tuple[Shape, Shape, Shape]:
     """Name the axes of a matrix product: `count` batch axes, of which each factor has some."""
-    rows, columns, shared = (count,) * has_rows, (count + 1,) * has_columns, (count + 2,)
+    rows = (count,) * has_rows
+    columns = (count + 1,) * has_columns
+    shared = (count + 2,)
     kept = tuple(sorted({*left, *right}))
     return left + rows + shared, right + shared + columns, kept + rows + columns
 
@@ -337,7 +346,8 @@ def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
             f"input channels differ: input {x.shape}, weight {weight.shape}",
             "make groups x channels equal",
         )
-    if any(size < 1 for size in conv_sizes(x.shape[3:], weight.shape[3:], spec)):
+    found = conv_sizes(x.shape[3:], weight.shape[3:], spec)
+    if any(size < 1 for size in found):
         raise ShapeError(
             name,
             f"kernel {weight.shape[3:]} does not fit input {x.shape[3:]} padded by {spec.padding}",
