@@ -4,11 +4,11 @@ import re
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
+import plain_nodes
 import pytest
 
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import float32, int64
-from picograd.graph import build
 from picograd.graph.scanning import scan
 from picograd.graph.sorting import sort
 from picograd.schedule.plan import format_plan
@@ -63,7 +63,7 @@ def planned(device: str, target: Target) -> str:
     """Plan a sort, a scan and a scatter, which GPUs take another way than CPUs."""
     count = 1 << 20
     x, index = (
-        build.buffer(Storage(Buffer(device, dtype, count * dtype.itemsize, 0)), (count,))
+        plain_nodes.buffer(Storage(Buffer(device, dtype, count * dtype.itemsize, 0)), (count,))
         for dtype in (float32, int64)
     )
     roots = [sort(x, 0), scan(x, "sum", 0), x.scatter(x, [index], (0,), "sum")]

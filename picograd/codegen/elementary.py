@@ -81,11 +81,6 @@ def constant(number: tuple[float, float], like: Wide) -> Wide:
     return Pair(high, low) if isinstance(like, Pair) else high
 
 
-def width(x: Wide) -> int:
-    """Count the bits of the result that the precision of `x` serves."""
-    return 64 if isinstance(x, Pair) else 32
-
-
 def widened(x: Value) -> Wide:
     """Carry an argument in the precision its result needs."""
     return x.cast(float64) if x.dtype is float32 else as_pair(x)

@@ -399,13 +399,6 @@ def replicas_of(layout: Layout, threads: int) -> int:
     return threads // layout.thread_count
 
 
-def register_count(layout: Layout, count: int) -> int:
-    """Registers a thread needs for the first `count` dimensions of a layout."""
-    if isinstance(layout, Blocked):
-        return product(layout.steps[:count]) * product(layout.vector[:count])
-    return layout.register_count
-
-
 def format_layout(layout: Layout) -> str:
     """Print a layout in short."""
     if isinstance(layout, Blocked):

@@ -124,8 +124,7 @@ def start_of(emitter: Emitter, step: ScanStep, dtype: DType) -> int:
 
 def nothing(emitter: Emitter, monoid: str, dtype: DType) -> int:
     """Give the identity of a monoid."""
-    name = "max" if monoid == "logaddexp" else monoid
-    return emitter.const(identity(name, dtype), dtype)
+    return emitter.const(identity(monoid, dtype), dtype)
 
 
 def scan_cpu(builder: Nests, step: ScanStep) -> None:

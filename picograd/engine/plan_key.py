@@ -111,7 +111,7 @@ def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]
             else:
                 read = tuple([numbers[id(child)] for child in inputs])
             if op in MOVING and starts_of(node):
-                arg = placed(node, partial(name_start, found))
+                arg = placed(node, partial(name_start, found.scalars, places))
             elif type(arg) is CustomGradient:
                 arg = NO_GRADIENT
             row: tuple[Any, ...] = (op, read, arg, node.shape, node.dtype.name, node.device)
@@ -135,15 +135,16 @@ def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]
 def leaf_row(node: Node, found: GraphKey) -> tuple[Any, ...]:
     """Describe a leaf without memory; notes its scalar."""
     if node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
-        return "scalar", name_of(found, node.arg), node.shape, node.dtype.name, node.device
+        number = name_of(found.scalars, found.places, node.arg)
+        return "scalar", number, node.shape, node.dtype.name, node.device
     return node.op, hashable(node), node.shape, node.dtype.name, node.device
 
 
-def name_of(found: GraphKey, scalar: Any) -> int:
-    """Give the number of a runtime scalar, a new one where it was not met before."""
-    number = found.places.setdefault(id(scalar), len(found.scalars))
-    if number == len(found.scalars):
-        found.scalars.append(scalar)
+def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
+    """Give the number of a buffer or runtime scalar, a new one where it was not met before."""
+    number: int = places.setdefault(id(held), len(found))
+    if number == len(found):
+        found.append(held)
     return number
 
 
@@ -158,12 +159,14 @@ def ends_of(node: EndedNode, name: Callable[[End], int]) -> tuple[Any, ...]:
 
 def name_count(found: GraphKey, end: End) -> int:
     """Name the runtime scalar of an end by its number."""
-    return name_of(found, end.count)
+    scalars, places = found.scalars, found.places
+    return name_of(scalars, places, end.count)
 
 
-def name_start(found: GraphKey, start: GivenInt) -> tuple[str, int]:
+def name_start(scalars: list[Any], places: dict[int, Any], start: GivenInt) -> tuple[str, int]:
     """Name the position of a slice by its number among the scalars."""
-    return "at", name_of(found, start)
+    number = name_of(scalars, places, start)
+    return "at", number
 
 
 def with_scalars(roots: Sequence[Node], found: GraphKey) -> list[Node]:

@@ -20,7 +20,7 @@ from picograd.engine.executable import CompiledPlan, Runnable
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import Native
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import NO_KEY, GraphKey
+from picograd.engine.plan_key import NO_KEY, GraphKey, name_of, name_start
 from picograd.engine.realize import settle
 from picograd.engine.sizes import BoundedPlan
 from picograd.engine.watch import PROFILES
@@ -161,19 +161,6 @@ def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> l
 def is_due(node: Node) -> bool:
     """Tell whether a node is still to be computed, or made of nothing: a range, or one number."""
     return node.realized is None and (bool(node.inputs) or node.op not in MEMORY)
-
-
-def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
-    """Give the number of a buffer or scalar, a new one where it was not met before."""
-    number: int = places.setdefault(id(held), len(found))
-    if number == len(found):
-        found.append(held)
-    return number
-
-
-def name_start(scalars: list[Any], places: dict[int, Any], start: Any) -> tuple[str, int]:
-    """Name the position of a slice by its number among the scalars."""
-    return "at", name_of(scalars, places, start)
 
 
 def with_carried(graph: SmallGraph, live: Any) -> bool:

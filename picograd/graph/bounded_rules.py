@@ -13,7 +13,7 @@ follows from another, so does its bound:
 from collections.abc import Mapping, Sequence
 from math import lcm
 
-from picograd.dtype import DType, bool_, int64
+from picograd.dtype import bool_, int64
 from picograd.graph.axes import Axes, Degenerate, NoRule, Part, Parts, memory_of
 from picograd.graph.bounded import (
     Bounded,
@@ -27,11 +27,10 @@ from picograd.graph.bounded import (
     wide,
     zero,
 )
-from picograd.graph.node import Node, Number, is_cut
+from picograd.graph.node import Node, is_cut
 from picograd.graph.random import HALF_BITS, HALVES
 from picograd.graph.recurrence import stacked_inputs
 from picograd.graph.row import POSITIONS, Role
-from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import conv_sizes, span, window_count
 from picograd.helpers import ceil_div, product
 
@@ -270,14 +269,6 @@ def bound_reduce(graph: Bounded, node: Node) -> Node:
     monoid, axes = node.arg
     dynamic = [axis for axis in axes if graph.axes.is_dynamic(source, axis)]
     return ended(x.reduce(monoid, axes), (), (graph.ends(source, dynamic),))
-
-
-def identity(monoid: str, dtype: DType) -> Number:
-    """Give what a reduction leaves as it is."""
-    if dtype is bool_:
-        return monoid in ("min", "prod")
-    value = scan_identity(monoid, dtype)
-    return float(value) if dtype.is_float else value
 
 
 def bound_contract(graph: Bounded, node: Node) -> Node:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 
-from picograd.buffer import RuntimeScalar, Storage
+from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bool_, float32, int64, uint32
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, no_data
 from picograd.graph.build_composite import (
@@ -38,7 +38,7 @@ from picograd.graph.build_composite import (
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import HALF_BITS, SECOND_WORD, signed
-from picograd.graph.row import NUMBERS, ORDERED, SUMMED, Role
+from picograd.graph.row import NUMBERS, Role
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -51,30 +51,18 @@ from picograd.graph.shape import (
     normalise_axes,
     normalise_axis,
     normalise_permutation,
-    span,
     window_count,
 )
 
 __all__ = [
-    "argmax", "argmin", "assign", "batch_norm", "batch_stats", "binary", "bitcast", "broadcast",
-    "buffer", "cast", "const", "contiguous", "contract", "conv", "copy", "cross_entropy",
-    "detach", "elementwise", "expand", "flip", "fold", "gather", "gelu", "iota", "layer_norm",
-    "log_softmax", "logsumexp", "matmul", "max_pool", "mean", "pad", "permute", "random_bits",
-    "reduce", "relu", "reshape", "scalar", "scatter", "sigmoid", "silu", "slice_", "softmax",
-    "unary", "var", "where", "window",
+    "argmax", "argmin", "assign", "batch_norm", "batch_stats", "binary", "bitcast", "cast",
+    "const", "contiguous", "contract", "conv", "copy", "cross_entropy", "detach", "elementwise",
+    "expand", "flip", "fold", "gelu", "iota", "layer_norm", "log_softmax", "logsumexp",
+    "matmul", "max_pool", "mean", "pad", "permute", "random_bits", "relu", "reshape", "scalar",
+    "sigmoid", "silu", "slice_", "softmax", "unary", "var", "where",
 ]  # fmt: skip
 
-MONOIDS = ("sum", "prod", "max", "min")
-
 # leaves
-
-
-def buffer(storage: Storage, shape: Shape) -> Node:
-    """Name the current contents of a storage, row-major."""
-    held = storage.buffer
-    if held is None:
-        raise ValueRangeError("buffer", "the storage has no buffer", "realize it first")
-    return Node("buffer", (), storage, tuple(shape), held.dtype, held.device)
 
 
 def const(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
@@ -209,16 +197,11 @@ def expand(node: Node, shape: Sequence[int], name: str = "expand") -> Node:
     """Repeat axes of size 1; -1 keeps a size; new axes may be added on the left."""
     added = len(shape) - node.rank
     sizes = (1,) * added + node.shape
-    wanted = tuple(size if want == -1 else want for want, size in zip(shape, sizes[-len(shape) :]))
+    kept = sizes[-len(shape) :]
+    wanted = tuple(size if want == -1 else want for want, size in zip(shape, kept))
     given = sizes if added >= 0 else node.shape
     check_expand(given, wanted, name)
     return node.broadcast_to(wanted)
-
-
-def broadcast(*nodes: Node, name: str = "broadcast") -> tuple[Node, ...]:
-    """Give all nodes their common shape."""
-    shape = broadcast_shapes(*(node.shape for node in nodes), op=name)
-    return tuple(node.broadcast_to(shape) for node in nodes)
 
 
 def slice_(node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slice") -> Node:
@@ -230,7 +213,8 @@ def slice_(node: Node, ranges: Sequence[tuple[int, int, int]], name: str = "slic
             raise ValueRangeError(
                 name, f"range {start}:{stop}:{step} does not fit size {size}", "normalise it first"
             )
-    return node.slice(tuple((start, max(start, stop), step) for start, stop, step in ranges))
+    taken = tuple((start, max(start, stop), step) for start, stop, step in ranges)
+    return node.slice(taken)
 
 
 def flip(node: Node, axes: int | Sequence[int], name: str = "flip") -> Node:
@@ -246,30 +230,12 @@ def pad(node: Node, pads: Sequence[tuple[int, int]], fill: Number = 0, name: str
     for (lo, hi), size in zip(pads, node.shape):
         if lo + hi + size < 0:
             raise ShapeError(name, f"padding {(lo, hi)} cuts more than size {size}", "cut less")
-        ranges.append((min(max(-lo, 0), size), max(min(size + hi, size), 0), 1))
+        first = min(max(-lo, 0), size)
+        stop = max(min(size + hi, size), 0)
+        ranges.append((first, stop, 1))
     cut = slice_(node, ranges, name)
-    return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads), fill)
-
-
-def check_windows(node: Node, windows: Window, name: str) -> None:
-    """Raise unless every window has positive sizes and fits its axis."""
-    for axis, kernel, stride, dilation in windows:
-        if min(kernel, stride, dilation) < 1:
-            raise ValueRangeError(
-                name, f"kernel {kernel}, stride {stride}, dilation {dilation}", "use sizes >= 1"
-            )
-        if window_count(node.shape[axis], kernel, stride, dilation) < 1:
-            raise ShapeError(
-                name,
-                f"a kernel spanning {span(kernel, dilation)} does not fit size {node.shape[axis]}",
-                "pad the input or use a smaller kernel",
-            )
-
-
-def window(node: Node, windows: Window, name: str = "window") -> Node:
-    """Gather sliding windows ((axis, kernel, stride, dilation), ...); kernel axes go last."""
-    check_windows(node, windows, name)
-    return node.window(tuple(windows))
+    added = tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)
+    return cut.pad(added, fill)
 
 
 def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
@@ -290,29 +256,6 @@ def fold(node: Node, windows: Window, sizes: Shape, name: str = "fold") -> Node:
 # reductions, contractions, indexing
 
 
-def reduce(
-    monoid: str,
-    node: Node,
-    axes: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    name: str | None = None,
-) -> Node:
-    """Reduce axes (None: all) with "sum", "prod", "max" or "min"."""
-    name = name or monoid
-    if monoid not in MONOIDS:
-        raise ValueRangeError("reduce", f"unknown monoid {monoid!r}", f"use one of {MONOIDS}")
-    if monoid in ("sum", "prod") and node.dtype is bool_:
-        raise DTypeError(name, "takes an integer or float dtype, not bool", "cast to int64 first")
-    rule = SUMMED if monoid in ("sum", "prod") else ORDERED
-    check_dtype(name, rule, (node,))
-    axes = normalise_axes(axes, node.rank, name)
-    if monoid in ("max", "min") and any(node.shape[axis] == 0 for axis in axes):
-        raise ShapeError(
-            name, f"an empty axis of {node.shape} has no {monoid}", "reduce axes of size >= 1"
-        )
-    return node.reduce(monoid, axes, keepdim)
-
-
 def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "contract") -> Node:
     """Multiply and sum out the labels that are not in `labels[2]` (einsum with two operands)."""
     check_dtype(name, OPS["contract"].dtype_rule, (a, b))
@@ -328,7 +271,9 @@ def contract(a: Node, b: Node, labels: tuple[Shape, Shape, Shape], name: str = "
                     f"inner sizes differ: {a.shape} @ {b.shape}",
                     "make them equal, or transpose one with .T",
                 )
-    if len(set(labels[2])) != len(labels[2]) or not sizes.keys() >= set(labels[2]):
+    result = labels[2]
+    is_once = len(set(result)) == len(result)
+    if not is_once or not sizes.keys() >= set(result):
         raise ShapeError(name, f"output labels {labels[2]} are not input labels", "list each once")
     return a.contract(b, labels)
 
@@ -366,7 +311,9 @@ def product_labels(
     count: int, left: Shape, right: Shape, has_rows: bool, has_columns: bool
 ) -> tuple[Shape, Shape, Shape]:
     """Name the axes of a matrix product: `count` batch axes, of which each factor has some."""
-    rows, columns, shared = (count,) * has_rows, (count + 1,) * has_columns, (count + 2,)
+    rows = (count,) * has_rows
+    columns = (count + 1,) * has_columns
+    shared = (count + 2,)
     kept = tuple(sorted({*left, *right}))
     return left + rows + shared, right + shared + columns, kept + rows + columns
 
@@ -403,47 +350,14 @@ def conv(x: Node, weight: Node, spec: ConvSpec, name: str = "conv") -> Node:
             f"input channels differ: input {x.shape}, weight {weight.shape}",
             "make groups x channels equal",
         )
-    if any(size < 1 for size in conv_sizes(x.shape[3:], weight.shape[3:], spec)):
+    found = conv_sizes(x.shape[3:], weight.shape[3:], spec)
+    if any(size < 1 for size in found):
         raise ShapeError(
             name,
             f"kernel {weight.shape[3:]} does not fit input {x.shape[3:]} padded by {spec.padding}",
             "pad the input or use a smaller kernel",
         )
     return x.conv(weight, spec)
-
-
-def check_indices(node: Node, indices: Sequence[Node], axes: Shape, name: str) -> None:
-    """Raise unless the indices are integers of one shape, one for each axis."""
-    if len(indices) != len(axes) or not axes or list(axes) != sorted(set(axes)):
-        raise ShapeError(name, f"{len(indices)} indices for axes {axes}", "one index a sorted axis")
-    for index in indices:
-        if not index.dtype.is_integer:
-            raise DTypeError(name, f"the index is {index.dtype.name}", "cast it to int64")
-    check_same(name, indices)
-    check_device(name, (node, *indices))
-
-
-def gather(node: Node, indices: Sequence[Node], axes: Shape, name: str = "gather") -> Node:
-    """Read node[index0, index1, ...] along sorted `axes`; the index shape leads the result."""
-    check_indices(node, indices, axes, name)
-    return node.gather(tuple(indices), tuple(axes))
-
-
-def scatter(
-    base: Node,
-    values: Node,
-    indices: Sequence[Node],
-    axes: Shape,
-    monoid: str | None = None,
-    name: str = "scatter",
-) -> Node:
-    """Copy `base` with out[index] monoid= values; None overwrites, the last one wins."""
-    check_indices(base, indices, axes, name)
-    check_dtype(name, OPS["scatter"].dtype_rule, (base, values))
-    wanted = base.gather(tuple(indices), tuple(axes)).shape
-    if values.shape != wanted:
-        raise ShapeError(name, f"values {values.shape} where {wanted} fits", "broadcast them first")
-    return base.scatter(values, tuple(indices), tuple(axes), monoid)
 
 
 # effects

@@ -21,7 +21,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import steps_of
 from picograd.graph.row import Role, ops_of
-from picograd.graph.scanning import scan_identity
+from picograd.graph.scanning import identity
 from picograd.late_methods import dataclass
 from picograd.target import is_host
 
@@ -94,7 +94,7 @@ def inputs_of(node: Node, done: Mapping[int, Array]) -> list[Array]:
     inputs = [done[id(child)] for child in node.inputs]
     monoid = node.arg[0] if node.row.role is Role.REDUCE else "sum"
     for number, ends in enumerate(sources_of(node)):
-        fill = scan_identity(monoid, node.inputs[number].dtype)
+        fill = identity(monoid, node.inputs[number].dtype)
         inputs[number] = left_out(inputs[number], ends, fill)
     return inputs
 

@@ -20,7 +20,7 @@ from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import second_next
 from picograd.graph.factors import earlier, factors_before, padded, reverse
-from picograd.graph.node import Gradients, Node, Number
+from picograd.graph.node import Gradients, Node
 from picograd.graph.row import FACTOR, ORDERED, Op, Role, Sizes, table
 from picograd.graph.shape import first_shape, is_size
 from picograd.helpers import ceil_div, product, round_up
@@ -58,14 +58,18 @@ def scan_dtype(monoid: str, dtype: DType) -> DType:
     return float64 if is_long else accumulate_dtype(dtype)
 
 
-def scan_identity(monoid: str, dtype: DType) -> Number:
-    """Give the value that leaves the other operand as it is."""
+def identity(monoid: str, dtype: DType) -> Any:
+    """Find the value that leaves the other operand of a monoid unchanged, as a Python number.
+
+    The extremes of floats start from infinities, those of integers from the dtype's ends.
+    """
     if monoid in ("sum", "prod"):
-        return int(monoid == "prod")
+        start = 0 if monoid == "sum" else 1
+        return dtype.numpy.type(start).item()
     if dtype.is_float:
         return math.inf if monoid == "min" else -math.inf
     if dtype is bool_:
-        return int(monoid == "min")
+        return monoid == "min"
     least, most = dtype.ends
     return least if monoid == "max" else most
 
@@ -103,7 +107,7 @@ def expand_scan(node: Node, target: Target) -> Node:
 def chunk_starts(x: Node, monoid: str, axis: int, chunk: int) -> Node:
     """Combine everything before each chunk."""
     x = x.cast(scan_dtype(monoid, x.dtype))
-    fill, size = scan_identity(monoid, x.dtype), x.shape[axis]
+    fill, size = identity(monoid, x.dtype), x.shape[axis]
     count = ceil_div(size, chunk)
     whole = padded(x, axis, 0, count * chunk - size, fill)
     rows = whole.reshape((*x.shape[:axis], count, chunk, *x.shape[axis + 1 :]))

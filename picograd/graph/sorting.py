@@ -24,12 +24,11 @@ from picograd.dtype import DType, int32, int64, to_dtype, uint8, uint16, uint32,
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import first_next, same
 from picograd.graph.bounded import Bounded
-from picograd.graph.bounded_rules import identity
 from picograd.graph.bounds import place_in_order
 from picograd.graph.node import Node, Nodes, constant
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.row import BITS, PLACES, POSITIONS, Op, Role, Sizes, table
-from picograd.graph.scanning import scan
+from picograd.graph.scanning import identity, scan
 from picograd.graph.shape import first_shape
 from picograd.helpers import ceil_div
 from picograd.target import Target

@@ -8,7 +8,7 @@ from onnx import helper
 from picograd.dtype import DType, int64
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import Body, Recurrence
-from picograd.graph.scanning import scan_identity
+from picograd.graph.scanning import identity
 from picograd.onnx.export_elementwise import ROWS as ELEMENTWISE
 from picograd.onnx.export_rows import row
 from picograd.onnx.values import NAMES
@@ -31,7 +31,7 @@ def scan(e: Any, node: Node, x: Written) -> Written:
         place = w.constant(np.asarray(axis))
         return Written(w.emit("CumSum", x.name, place), node.shape, node.dtype)
     rest = tuple(size for d, size in enumerate(node.shape) if d != axis)
-    first = w.full(w.number(scan_identity(monoid, node.dtype), node.dtype), rest)
+    first = w.full(w.number(identity(monoid, node.dtype), node.dtype), rest)
     state, element = (Written(w.new_name(kind), rest, node.dtype) for kind in ("state", "row"))
     nodes: list[Any] = []
     with w.body(nodes):

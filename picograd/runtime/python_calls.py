@@ -61,22 +61,10 @@ def is_alike(value, other):
         need(is_number(PyTuple_GetItem(value, at), PyTuple_GetItem(other, at)))
     return 1
 
-def call_with(function, value):
-    "calls a Python function with one object"
-    arguments = PyTuple_New(1)
-    need(arguments)
-    PyTuple_SetItem(arguments, 0, own(value))
-    found = PyObject_CallObject(function, arguments)
-    Py_DecRef(arguments)
-    return found
-
 def let_go(found, count):
     "ends references; 0 is none"
     for number in range(count):
         Py_DecRef(found[number])
-
-def set_item(made, at, value):
-    PyTuple_SetItem(made, at, own(value))
 
 def own_table(self):
     "the table of a function is the first thing that `self` has, and lives as long"
@@ -112,7 +100,7 @@ def picograd_release(self: Allocation, unused):
         if blocks:
             put_back(pool, blocks, self.address, PyLong_AsLongLong(self.size))
             return own(None)
-    return call_with(world.release, self)
+    return PyObject_CallFunctionObjArgs(world.release, self, 0)
 """
 
 RESULTS = """

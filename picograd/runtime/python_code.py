@@ -62,6 +62,8 @@ KINDS: dict[tuple[str, ...], str] = {
     ("void", "i64", "i64"): "PyErr_SetString",
 }
 INTERFACE = {name: kinds for kinds, names in KINDS.items() for name in names.split()}
+# Those that take any number of objects behind the first word: one is told how many, one ends at 0.
+VARIADIC = "PyTuple_Pack", "PyObject_CallFunctionObjArgs"
 RELATIONS: dict[type, str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
@@ -401,6 +403,10 @@ return found
 
     def call(self, name: str, *arguments: str) -> str:
         """Call a function of the interface, or of the text."""
+        if name in VARIADIC:
+            self.heads[name] = f"declare i64 @{name}(i64, ...)"
+            words = ", ".join(f"i64 {each}" for each in arguments)
+            return self.value(f"call i64 (i64, ...) @{name}({words})")
         result, *kinds = INTERFACE.get(name, ("i64", *["i64"] * len(arguments)))
         if name in INTERFACE:
             self.heads[name] = f"declare {result} @{name}({', '.join(kinds)})"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import InternalError
-from picograd.runtime.python_code import INTERFACE
+from picograd.runtime.python_code import INTERFACE, VARIADIC
 
 FASTCALL, NO_ARGUMENTS = 0x80, 0x04  # methodobject.h: how a function is called
 TRIED = (3, 11), (3, 12)  # versions with which all of this was tried, on this kind of machine:
@@ -26,7 +26,8 @@ def is_possible() -> bool:
     is_known = sys.implementation.name == "cpython" and sys.version_info[:2] in TRIED
     is_known = is_known and sys.platform == PLATFORM and platform.machine() == MACHINE
     is_known = is_known and struct.calcsize("P") == 8
-    return is_known and has_lock and all(hasattr(ctypes.pythonapi, name) for name in INTERFACE)
+    names = *INTERFACE, *VARIADIC
+    return is_known and has_lock and all(hasattr(ctypes.pythonapi, name) for name in names)
 
 
 def words_of(made: object) -> Any:

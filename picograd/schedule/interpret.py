@@ -48,12 +48,6 @@ def rank_in_group(group: Array) -> Array:
     return rank
 
 
-def identity_of_scan(scan: loop.Scan) -> Any:
-    """The value a scan starts from."""
-    monoid = "max" if scan.monoid == "logaddexp" else scan.monoid
-    return identity(monoid, scan.body.dtype)
-
-
 class PartInterpreter:
     """This class runs one part; `values` holds each compute's value over its own axes."""
 
@@ -227,7 +221,7 @@ class PartInterpreter:
         held = self.seen(axes) & holding(scan.conditions, lambda index: self.over(index, axes))
         expr = scan.body
         if scan.conditions:
-            fill = loop.Expr("const", (), identity_of_scan(scan), expr.dtype)
+            fill = loop.Expr("const", (), identity(scan.monoid, scan.body.dtype), expr.dtype)
             expr = loop.Expr("guard", (expr, fill), scan.conditions, expr.dtype)
         value = self.over(expr, axes)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype

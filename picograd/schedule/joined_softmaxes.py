@@ -21,7 +21,6 @@ from picograd.schedule.score_sinks import (
     columns_of,
     is_passing,
     is_product,
-    outer_reads,
     shown,
 )
 from picograd.schedule.scores import CONTRACTIONS, Sink
@@ -145,11 +144,5 @@ def is_free(sink: Sink, terms: Terms, streams: list[Stream], matcher: Matcher) -
     for stream in streams:
         for each in stream.sinks:
             own |= matcher.bits[each.facts.number]
-    if matcher.waits[sink.facts.inputs[1 - sink.operand].number] & own:
-        return False
     known = {*terms.totals, *(weight.peak for weight in terms.weights)}
-    for reader, source in outer_reads(sink.facts.inputs[sink.operand], matcher.region.at):
-        is_known = base_of(source) in known and reader.number in terms.path
-        if matcher.waits[source.number] & own and not is_known:
-            return False
-    return True
+    return matcher.is_free(sink, known, terms.path, own)

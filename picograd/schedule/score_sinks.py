@@ -150,7 +150,8 @@ class Matcher:
             weight = self.weight(sink.facts.inputs[sink.operand])
             if weight is None or weight.exponential is not known.exponential:
                 continue
-            if weight.peak is not known.peak or not self.is_free(sink, weight, own):
+            read = weight.total, weight.peak
+            if weight.peak is not known.peak or not self.is_free(sink, read, weight.path, own):
                 continue
             if weight.total in (None, stream.total) or self.take_divisor(stream, weight, own):
                 sink.is_divided, sink.is_masked = weight.total is not None, weight.is_masked
@@ -190,16 +191,20 @@ class Matcher:
         stream.total = weight.total
         return True
 
-    def is_free(self, sink: Sink, weight: Weight, own: int) -> bool:
-        """Tell whether a product waits for the sinks of its stream in its weights alone."""
+    def is_free(
+        self, sink: Sink, known: Container[Facts | None], path: Container[int], own: int
+    ) -> bool:
+        """Tell whether a product waits for its `own` streams in its weights alone, by their `path`.
+
+        There it may read what is `known` of them: peaks and totals.
+        """
         other = sink.facts.inputs[1 - sink.operand]
         if self.waits[other.number] & own:
             return False
         for reader, source in outer_reads(sink.facts.inputs[sink.operand], self.region.at):
-            if self.waits[source.number] & own:
-                is_known = base_of(source) in (weight.total, weight.peak)
-                if not is_known or reader.number not in weight.path:
-                    return False
+            is_known = base_of(source) in known and reader.number in path
+            if self.waits[source.number] & own and not is_known:
+                return False
         return True
 
     def weight(self, facts: Facts) -> Weight | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import harness
 import numpy as np
+import plain_nodes
 import pytest
 from compare import widen
 
@@ -49,7 +50,7 @@ def sample(row: Op, dtype: DType, seed: int) -> Any:
 
 
 def leaf(dtype: DType) -> Node:
-    return build.buffer(Storage(Buffer("cpu", dtype, COUNT, 0)), (COUNT,))
+    return plain_nodes.buffer(Storage(Buffer("cpu", dtype, COUNT, 0)), (COUNT,))
 
 
 def stored(array: Any, dtype: DType) -> Any:

@@ -8,7 +8,6 @@ from picograd.codegen.layout import (
     Layout,
     MmaAccumulator,
     WgmmaAccumulator,
-    register_count,
     replicas_of,
     runs_walk,
     walk,
@@ -62,7 +61,7 @@ def test_walk_is_the_layout(name: str, is_vector: bool) -> None:
     points = np.unique(rows[:, 2:], axis=0)
     shape = layout.shape if isinstance(layout, Blocked) else points.max(0) + 1
     assert len(points) == np.prod(shape) and len(rows) == len(points) * replicas
-    assert rows[:, 1].max() < register_count(layout, 2)
+    assert rows[:, 1].max() < layout.register_count
 
 
 def test_runs_are_all_elements_of_a_fragment_once():

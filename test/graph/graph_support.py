@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import plain_nodes
 
 from picograd.buffer import Buffer, Storage
 from picograd.conversion import to_bits
 from picograd.dtype import DType, to_dtype
-from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
@@ -25,7 +25,7 @@ def leaf(array: Array, dtype: DType | None = None) -> Node:
     dtype = dtype or to_dtype(array.dtype)
     array = to_bits(array, dtype)
     held = Buffer("cpu", dtype, array.size, 0, array)
-    return build.buffer(Storage(held), array.shape)
+    return plain_nodes.buffer(Storage(held), array.shape)
 
 
 def value(node: Node, float64: bool = False) -> Array:
@@ -69,7 +69,7 @@ def second_order(function: Build) -> Build:
     def slope(*nodes: Node) -> Node:
         *inputs, cotangent = nodes
         found = gradient([(function(*inputs), cotangent)], inputs)
-        parts = [build.reduce("sum", node * node) for node in found if node is not None]
+        parts = [plain_nodes.reduce("sum", node * node) for node in found if node is not None]
         total = parts[0]
         for part in parts[1:]:
             total = total + part

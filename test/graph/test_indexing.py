@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import plain_nodes
 import pytest
 from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
 
-from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 
@@ -20,29 +20,29 @@ COLUMNS = np.array([[4, 0], [0, 2]])
 
 
 def test_gather_one_axis() -> None:
-    got = value(build.gather(leaf(X), [leaf(ROWS)], (0,)))
+    got = value(plain_nodes.gather(leaf(X), [leaf(ROWS)], (0,)))
     np.testing.assert_array_equal(got, X[ROWS])
-    middle = value(build.gather(leaf(X), [leaf(ROWS % 3)], (1,)))
+    middle = value(plain_nodes.gather(leaf(X), [leaf(ROWS % 3)], (1,)))
     np.testing.assert_array_equal(middle, np.moveaxis(X, 1, 0)[ROWS % 3])
 
 
 def test_gather_two_axes() -> None:
-    got = value(build.gather(leaf(X), [leaf(ROWS), leaf(COLUMNS)], (0, 2)))
+    got = value(plain_nodes.gather(leaf(X), [leaf(ROWS), leaf(COLUMNS)], (0, 2)))
     np.testing.assert_array_equal(got, X.transpose(0, 2, 1)[ROWS, COLUMNS])
 
 
 def test_gather_gradients() -> None:
-    check_both_orders(lambda n: build.gather(n * n, [leaf(ROWS)], (0,)), X)
+    check_both_orders(lambda n: plain_nodes.gather(n * n, [leaf(ROWS)], (0,)), X)
     indices = [leaf(ROWS), leaf(COLUMNS)]
-    check_both_orders(lambda n: build.gather(n, indices, (0, 2)) * 2.0, X)
-    check_gradients(lambda n: build.gather(n, [leaf(ROWS[:0])], (0,)), X)
+    check_both_orders(lambda n: plain_nodes.gather(n, indices, (0, 2)) * 2.0, X)
+    check_gradients(lambda n: plain_nodes.gather(n, [leaf(ROWS[:0])], (0,)), X)
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min", None])
 def test_scatter(monoid: Any) -> None:
     values = np.random.default_rng(1).normal(size=(2, 2, 3, 5)) + 2
-    got = value(build.scatter(leaf(X), leaf(values), [leaf(ROWS)], (0,), monoid))
+    got = value(plain_nodes.scatter(leaf(X), leaf(values), [leaf(ROWS)], (0,), monoid))
     expected = torch.tensor(X)
     flat, source = torch.tensor(ROWS).reshape(-1), torch.tensor(values).reshape(4, 3, 5)
     if monoid is None:
@@ -58,7 +58,7 @@ def test_scatter(monoid: Any) -> None:
 @pytest.mark.parametrize("monoid", ["sum", "prod", "max", "min"])
 def test_scatter_gradients(monoid: str) -> None:
     values = np.random.default_rng(1).normal(size=(2, 2, 3, 5)) + 2
-    function = lambda x, v: build.scatter(x, v, [leaf(ROWS)], (0,), monoid)  # noqa: E731
+    function = lambda x, v: plain_nodes.scatter(x, v, [leaf(ROWS)], (0,), monoid)  # noqa: E731
     check_gradients(function, X, values)
     if monoid in ("sum", "prod"):
         check_both_orders(function, X + 4, values)
@@ -66,14 +66,16 @@ def test_scatter_gradients(monoid: str) -> None:
 
 def test_overwriting_distinct_places() -> None:
     index, values = np.array([2, 0]), np.random.default_rng(1).normal(size=(2, 3, 5))
-    check_both_orders(lambda x, v: build.scatter(x * x, v, [leaf(index)], (0,)), X, values)
+    check_both_orders(lambda x, v: plain_nodes.scatter(x * x, v, [leaf(index)], (0,)), X, values)
 
 
 def test_extremes_share_the_gradient() -> None:
     base, values = np.array([1.0, 5.0]), np.array([1.0, 1.0, 4.0])
     index = np.array([0, 0, 1])
     slopes = gradients_of(
-        lambda b, v: build.scatter(b, v, [leaf(index)], (0,), "max"), [base, values], np.ones(2)
+        lambda b, v: plain_nodes.scatter(b, v, [leaf(index)], (0,), "max"),
+        [base, values],
+        np.ones(2),
     )
     np.testing.assert_allclose(slopes[0], [1 / 3, 1])
     np.testing.assert_allclose(slopes[1], [1 / 3, 1 / 3, 0])
@@ -125,9 +127,9 @@ def test_gradients_of_what_is_read_once_are_elementwise(number: int) -> None:
     make, is_once = forms_of_one_each()[number]
     indices = make()
     axes = tuple(range(len(indices)))
-    check_both_orders(lambda n: build.gather(n * n, indices, axes), X)
+    check_both_orders(lambda n: plain_nodes.gather(n * n, indices, axes), X)
     x = leaf(X)
-    output = build.gather(x, indices, axes)
+    output = plain_nodes.gather(x, indices, axes)
     (found,) = gradient([(output, leaf(np.ones(output.shape, X.dtype)))], [x])
     assert (found.op == "where") == is_once
 
@@ -135,4 +137,4 @@ def test_gradients_of_what_is_read_once_are_elementwise(number: int) -> None:
 def test_a_diagonal_has_the_same_position_twice() -> None:
     square = X[:3]
     place, index = leaf(np.zeros(3)).iota(0), leaf(np.array([4, 0, 2]))
-    check_both_orders(lambda n: build.gather(n * n, [place, place, index], (0, 1, 2)), square)
+    check_both_orders(lambda n: plain_nodes.gather(n * n, [place, place, index], (0, 1, 2)), square)

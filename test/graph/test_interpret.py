@@ -1,6 +1,7 @@
 """The interpreter's own conversions, and where it reads values from."""
 
 import numpy as np
+import plain_nodes
 import pytest
 from graph_support import leaf, value
 
@@ -36,15 +37,15 @@ def test_floats_saturate_as_integers() -> None:
 def test_memory_is_read_by_address() -> None:
     data = np.float32([1, 2, 3])
     held = Buffer("cpu", float32, 3, data.ctypes.data)
-    np.testing.assert_array_equal(value(build.buffer(Storage(held), (3,))), data)
+    np.testing.assert_array_equal(value(plain_nodes.buffer(Storage(held), (3,))), data)
     half = data.astype(np.float32).view(np.uint32) >> np.uint32(16)
     short = half.astype(np.uint16)
     held = Buffer("cpu", bfloat16, 3, short.ctypes.data)
-    np.testing.assert_array_equal(value(build.buffer(Storage(held), (3,))), data)
+    np.testing.assert_array_equal(value(plain_nodes.buffer(Storage(held), (3,))), data)
 
 
 def test_values_stand_for_leaves_elsewhere() -> None:
-    x = build.buffer(Storage(Buffer("cuda:0", float32, 2, 0)), (2,))
+    x = plain_nodes.buffer(Storage(Buffer("cuda:0", float32, 2, 0)), (2,))
     with pytest.raises(DeviceError):
         interpret([x])
     np.testing.assert_array_equal(interpret([x + 1], values={x: np.float32([1, 2])})[0], [2, 3])

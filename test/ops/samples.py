@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import plain_nodes
 import pytest
 
 from picograd.dtype import DType, int64
@@ -132,7 +133,7 @@ def reductions() -> list[Sample]:
         for shape in shapes:
 
             def make(node: Node, monoid: str = monoid) -> Node:
-                return build.reduce(monoid, node, (1,))
+                return plain_nodes.reduce(monoid, node, (1,))
 
             def theirs(x: Any, function: Any = function) -> Any:
                 return function(x, 1)
@@ -142,7 +143,7 @@ def reductions() -> list[Sample]:
         for label, axes, shape in (("all", (0, 1), (7, 3)), ("number", (), ())):
 
             def whole(node: Node, monoid: str = monoid, axes: Shape = axes) -> Node:
-                return build.reduce(monoid, node, axes)
+                return plain_nodes.reduce(monoid, node, axes)
 
             found.append(
                 Sample(f"{monoid} {label}", whole, data(shape), None, kinds, is_plain=False)
@@ -179,12 +180,12 @@ CONVOLUTIONS = [
 
 
 def picking(node: Node, at: Node) -> Node:
-    return build.gather(node, (at,), (0,))
+    return plain_nodes.gather(node, (at,), (0,))
 
 
 GATHERS = [
     Sample("rows", picking, (*data((5, 3)), index((4,), 5)), lambda x, i: x[i]),
-    Sample("two axes", lambda x, i, j: build.gather(x, (i, j), (0, 1)),
+    Sample("two axes", lambda x, i, j: plain_nodes.gather(x, (i, j), (0, 1)),
            (*data((5, 3)), index((2, 2), 5), index((2, 2), 3)), lambda x, i, j: x[i, j],
            is_plain=False),
     Sample("one", picking, (*data((5,)), index((), 5)), lambda x, i: x[i], is_plain=False),
@@ -198,7 +199,7 @@ def scatters() -> list[Sample]:
                          ("min", "amin")):  # fmt: skip
 
         def make(base: Node, values: Node, at: Node, monoid: Any = monoid) -> Node:
-            return build.scatter(base, values, (at,), (0,), monoid)
+            return plain_nodes.scatter(base, values, (at,), (0,), monoid)
 
         def theirs(base: Any, values: Any, at: Any, name: str = name) -> Any:
             if not name:
@@ -287,7 +288,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "flip": forms(along(build.flip, (0, 1)), lambda x: x.flip(0, 1), (3, 5), (0, 5)),
     "pad": forms(along(build.pad, ((1, 0), (0, 2)), 1),
                  lambda x: functional.pad(x, (0, 2, 1, 0), value=1), (3, 5), (0, 5)),
-    "window": forms(along(build.window, WINDOWS), windows, (3, 6), (0, 6)),
+    "window": forms(along(plain_nodes.window, WINDOWS), windows, (3, 6), (0, 6)),
     "fold": forms(folded, None, (3, 4, 2), (0, 4, 2), kinds=NUMBERS),
     "reduce": reductions(),
     "contiguous": forms(lambda x: build.contiguous(build.permute(x, (1, 0))), lambda x: x.mT,

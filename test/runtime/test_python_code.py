@@ -167,13 +167,22 @@ def fails(self, arguments, count):
     if found == 0:
         return own(None)
     return found
+
+@python
+def calls(self, arguments, count):
+    need(count == 3)
+    pair = PyTuple_Pack(2, arguments[1], arguments[2])
+    need(pair)
+    found = PyObject_CallFunctionObjArgs(arguments[0], arguments[1], pair, arguments[2], 0)
+    Py_DecRef(pair)
+    return found
 """
 
 
 @pytest.fixture(scope="module")
 def called(compiler):
-    library = library_of(compiler, CALLED, ("swap", "fails"))
-    names = ("swap", "fails")
+    names = ("swap", "fails", "calls")
+    library = library_of(compiler, CALLED, names)
     return {name: callable_of(defined(name, library[name], FASTCALL), None) for name in names}
 
 
@@ -206,6 +215,15 @@ def test_references_are_kept_count_of(called):
 def test_wrong_arguments_are_a_type_error(called, given):
     with pytest.raises(TypeError, match="swap takes a box"):
         called["swap"](*given)
+
+
+def test_functions_are_called_with_several_objects(called):
+    one, two = object(), object()
+    counts = [sys.getrefcount(each) for each in (one, two)]
+    assert called["calls"](lambda *given: given == (one, (one, two), two), one, two) is True
+    assert [sys.getrefcount(each) for each in (one, two)] == counts
+    with pytest.raises(ZeroDivisionError):
+        called["calls"](lambda *given: 1 // 0, one, two)
 
 
 def test_errors_of_python_are_raised(called):

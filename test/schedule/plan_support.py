@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import plain_nodes
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.dtype import DType, float32, int64
@@ -44,7 +45,7 @@ VALUES = Values()
 
 def leaf(*shape: int, dtype: DType = float32, below: int = 5) -> Node:
     """A leaf whose values are random: normal, or integers in 0..below-1."""
-    node = build.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
+    node = plain_nodes.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
     VALUES.below[node] = below
     return node
 
@@ -81,7 +82,7 @@ def copies(plan: Plan) -> int:
 
 def spread(node: Node, shape: tuple[int, ...]) -> Node:
     """Broadcast a node."""
-    return build.broadcast(node, build.const(0.0, shape, node.dtype, "cpu"))[0]
+    return plain_nodes.broadcast(node, build.const(0.0, shape, node.dtype, "cpu"))[0]
 
 
 def linear(x: Node, weight: Node, bias: Node) -> Node:

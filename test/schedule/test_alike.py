@@ -5,6 +5,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
+import plain_nodes
 import pytest
 from plan_support import TARGET, check_plan, cnn_step, leaf, linear
 
@@ -65,7 +66,7 @@ def part_of(x: Node, start: int) -> Node:
 
 def scaled(x: Node, number: float) -> Node:
     rate = build.scalar(RuntimeScalar(number), "cpu", float32)
-    return x * build.broadcast(rate, x)[0]
+    return x * plain_nodes.broadcast(rate, x)[0]
 
 
 def different() -> list[tuple[Node, Node]]:
@@ -98,7 +99,7 @@ def alone(node: Node, number: int) -> Node:
 def test_what_differs_does_not_share(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = different()[number]
     first = alone(a, 0)
-    rest = build.broadcast(first.reduce("sum", (0, 1)), b)[0]
+    rest = plain_nodes.broadcast(first.reduce("sum", (0, 1)), b)[0]
     check_alone([first, alone(b + rest, 1)], monkeypatch)
     check_plan([first, alone(b + rest, 1)])
 

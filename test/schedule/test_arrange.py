@@ -1,5 +1,6 @@
 """Launches: what shares a kernel, and that everything is computed before it is read."""
 
+import plain_nodes
 import pytest
 from plan_support import TARGET, check_plan, leaf, spread
 
@@ -49,7 +50,7 @@ def test_a_long_array_is_filled_just_before_it_is_scattered_to(
     places = leaf(3, dtype=int64, below=9)
     late = build.matmul(build.matmul(leaf(3, 4), leaf(4, 4)), leaf(4, 4))
     zeros = build.const(0.0, (9, 4), float32, "cpu")
-    sums = build.scatter(zeros, late, [places], (0,), "sum")
+    sums = plain_nodes.scatter(zeros, late, [places], (0,), "sum")
     for least, depth in ((1 << 20, 1), (1, 2)):
         monkeypatch.setattr(module, "LONG_FILL", least)
         groups = fused(sums)

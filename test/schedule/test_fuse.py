@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import plain_nodes
 import pytest
 from plan_support import TARGET, VALUES, check_plan, cnn_step, leaf, linear, run, spread
 
@@ -75,7 +76,7 @@ def test_a_residual_and_its_norm_are_one_kernel(axis: int) -> None:
 
 def test_windows_and_writes_are_not_adopted() -> None:
     x = leaf(20, 24)
-    pooled = build.window(x, ((1, 2, 1, 1),)).reduce("max", (2,)) + 1.0
+    pooled = plain_nodes.window(x, ((1, 2, 1, 1),)).reduce("max", (2,)) + 1.0
     check_plan([pooled, pooled.reduce("sum", (1,))])
     written = build.assign(leaf(20, 24), x + 1.0)
     check_plan([written, (x + 1.0).reduce("sum", (1,)), written.reduce("sum", (0,))])
@@ -243,11 +244,11 @@ def test_products_without_two_arrays_are_no_contractions() -> None:
 
 def test_windows_do_not_enter_contractions_or_scatters() -> None:
     x = leaf(4, 6)
-    pooled = build.window(x, ((1, 2, 2, 1),)).reduce("max", (2,))
+    pooled = plain_nodes.window(x, ((1, 2, 2, 1),)).reduce("max", (2,))
     plan = check_plan([build.matmul(x, leaf(6, 3)) + pooled], 2)
     assert sorted(heroes(plan)) == ["contract", "map"]
     rows = leaf(4, dtype=int64, below=4)
-    check_plan([build.scatter(leaf(4, 3), pooled, [rows], (0,), "sum")])
+    check_plan([plain_nodes.scatter(leaf(4, 3), pooled, [rows], (0,), "sum")])
 
 
 @pytest.mark.parametrize("act", [lambda x: x.unary("silu"), lambda x: x + 1.0])
@@ -256,7 +257,7 @@ def test_what_windows_multiply_is_computed_once_where_it_is_dear(act: object) ->
     inputs, taps = leaf(64, 56, 56, 32), leaf(32, 3, 3)
     scale, shift = (spread(leaf(32).reshape((1, 1, 1, 32)), inputs.shape) for _ in range(2))
     value = act(inputs * scale + shift)  # type: ignore[operator]
-    windows = build.window(value, ((1, 3, 1, 1), (2, 3, 1, 1)))
+    windows = plain_nodes.window(value, ((1, 3, 1, 1), (2, 3, 1, 1)))
     weight = spread(taps.reshape((1, 1, 1, 32, 3, 3)), windows.shape)
     sums = (windows * weight).reduce("sum", (4, 5))
     is_dear = value.op == "silu"
@@ -273,12 +274,12 @@ def test_what_windows_multiply_is_stored_before_its_readers_are_looked_at() -> N
     """They would go on to count it as what it was made of: sums over windows, say."""
     image, around = leaf(64, 30, 30, 32), ((1, 3, 1, 1), (2, 3, 1, 1))
     taps = spread(leaf(1, 1, 1, 32, 3, 3), (64, 28, 28, 32, 3, 3))
-    pairs = build.window(leaf(64, 28, 29, 32), ((2, 2, 1, 1),)).reduce("sum", (4,))
+    pairs = plain_nodes.window(leaf(64, 28, 29, 32), ((2, 2, 1, 1),)).reduce("sum", (4,))
     value = pairs * leaf(64, 28, 28, 32)
     shown = spread(value.reshape((64, 28, 28, 32, 1, 1)), taps.shape)
-    by_tap = (build.window(image, around) * shown).reduce("sum", (0, 1, 2))
+    by_tap = (plain_nodes.window(image, around) * shown).reduce("sum", (0, 1, 2))
     wide = build.pad(value, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    back = (build.window(wide, around) * taps).reduce("sum", (4, 5))
+    back = (plain_nodes.window(wide, around) * taps).reduce("sum", (4, 5))
     reasons = schedule([by_tap, back], cuda_target("sm_90a")).reasons
     assert reasons[0].startswith("stored mul (64, 28, 28, 32): windows of 3 rows, 2 kernels")
 
@@ -286,7 +287,7 @@ def test_what_windows_multiply_is_stored_before_its_readers_are_looked_at() -> N
 def test_sums_for_taps_are_parts_of_their_own_on_a_gpu() -> None:
     """Two of one domain share nothing, and a thread has registers for the windows of one."""
     images = [leaf(8, 16, 16, 32) for _ in range(2)]
-    terms = [build.window(x, ((1, 3, 1, 1), (2, 3, 1, 1))) for x in images]
+    terms = [plain_nodes.window(x, ((1, 3, 1, 1), (2, 3, 1, 1))) for x in images]
     near = spread(leaf(8, 14, 14, 32, 1, 1), terms[0].shape)
     sums = [(each * near).reduce("sum", (0, 1, 2)) for each in terms]
     for target, count in ((cuda_target("sm_90a"), 2), (TARGET, 1)):
@@ -297,7 +298,7 @@ def test_sums_for_taps_are_parts_of_their_own_on_a_gpu() -> None:
 def test_windows_read_shuffled_channels_as_they_lie() -> None:
     x = leaf(64, 56, 56, 32).unary("silu")
     mixed = x.reshape((64, 56, 56, 2, 16)).permute((0, 1, 2, 4, 3)).reshape((64, 56, 56, 32))
-    windows = build.window(mixed, ((1, 3, 1, 1), (2, 3, 1, 1)))
+    windows = plain_nodes.window(mixed, ((1, 3, 1, 1), (2, 3, 1, 1)))
     sums = (windows * spread(leaf(1, 1, 1, 32, 3, 3), windows.shape)).reduce("sum", (4, 5))
     reasons = schedule([sums], cuda_target("sm_90a")).reasons
     assert any(reason.startswith("stored reshape (64, 56, 56, 32): windows") for reason in reasons)
@@ -319,7 +320,7 @@ def test_a_loop_over_time_that_is_read_at_each_step_grows_with_its_steps() -> No
         for at in range(steps):
             now = build.slice_(decay, ((0, 4, 1), (at, at + 1, 1), (0, 64, 1), (0, 16, 1)))
             state = build.reshape(now, (4, 64, 16)) * state
-            sums.append(build.reduce("sum", state, (2,)))
+            sums.append(plain_nodes.reduce("sum", state, (2,)))
         parts = [part for kernel in schedule(sums, TARGET).kernels for part in kernel.parts]
         return sum(len(walk(compute.body)) for part in parts for compute in part.computes)
 
@@ -354,6 +355,6 @@ def test_what_is_gathered_from_memory_is_at_the_places_of_its_indices(target: Ta
     """The numbers of a row that are chosen, and a softmax of what they show: one kernel."""
     x, places = leaf(6, 40), leaf(6, 3, dtype=int64, below=20)
     found = places + 7
-    shown = build.gather(x, [found.iota(0), found], (0, 1))
+    shown = plain_nodes.gather(x, [found.iota(0), found], (0, 1))
     plan = check_plan([found, build.softmax(shown, 1)], 1, target=target)
     assert heroes(plan) == ["reduce.row"]

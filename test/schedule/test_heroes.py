@@ -1,6 +1,7 @@
 """Index maps of contractions, convolutions and scatters."""
 
 import numpy as np
+import plain_nodes
 import pytest
 from plan_support import leaf
 
@@ -60,7 +61,7 @@ def test_conv_reads_the_dilated_padded_input(
 
 def test_scatter_goes_to_the_row_that_is_read() -> None:
     index = leaf(4, dtype=int64, below=3)
-    node = build.scatter(leaf(3, 5), leaf(4, 5), (index,), (0,), "sum")
+    node = plain_nodes.scatter(leaf(3, 5), leaf(4, 5), (index,), (0,), "sum")
     column, update = Axis("c", 5), Axis("u", 4)
     row = Expr("load", (), (1, axis_index(update)), int64)
     places = scatter_places(node.shape, (0,), [row], (axis_index(column),))

@@ -1,5 +1,6 @@
 """Values of nodes at indices: views vanish, guards appear, windows become computes."""
 
+import plain_nodes
 import pytest
 from plan_support import check_plan, leaf
 
@@ -67,7 +68,7 @@ def test_a_pad_is_guarded_where_it_matters() -> None:
 def test_a_test_that_reads_memory_stays_behind_the_test_that_allows_it() -> None:
     """Pad of a gather of a pad: where to look must be known to exist before it is looked up."""
     below = build.pad(leaf(6), ((1, 0),), 0.0)
-    found = build.gather(below, [leaf(6, dtype=int64)], (0,))
+    found = plain_nodes.gather(below, [leaf(6, dtype=int64)], (0,))
     shifted = build.pad(found, ((1, 0),), 0.0)
     inner = Facts(below, 2, inputs=(source(0),))
     position = Facts(found.inputs[1], 1, is_source=True)
@@ -79,7 +80,7 @@ def test_a_test_that_reads_memory_stays_behind_the_test_that_allows_it() -> None
 
 
 def test_a_small_reduction_becomes_a_compute_before_its_reader() -> None:
-    node = build.window(leaf(6), ((0, 2, 2, 1),)).reduce("max", (1,))
+    node = plain_nodes.window(leaf(6), ((0, 2, 2, 1),)).reduce("max", (1,))
     window = Facts(node.inputs[0], 1, inputs=(source(0),))
     part = PartBuilder(builder(6), 1)
     o = Axis("o", 3)
@@ -143,7 +144,7 @@ def test_mentioned_axes() -> None:
 def test_gather_of_a_view_of_a_pad() -> None:
     index = leaf(5, dtype=int64, below=4)
     padded = build.pad(leaf(3, 2), ((1, 0), (0, 1)), 7.0)
-    check_plan([build.gather(build.flip(padded, (0,)), (index,), (0,)) * 2.0], 1)
+    check_plan([plain_nodes.gather(build.flip(padded, (0,)), (index,), (0,)) * 2.0], 1)
 
 
 def test_a_constant_first_of_three_arguments_is_no_choice() -> None:

@@ -1,5 +1,6 @@
 """What a plan tells: slots, steps, peak memory, and its printed form."""
 
+import plain_nodes
 from plan_support import TARGET, leaf
 
 from picograd.buffer import RuntimeScalar
@@ -21,7 +22,7 @@ def test_slots_are_numbered_inputs_first() -> None:
 
 def test_scalars_are_numbered_once() -> None:
     rate = build.scalar(RuntimeScalar(0.5), "cpu", float32)
-    wide = build.broadcast(rate, leaf(3))[0]
+    wide = plain_nodes.broadcast(rate, leaf(3))[0]
     plan = schedule([leaf(3) * wide, leaf(3) - wide], TARGET)
     assert plan.scalars == (rate,)
     assert all(step.scalars == (0,) for step in plan.steps if isinstance(step, KernelLaunch))

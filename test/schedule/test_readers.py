@@ -1,5 +1,6 @@
 """Sinks: where the readers of a value end."""
 
+import plain_nodes
 from plan_support import leaf, spread
 
 from picograd.dtype import bfloat16, float32, int64
@@ -56,5 +57,5 @@ def test_operands_of_products_are_known_in_wider_dtypes() -> None:
 def test_places_that_have_more_dimensions_than_their_table_are_no_windows() -> None:
     """`table[i, j] * y` took the axes of the gather for the sizes of a window."""
     places = [leaf(2, 2, 2, dtype=int64) for _ in range(2)]
-    found = readers(build.gather(leaf(5, 5), places, (0, 1)) * leaf(2, 2, 2))
+    found = readers(plain_nodes.gather(leaf(5, 5), places, (0, 1)) * leaf(2, 2, 2))
     assert not any(facts.tap_rows for facts in found.values())

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import plain_nodes
 import pytest
 from plan_support import TARGET, leaf
 
@@ -265,7 +266,7 @@ def test_parts_keep_their_scalars() -> None:
     """Slots that both read are one, and numbers of scalars follow those of the host."""
     x = leaf(64, 16)
     rates = [build.scalar(RuntimeScalar(each), "cpu", float32) for each in (2.0, 3.0)]
-    roots = [x * build.broadcast(rate, x)[0] for rate in rates]
+    roots = [x * plain_nodes.broadcast(rate, x)[0] for rate in rates]
     (first,), (second,) = (schedule([root], TARGET).steps for root in roots)
     both = module.beside(first, replace(second, slots=(0, 2), scalars=(1,)))
     assert isinstance(both, KernelLaunch)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import plain_nodes
 import pytest
 from interpreted_cuda import interpreted_cuda
 from plan_support import VALUES, check_plan, copies, leaf, run
@@ -101,9 +102,9 @@ def test_a_scatter_of_what_it_reads_is_computed_before() -> None:
 
 
 def test_a_scatter_on_cuda_is_sorted_and_stays_in_place() -> None:
-    base, values = (build.buffer(Storage(Buffer("cuda:0", float32, n * 4, 0)), (n, 4))
+    base, values = (plain_nodes.buffer(Storage(Buffer("cuda:0", float32, n * 4, 0)), (n, 4))
                     for n in (500, 100))  # fmt: skip
-    index = build.buffer(Storage(Buffer("cuda:0", int64, 100, 0)), (100,))
+    index = plain_nodes.buffer(Storage(Buffer("cuda:0", int64, 100, 0)), (100,))
     root = build.assign(base, base.scatter(values, [index], (0,), "sum"))
     plan = schedule([root], CUDA)
     assert plan.kernels[-1].hero == "runs" and not copies(plan)

@@ -1,5 +1,6 @@
 """What views do to labels, storage order and windows."""
 
+import plain_nodes
 import pytest
 from attention_forms import normed, rotated
 from plan_support import TARGET, check_plan, leaf, spread
@@ -41,7 +42,7 @@ def facts(node: Node, *inputs: Facts, **known: object) -> Facts:
         (spread(leaf(1, 3), (5, 3)), (-1, 1)),
         (build.flip(X, (1,)), (0, -1, 2)),
         (build.pad(X, ((0, 0), (1, 1), (0, 0)), 0.0), (0, -1, 2)),
-        (build.window(X, ((2, 2, 1, 1),)), (0, 1, -1, -1)),
+        (plain_nodes.window(X, ((2, 2, 1, 1),)), (0, 1, -1, -1)),
     ],
 )
 def test_dimension_map(node: Node, wanted: tuple[int, ...] | None) -> None:
@@ -73,7 +74,7 @@ def test_storage_order_follows_the_input() -> None:
     order = (0, 2, 1)
     assert view_order(X.permute((1, 2, 0)), order, (1, 2, 0)) == (2, 1, 0)
     assert view_order(build.flip(X, (1,)), order, (0, -1, 2)) == (0, 2, 1)
-    window = build.window(X, ((2, 2, 1, 1),))
+    window = plain_nodes.window(X, ((2, 2, 1, 1),))
     assert view_order(window, order, None) == (0, 2, 1, 3)
     assert view_order(X.reshape((24,)), order, None) == (0,)
     assert view_order(X.reshape((2, 3, 2, 2)), order, None) == (0, 2, 3, 1), "4 is split"
@@ -83,7 +84,7 @@ def test_storage_order_follows_the_input() -> None:
 
 
 def test_window_dimensions_are_tracked() -> None:
-    node = build.window(X, ((1, 2, 1, 1), (2, 3, 1, 1)))
+    node = plain_nodes.window(X, ((1, 2, 1, 1), (2, 3, 1, 1)))
     source = facts(node, windows=view_windows(node, facts(X), None))
     assert source.windows == {3, 4}
     merged = node.reshape((*node.shape[:3], 6))

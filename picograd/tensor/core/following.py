@@ -76,7 +76,7 @@ from picograd.tensor.core.pieces import (
 from picograd.tensor.core.plain_values import is_same
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.varying import FACTOR, NUMBER, is_factor
-from picograd.tensor.core.ways import LISTS, Event, FreeStep, Log, Read, Way
+from picograd.tensor.core.ways import LISTS, Computation, Event, FreeStep, Log, Way
 from picograd.tensor.making import random
 
 NODE = operator.attrgetter("_node")
@@ -687,21 +687,21 @@ class Follower:
     def finish(self, optimizer: Any, asked: list[Node] | None = None) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
-        if way.is_simple and CODED.finish is not None and not config.verify:
+        if way.last.is_simple and CODED.finish is not None and not config.verify:
             if CODED.finish(self, asked, user_place(), None):
                 return True
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked, way.asked) or not self.is_same_step(optimizer):
+        if not self.is_asked(asked, way.last.asked) or not self.is_same_step(optimizer):
             return False
         ends = ends_of(way)
         memory = ends and ends[0](self)
         if memory is None and not self.is_as_told():
             return False
-        if (taken := self.taken(way, memory)) is None:
+        if (taken := self.taken(way.last, memory)) is None:
             return False
         if config.verify:
-            self.expect(taken, way.roots)
+            self.expect(taken, way.last.roots)
             return False
         if (results := self.launch(taken)) is None:
             return False
@@ -712,7 +712,7 @@ class Follower:
         check_later_all(checks)
         return True
 
-    def taken(self, wanted: Way | Read, known: list[Any] | None = None) -> Taken | None:
+    def taken(self, wanted: Computation, known: list[Any] | None = None) -> Taken | None:
         """List what a plan takes, if it may run: nothing else is to be computed.
 
         Its memory may be `known`.
@@ -731,7 +731,7 @@ class Follower:
         scalars = [drawn.get(id(scalar), scalar).value for scalar in wanted.scalars]
         return Taken(plan, memory, scalars, ())
 
-    def read(self, read: Read, asked: list[Node] | None) -> bool:
+    def read(self, read: Computation, asked: list[Node] | None) -> bool:
         """Compute what is asked for on the way, and go on; False where all is to be recorded."""
         record, take = self.record, EVENTS.take
         if read.is_simple and CODED.finish is not None and not config.verify:
@@ -755,7 +755,7 @@ class Follower:
         computed = dict(zip(read.roots, results))
         self.computed |= computed
         checks = whole(self, self.give_writes, computed)
-        for number, at in read.alive:
+        for number, at in zip(read.living, read.nodes):
             if at in computed:
                 node = record.standing[at]
                 if give_value(self.made[number], node, computed[at]):
@@ -852,7 +852,7 @@ class Follower:
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
-        if not self.are_alive(way.alive):
+        if not self.are_alive(way.last.living):
             return False
         if not self.are_current():
             return False
@@ -883,9 +883,9 @@ class Follower:
         for met in way.old:  # what made them is of an earlier step
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
-        computed = dict(zip(way.roots, results))
+        computed = dict(zip(way.last.roots, results))
         self.computed |= computed
-        move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
+        move_on(way.targets, results[len(way.last.roots) :], way.holders, pending.LIVE)
         if native and native(self, results):
             checks = [(computed[at], error) for event in way.events for at, error in event.checks]
         else:
@@ -909,7 +909,7 @@ class Follower:
         """Give what was written, and what lives on, what was computed."""
         way, standing = self.way, self.record.standing
         checks = self.give_writes(computed)
-        for number in way.alive:
+        for number in way.last.living:
             at = self.last(number)
             if at in computed and give_value(self.made[number], standing[at], computed[at]):
                 self.record.kept[at] = weakref.ref(standing[at])

@@ -19,15 +19,13 @@ from picograd.runtime.python_calls import places
 from picograd.runtime.python_layout import Table
 from picograd.tensor.core.pieces import MET
 from picograd.tensor.core.recording import Recorded
-from picograd.tensor.core.ways import Constant, Read, Way
+from picograd.tensor.core.ways import Computation, Constant, Way
 
 USES = 6  # of a way, until machine code ends it
 END = (
     "met", "changed", "targets", "target", "buffers", "buffer", "writes", "write", "values",
     "value", "results",
 )  # fmt: skip
-# A computation at the end of a way, or on it: how many events come before, the rest as in `Read`.
-PART = "at", "asked", "alive", "buffers", "scalars", "roots", "is_ahead", "plan", "native"
 PAIR = "first", "second"
 GIVEN = "place", "at", "result"  # a tensor that was met or made, its node, and what it gets
 
@@ -83,45 +81,19 @@ def have_gradients(follower: Follower, gradients):
             need(parameter._grad == referred(PyList_GetItem(follower.made, number)))
     return 1
 
-def describe_end(part: part, way: Way):
-    "what the computation at the end of a way is; 0 where Python has to look"
-    need(way.is_simple == True)
-    part.at = PyList_Size(way.events)
-    part.asked = way.asked
-    part.alive = way.alive
-    part.buffers = way.buffers
-    part.scalars = way.scalars
-    part.roots = way.roots
-    part.is_ahead = way.is_ahead
-    part.plan = way.plan
-    part.native = way.native
-    return 1
-
-def describe_read(part: part, read: Read):
-    "the same of one on the way"
-    need(type_of(read) == world.Read and read.is_simple == True)
-    part.at = PyLong_AsLongLong(read.at)
-    part.asked = read.asked
-    part.alive = read.living
-    part.buffers = read.buffers
-    part.scalars = read.scalars
-    part.roots = read.roots
-    part.is_ahead = read.is_ahead
-    part.plan = read.plan
-    part.native = read.native
-    return 1
-
-def is_due_now(follower: Follower, part: part, asked, origin):
+def is_due_now(follower: Follower, part: Computation, asked, origin):
     "whether all is as it was, and nothing else is to be computed"
     way: Way = follower.way
     record: Record = follower.record
     last: Event = PyList_GetItem(way.events, PyList_Size(way.events) - 1)
     epoch = PyDict_GetItemWithError(world.settings, world.epoch)
-    need(PyList_Size(world.starts) == 0 and PyLong_AsLongLong(follower.at) == part.at)
+    need(type_of(part) == world.Computation and part.is_simple == True)
+    need(PyList_Size(world.starts) == 0)
+    need(PyLong_AsLongLong(follower.at) == PyLong_AsLongLong(part.at))
     need(is_number(epoch, PyTuple_GetItem(last.modes, 2)))
     need(PyList_GetItem(world.depth, 0) == world.zero)
     need((part.is_ahead == True) == is_ahead(origin))
-    need(is_asked(record, asked, part.asked) and are_alive(follower.made, part.alive))
+    need(is_asked(record, asked, part.asked) and are_alive(follower.made, part.living))
     return are_current(follower, record)
 
 def memory_at(node: Node):
@@ -230,24 +202,24 @@ def give_value(record: Record, at, reference, buffer, enabled):
     settle_tensor(tensor, node, buffer, reference, enabled)
     Py_DecRef(node)
 
-def is_among_roots(part: part, at):
+def is_among_roots(part: Computation, at):
     for number in range(PyList_Size(part.roots)):
         if is_number(PyList_GetItem(part.roots, number), at):
             return 1
     return 0
 
-def give_results(follower: Follower, part: part, enabled):
+def give_results(follower: Follower, part: Computation, enabled):
     "gives what was computed to tensors that live"
     way: Way = follower.way
     record: Record = follower.record
-    for number in range(PyList_Size(part.alive)):
-        which = PyLong_AsLongLong(PyList_GetItem(part.alive, number))
+    for number in range(PyList_Size(part.living)):
+        which = PyLong_AsLongLong(PyList_GetItem(part.living, number))
         made: Made = PyList_GetItem(way.made, which)
         buffer = PyDict_GetItemWithError(follower.computed, made.at)
         if buffer and is_among_roots(part, made.at):
             give_value(record, made.at, PyList_GetItem(follower.made, which), buffer, enabled)
 
-def run_natively(follower: Follower, part: part, numbers, found, origin):
+def run_natively(follower: Follower, part: Computation, numbers, found, origin):
     "runs a plan that has a table, and notes what it computed; 0 where nothing was done"
     events: Events = world.events
     native: Native = part.native
@@ -268,25 +240,20 @@ def run_natively(follower: Follower, part: part, numbers, found, origin):
     Py_DecRef(table)
     return ran
 
-def run_by_python(follower: Follower, part: part, numbers, found):
+def run_by_python(follower: Follower, part: Computation, numbers, found):
     "`Follower.run`, which runs Python; 0 where nothing was done, or after an error"
     buffers = PyList_New(PyList_Size(part.buffers))
-    given = PyTuple_New(5)
-    need(buffers and given)
+    need(buffers)
     for number in range(PyList_Size(part.buffers)):
         PyList_SetItem(buffers, number, own(found[number]))
-    set_item(given, 0, follower)
-    set_item(given, 1, part.plan)
-    set_item(given, 2, part.roots)
-    set_item(given, 3, buffers)
-    set_item(given, 4, numbers)
-    ran = PyObject_CallObject(world.run_follower, given)
+    function = world.run_follower
+    plan = part.plan
+    ran = PyObject_CallFunctionObjArgs(function, follower, plan, part.roots, buffers, numbers, 0)
     Py_DecRef(buffers)
-    Py_DecRef(given)
     Py_DecRef(ran)
     return ran == True
 
-def run_part(follower: Follower, part: part, numbers, enabled, origin):
+def run_part(follower: Follower, part: Computation, numbers, enabled, origin):
     "runs a plan, and gives what it computed; 0 where nothing was done"
     native: Native = part.native
     need(type_of(native) == world.Native and PyList_Size(part.buffers) <= MOST_INPUTS)
@@ -304,7 +271,8 @@ def end_here(follower: Follower):
     way: Way = follower.way
     record: Record = follower.record
     events: Events = world.events
-    replace(events.computed, own(referred(way.plan)))
+    last: Computation = way.last
+    replace(events.computed, own(referred(last.plan)))
     replace(record.follower, own(None))
     PyDict_Clear(record.standing)
 
@@ -319,12 +287,11 @@ def picograd_finish(self, arguments, count):
     follower: Follower = arguments[0]
     need(type_of(follower) == world.Follower and follower.record == events.record)
     way: Way = follower.way
-    part: part = room(PART_WORDS)
-    is_end = arguments[3] == None
+    part: Computation = arguments[3]
+    is_end = part == None
     if is_end:
-        need(describe_end(part, way) and have_gradients(follower, way.gradients))
-    else:
-        need(describe_read(part, arguments[3]))
+        part = way.last
+        need(have_gradients(follower, way.gradients))
     need(is_due_now(follower, part, arguments[1], arguments[2]))
     numbers = find_numbers(follower.record, part.scalars)
     need(numbers)
@@ -387,7 +354,8 @@ def picograd_ready_end(self, arguments, count):
     record: Record = follower.record
     need(type_of(follower.met) == world.list)  # else the handler of a signal has stopped it
     way: Way = follower.way
-    need(have_gradients(follower, way.gradients) and are_alive(follower.made, way.alive))
+    last: Computation = way.last
+    need(have_gradients(follower, way.gradients) and are_alive(follower.made, last.living))
     need(are_own(end) and are_current_now(follower, record, end))
     listed = PyList_New(end.buffers)
     found = PySet_New(0)
@@ -503,20 +471,21 @@ TEXT = ENDING + READY + GIVE
 def declare_ends(follower: Any) -> None:
     """Let these functions be compiled with the others, for a class of what follows ways."""
     world = {
-        "starts": carried.STARTS, "depth": pending.DEPTH, "Constant": Constant, "Read": Read,
-        "run_follower": follower.run, "Overwritten": Overwritten,
+        "starts": carried.STARTS, "depth": pending.DEPTH, "Constant": Constant,
+        "Computation": Computation, "run_follower": follower.run, "Overwritten": Overwritten,
     }  # fmt: skip
-    part = "native", "buffers", "scalars", "roots", "is_ahead", "plan", "asked", "is_simple"
     slots: dict[type, tuple[str, ...]] = {
         Constant: ("_node",), Overwritten: ("storage", "version"), Record: ("kept",),
-        Events: ("computed",), follower: ("computed",), Read: ("at", "living", *part),
-        Way: ("alive", "gradients", "old", *part),
+        Events: ("computed",), follower: ("computed",), Way: ("gradients", "last", "old"),
+        Computation: (
+            "asked", "at", "buffers", "is_ahead", "is_simple", "living", "native", "plan", "roots",
+            "scalars",
+        ),
     }  # fmt: skip
-    tables = {"end": END, "pair": PAIR, "given": GIVEN, "part": PART}
+    tables = {"end": END, "pair": PAIR, "given": GIVEN}
     found = {key: at for name, words in tables.items() for key, at in places(name, words).items()}
     sizes = {name.upper(): 8 * len(words) for name, words in tables.items()}
-    # a few are compared with all others
-    sizes |= {"PART_WORDS": len(PART), "MOST_INPUTS": 64}
+    sizes["MOST_INPUTS"] = 64  # a few are compared with all others
     functions = "picograd_finish", "picograd_ready_end", "picograd_give_end"
     native_calls.declare(TEXT, functions, world, slots, found, sizes)
 
@@ -526,7 +495,7 @@ def ends_of(way: Way) -> tuple[Any, Any] | None:
     if not config.native:
         return None
     way.uses += 1
-    if way.uses == USES and not way.is_simple:
+    if way.uses == USES and not way.last.is_simple:
         can_end = CALLS.find("picograd_ready_end") is not None
         if can_end and (table := table_of(way)) is not None:
             ready = CALLS.find("picograd_ready_end", table)
@@ -538,26 +507,26 @@ def ends_of(way: Way) -> tuple[Any, Any] | None:
 def table_of(way: Way) -> Table | None:
     """Write the table of the end of a way, as `END` lists it; None for what Python has to do."""
     writes = [write for event in way.events for write in event.writes]
-    last, shown = dict(writes), any(event.shows for event in way.events)
-    roots = {at: number for number, at in enumerate(way.roots)}
-    is_usual = len(last) == len(writes) and {*last.values()} <= {*roots}
+    left, shown = dict(writes), any(event.shows for event in way.events)
+    roots = {at: number for number, at in enumerate(way.last.roots)}
+    is_usual = len(left) == len(writes) and {*left.values()} <= {*roots}
     if way.reads or way.final or shown or not is_usual:
         return None
-    if any(kind != MET and not isinstance(each, Recorded) for kind, each in way.buffers):
+    if any(kind != MET and not isinstance(each, Recorded) for kind, each in way.last.buffers):
         return None
     table = Table()
     name, part = table.name, table.part
-    taken = [(k, each if k == MET else name(each)) for k, each in way.buffers]
+    taken = [(k, each if k == MET else name(each)) for k, each in way.last.buffers]
     given = [(met, name(at), roots[at]) for met, at in writes]
-    living = [(n, way.made[n].at) for n in way.alive if way.made[n].at in roots]
+    living = [(n, way.made[n].at) for n in way.last.living if way.made[n].at in roots]
     values = [(n, name(at), roots[at]) for n, at in living]
-    changed = [name(last[n]) if n in last else 0 for n in range(way.template.count)]
+    changed = [name(left[n]) if n in left else 0 for n in range(way.template.count)]
     found = {
         "met": way.template.count, "changed": part(changed),
         "targets": len(way.targets), "target": part([*map(name, way.targets)]),
         "buffers": len(taken), "buffer": part(flat(taken)),
         "writes": len(given), "write": part(flat(given)),
-        "values": len(values), "value": part(flat(values)), "results": len(way.roots),
+        "values": len(values), "value": part(flat(values)), "results": len(way.last.roots),
     }  # fmt: skip
     return table.fill([found[word] for word in END])
 

@@ -286,7 +286,7 @@ def take_numbers(record: Record, numbers, args):
         need(type_of(place) == world.int)
         value = PyTuple_GetItem(args, PyLong_AsLongLong(place))
         need(is_argument(value))
-        given = call_with(world.Given, value)
+        given = PyObject_CallFunctionObjArgs(world.Given, value, 0)
         need(given)
         failed = PyDict_SetItem(record.drawn, PyTuple_GetItem(pair, 1), given)
         Py_DecRef(given)
@@ -301,25 +301,14 @@ def standing_node(follower: Follower, at):
     place = PyLong_AsLongLong(at) - PyLong_AsLongLong(template.count)
     step = PyList_GetItem(template.steps, place)
     need(step)
-    node: Node = PyType_GenericAlloc(world.Standing, 0)
-    need(node)
-    pair = PyTuple_New(2)
-    node.op = own(PyTuple_GetItem(step, 0))
-    node.arg = own(PyTuple_GetItem(step, 3))
-    node.shape = own(PyTuple_GetItem(step, 4))
-    node.dtype = own(PyTuple_GetItem(step, 5))
-    node.device = own(PyTuple_GetItem(step, 6))
-    node.realized = own(None)
-    node.leaf = own(None)
-    node.is_asked = own(False)
-    standing: Standing = node
+    standing: Standing = node_of_step(world.Standing, step)
+    need(standing)
+    pair = PyTuple_Pack(2, record, at)
     standing.record = pair
-    if pair == 0 or PyDict_SetItem(record.standing, at, node) != 0:
-        Py_DecRef(node)
+    if pair == 0 or PyDict_SetItem(record.standing, at, standing) != 0:
+        Py_DecRef(standing)
         return 0
-    set_item(pair, 0, record)
-    set_item(pair, 1, at)
-    return node
+    return standing
 
 def node_of(follower: Follower, made: Made):
     "the node of a tensor that is made next; or 0"
@@ -389,13 +378,7 @@ def made_several(follower: Follower, kind, count, enabled):
         PyList_SetItem(found, at, tensor)
     if kind == world.list:
         return found
-    given = PyTuple_New(2)
-    made = 0
-    if given:
-        set_item(given, 0, kind)
-        set_item(given, 1, found)
-        made = PyObject_CallObject(world.new_tuple, given)
-    Py_DecRef(given)
+    made = PyObject_CallFunctionObjArgs(world.new_tuple, kind, found, 0)
     Py_DecRef(found)
     return made
 
@@ -559,13 +542,7 @@ def take_by_python(record: Record, arguments):
         return own(world.MISS)
     take = PyObject_GetAttr(record.follower, world.take)
     need(take)
-    given = PyTuple_New(3)
-    found = 0
-    if given:
-        for at in range(3):
-            set_item(given, at, arguments[at])
-        found = PyObject_CallObject(take, given)
-    Py_DecRef(given)
+    found = PyObject_CallFunctionObjArgs(take, arguments[0], arguments[1], arguments[2], 0)
     Py_DecRef(take)
     return found
 

@@ -648,7 +648,7 @@ def note_living(graph: graph):
     living = graph.living
     for number in range(graph.living_count):
         PyList_Append(listed, nodes[living[number]])
-    noted = call_with(world.note_living, listed)
+    noted = PyObject_CallFunctionObjArgs(world.note_living, listed, 0)
     Py_DecRef(listed)
     Py_DecRef(noted)
     return noted

@@ -399,22 +399,32 @@ def read_of(nodes, place, several):
     if several == world.reads_nothing:
         return own(world.nothing)
     if several != None:
-        return call_with(several, nodes)
-    read = PyTuple_New(1)
-    if read:
-        set_item(read, 0, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
-    return read
+        return PyObject_CallFunctionObjArgs(several, nodes, 0)
+    return PyTuple_Pack(1, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
+
+def node_of_step(kind, step):
+    "the node of a step, but for what it reads; 0 where there is no memory"
+    node: Node = PyType_GenericAlloc(kind, 0)
+    need(node)
+    node.op = own(PyTuple_GetItem(step, 0))
+    node.arg = own(PyTuple_GetItem(step, 3))
+    node.shape = own(PyTuple_GetItem(step, 4))
+    node.dtype = own(PyTuple_GetItem(step, 5))
+    node.device = own(PyTuple_GetItem(step, 6))
+    node.realized = own(None)
+    node.leaf = own(None)
+    node.is_asked = own(False)
+    return node
 
 def stamp_step(nodes, step):
     "appends the node of a step: 1, or 0"
     read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
     need(read)
-    arg = own(PyTuple_GetItem(step, 3))
-    shape = PyTuple_GetItem(step, 4)
-    dtype = PyTuple_GetItem(step, 5)
-    op = PyTuple_GetItem(step, 0)
-    node = new_node(op, read, arg, shape, dtype, PyTuple_GetItem(step, 6))
-    need(node)
+    node: Node = node_of_step(world.Node, step)
+    if node == 0:
+        Py_DecRef(read)
+        return 0
+    node.inputs = read
     failed = PyList_Append(nodes, node)
     Py_DecRef(node)
     return failed == 0

@@ -170,30 +170,32 @@ class Event:
 
 
 @dataclass(slots=True)
-class Read:
-    """A computation on the way, of what was asked for while its graph is still needed.
+class Computation:
+    """A computation on the way, of what was asked for while its graph is still needed, or at its
+    end.
 
     Nodes are told by their numbers once the way is known.
     """
 
     at: int  # how many events come before
-    asked: list[Any]
+    asked: list[Any] | None  # what is asked for, where no optimizer steps there
     plan: "weakref.ref[CompiledPlan]"
     scalars: list[Any]
     is_ahead: bool  # see engine/carried.py
-    buffers: list[Any] = field(default_factory=list)
-    roots: list[Any] = field(default_factory=list)
-    alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
+    native: Any  # of the plan
+    buffers: list[Any] = field(default_factory=list)  # MET, MADE, or IS a tensor of an optimizer
+    roots: list[Any] = field(default_factory=list)  # nodes of the template that are computed
+    living: list[int] = field(default_factory=list)  # tensors that are made and live then
+    nodes: list[Any] = field(default_factory=list)  # on the way: theirs
     # what was computed and not stored: see engine/carried.py
     passed: list[Any] = field(default_factory=list)
-    living: list[int] = field(default_factory=list)  # the tensors alone
-    native: Any = None  # of the plan
-    is_simple: bool = False  # as of `Way`
+    is_simple: bool = False  # machine code computes it: nothing but what lives gets values
 
-    def describe(self, events: Sequence[Event]) -> None:
-        """Note what machine code needs, once all is told by numbers."""
-        self.living = [number for number, _ in self.alive]
-        self.is_simple = not any(each.is_change for each in events[: self.at])
+    @classmethod
+    def of(cls, taken: Taken, at: int, asked: list[Any] | None) -> "Computation":
+        """Note what is about to be computed."""
+        plan = taken.plan
+        return cls(at, asked, weakref.ref(plan), taken.scalars, carried.is_ahead(), plan.native)
 
 
 @dataclass(slots=True)
@@ -203,30 +205,22 @@ class Way:
     events: list[Event]
     template: Template
     made: list[Made]
-    plan: "weakref.ref[CompiledPlan]"
-    asked: list[int] | None  # what is asked for at its end, where no optimizer steps there
-    told: Any  # of the optimizer that does: see `told_of`
+    last: Computation  # at its end
+    told: Any  # of the optimizer that steps there: see `told_of`
     gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
     found: int  # which of those tells the optimizer to skip its step, -1 for none
-    buffers: list[Told]  # MET, or IS a tensor of the optimizer
     shared: dict[int, tuple[int, bool]]  # nodes met of the memory of another, or that are it
-    scalars: list[Any]
     targets: list[Any]  # tensors that the optimizer writes
     holders: list[int]  # how often their leaves are met
     old: list[int]  # tensors met that an earlier step made
     written: list[int]  # those that the optimizer writes
-    alive: list[int]  # tensors that are made and live at the end
     final: dict[int, int]  # the last nodes of tensors that are made and changed
-    roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[FreeStep]]  # those that are not, and the steps that make them
     moving: dict[int, list[Any]]  # where users let nodes that are met begin, which may be elsewhere
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
-    reads: list[Read]
-    is_ahead: bool
+    reads: list[Computation]  # on the way
     detached: list[int]  # tensors that are made by `detach`, which may let go what they show
-    native: Any = None  # of the plan
-    is_simple: bool = False  # machine code ends it: nothing but what lives gets values
     uses: int = 0  # how often it came to its end
     ends: Any = None  # what machine code does at the end of others: see native_ends.py
 
@@ -235,15 +229,15 @@ class Way:
         for event in self.events:
             event.is_simple = event.is_alone()
             event.may_cut = event.function in CUTTING and may_be_placed(event.args[1:])
-        for read in self.reads:
-            read.describe(self.events)
         other = self.told or self.targets or self.detached or self.final or self.free
-        self.is_simple = not (other or any(each.is_change for each in self.events))
+        for each in (*self.reads, self.last):
+            is_change = any(event.is_change for event in self.events[: each.at])
+            each.is_simple = not (is_change or (other and each is self.last))
 
     @property
     def is_short(self) -> bool:
         """Whether machine code computes as fast, without a way, what is recorded."""
-        if self.asked is None or any(x.is_change or x.walks or x.looks for x in self.events):
+        if self.last.asked is None or any(x.is_change or x.walks or x.looks for x in self.events):
             return False
         return sum(map(gain_of, self.events)) <= SHORT
 
@@ -267,7 +261,7 @@ class Log:
     ) -> None:  # fmt: skip
         self.keep, self.leading, self.may_read, self.is_usual = keep, leading, may_read, is_usual
         self.begun_behind = id(begun_behind)
-        self.reads_made: list[Read] = []
+        self.reads_made: list[Computation] = []
         self.results: list[Node] = []  # of these
         self.shared: dict[int, tuple[int, bool]] = {}
         self.before: dict[int, Node] = {}  # writes, as they were before a read on the way ran them
@@ -607,12 +601,11 @@ class Log:
         for x in written:
             if x.inputs:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
-        plan = weakref.ref(taken.plan)
-        read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
-        read.native = taken.plan.native
+        read = Computation.of(taken, len(self.events), asked)
         read.buffers = told_buffers(self.held({}), taken)
-        alive = [(number, each()) for number, (_, each, _) in enumerate(self.made)]
-        read.alive = [(number, tensor._node) for number, tensor in alive if tensor is not None]
+        made = enumerate(self.made)
+        alive = {number: x for number, (_, each, _) in made if (x := each()) is not None}
+        read.living, read.nodes = [*alive], [tensor._node for tensor in alive.values()]
         read.roots = [*taken.roots]
         self.reads_made.append(read)
         self.results += taken.roots
@@ -686,13 +679,14 @@ class Closing:
         written, told = self.written_targets(), log.optimizer and told_of(log.optimizer)
         met = [id(log.met[at]) for at in written]
         holders = [met.count(id(leaf)) for leaf in self.targets()]
+        last = Computation.of(taken, len(log.events), asked)
+        last.roots, last.living, last.buffers = roots, alive, self.buffers()
+        self.check_scalars(last.scalars)
         way = Way(
-            log.events, template, [each for _, _, each in log.made], weakref.ref(taken.plan), asked,
-            told, self.gradients(),
-            self.number_of(log.optimizer and log.optimizer.found_inf),
-            self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
-            alive, final, roots, free, moving, random.default().named, self.leading(free),
-            log.reads_made, carried.is_ahead(), self.detached(), taken.plan.native,
+            log.events, template, [each for _, _, each in log.made], last, told, self.gradients(),
+            self.number_of(log.optimizer and log.optimizer.found_inf), log.shared, targets, holders,
+            old, written, final, free, moving, random.default().named, self.leading(free),
+            log.reads_made, self.detached(),
         )  # fmt: skip
         way.describe()
         return way
@@ -718,17 +712,17 @@ class Closing:
             raise Unlike
         return shows
 
-    def number_read(self, each: Read) -> None:
+    def number_read(self, each: Computation) -> None:
         """Let a computation on the way tell what it takes and gives by numbers."""
         numbers = self.numbers
-        each.asked = [*map(self.number, each.asked)]
+        each.asked = [*map(self.number, each.asked or ())]
         each.roots = [*map(self.number, each.roots)]
-        each.alive = [(number, self.number(node)) for number, node in each.alive]
+        each.nodes = [*map(self.number, each.nodes)]
         each.buffers = self.by_number(each.buffers)
         each.passed = [
             (numbers[id(node)], is_free) for node, is_free in each.passed if id(node) in numbers
         ]
-        self.scalars(each.scalars)
+        self.check_scalars(each.scalars)
         if not {*each.asked} <= {*each.roots}:
             raise Unlike
 
@@ -906,14 +900,13 @@ class Closing:
                     held[id(node.arg.buffer)] = IS, tensor
         return self.by_number(told_buffers(self.log.held(held), self.taken))
 
-    def scalars(self, found: list[Any]) -> list[Any]:
-        """Give the numbers of a plan, which are those of the template; raises Unlike."""
+    def check_scalars(self, found: list[Any]) -> None:
+        """Raise Unlike unless the numbers of a plan are those of the template."""
         if not self.parts:  # all nodes are known by now
             nodes = [*self.log.met, *self.order]
             self.parts = {id(each) for node in nodes for each in parts_of(node.arg)}
         if not all(type(each) in TOLD_NUMBERS and id(each) in self.parts for each in found):
             raise Unlike
-        return found
 
     def free(self, at: int, stored: Container[int]) -> list[FreeStep]:
         """List the steps of what nothing computes, a few views or operations over what is stored.

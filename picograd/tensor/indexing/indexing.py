@@ -14,7 +14,7 @@ from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, 
 from picograd.graph import build, parts
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
-from picograd.graph.scanning import scan_identity
+from picograd.graph.scanning import identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt, given, index_of, is_given, size_of, start_of
@@ -356,7 +356,7 @@ def store(
         return base.scatter(values, indices, axes, monoid, inside)
     ones = (1,) * (len(values.shape) - len(inside.shape))
     wide = broadcast_to(inside.reshape((*inside.shape, *ones)), values.shape)
-    nothing = scan_identity(monoid, values.dtype)
+    nothing = identity(monoid, values.dtype)
     if monoid == "sum" and values.dtype.is_differentiable:
         nothing = -0.0  # 0 would change it
     return base.scatter(wide.where(values, nothing), indices, axes, monoid)

@@ -16,7 +16,7 @@ from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, leaf, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, parts
 from picograd.graph.build_composite import check_device
 from picograd.graph.indexing import last_of_runs
@@ -361,15 +361,6 @@ def take_along(x: Node, indices: Node, dim: int | None = None) -> Node:
     wide = broadcast_to(x, tuple(common), op)
     common[position] = indices.shape[position]
     return read_along(op, wide, position, broadcast_to(indices, tuple(common), op))
-
-
-def masked_select(node: Node, mask: Node) -> Node:
-    """Take the elements where the mask holds, as a vector; computes the mask."""
-    shape = broadcast_shapes(node.shape, mask.shape, op="masked_select")
-    if mask.dtype is not bool_:
-        text = f"mask must be bool, got {mask.dtype.name}"
-        raise DTypeError("masked_select", text, "compare it, or call .bool()")
-    return read(broadcast_to(node, shape), [broadcast_to(mask, shape)])
 
 
 @recorded("argwhere")

@@ -1,13 +1,13 @@
 """Writing by index on nodes: fills, puts, scatters with a reduction; the input stays as it is."""
 
 import operator
-from typing import Any
 
 from picograd.dtype import bool_, category, int32, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, check_known
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.graph.scanning import identity
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Scalar, Tensor
@@ -203,7 +203,7 @@ def scatter_reduce(
     if is_mean or not include_self:
         count = hits(node, at, safe, "sum" if is_mean else "max", inside)
     if not include_self:
-        empty = node.const_like(identity(node, monoid))
+        empty = node.const_like(identity(monoid, node.dtype))
         base = count.binary("not_equal", 0).where(empty, node)
     total = indexing.scatter(op, base, at, safe, src, monoid, inside)
     if not is_mean:
@@ -232,17 +232,6 @@ def hits(node: Node, axis: int, index: Node, monoid: str, inside: Node | None) -
     one = constant(op, 1, given, dtype, node.device)
     count = indexing.scatter(op, none, axis, index, one, monoid, inside)
     return count.expand(node.shape)
-
-
-def identity(node: Node, monoid: str) -> Any:
-    """Find what leaves the other operand of a reduction unchanged."""
-    if monoid in ("sum", "prod"):
-        return 0 if monoid == "sum" else 1
-    if node.dtype.is_float:
-        return -float("inf") if monoid == "max" else float("inf")
-    bits, is_signed = node.dtype.bits, node.dtype.kind == "int"
-    low = -(1 << (bits - 1)) if is_signed else 0
-    return low if monoid == "max" else low + (1 << bits) - 1
 
 
 @recorded(in_place=True)

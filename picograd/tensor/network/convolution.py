@@ -1,6 +1,5 @@
 """Convolutions and pooling on nodes, over any number of spatial axes."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.node import Node
+from picograd.graph.scanning import identity
 from picograd.graph.shape import ConvSpec, Shape, Window, span
 from picograd.helpers import ceil_div, product
 from picograd.tensor.core.operands import as_sizes, need_float, need_rank
@@ -213,9 +213,7 @@ def lowest(x: Node) -> float | int:
     """The identity of max for the dtype of `x`."""
     if x.dtype.is_complex:
         raise DTypeError("max_pool", f"is not defined for {x.dtype.name}", "take .abs() or .real")
-    if x.dtype.is_float:
-        return -math.inf
-    return 0 if x.dtype.kind == "uint" else -(1 << (x.dtype.bits - 1))
+    return identity("max", x.dtype)  # type: ignore[no-any-return]
 
 
 @repeated

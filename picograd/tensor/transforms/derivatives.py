@@ -82,11 +82,6 @@ def float_leaves(op: str, tree: Any) -> list[Any]:
     return found
 
 
-def closed(tree: Any) -> Any:
-    """Make tensors of what was recorded inside a block, now that its leaves are none any more."""
-    return rebuilt(tree, [tracked(each._node) for each in leaves_of(tree)])
-
-
 def or_zeros(found: Sequence[Node | None], stops: Sequence[Node]) -> list[Node]:
     """Fill in zeros where no path leads."""
     pairs = zip(found, stops)

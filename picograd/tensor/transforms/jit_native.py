@@ -225,10 +225,8 @@ def passes(checked: checked, buffer: Buffer, is_later):
     if is_later == 0:
         word = PyLong_AsUnsignedLongLong(buffer.address)
         return word[0] & BYTE == 0
-    pair = PyTuple_New(2)
+    pair = PyTuple_Pack(2, buffer, checked.error)
     need(pair)
-    set_item(pair, 0, buffer)
-    set_item(pair, 1, checked.error)
     is_noted = PyList_Append(world.checks, pair) == 0
     Py_DecRef(pair)
     return is_noted

@@ -1,12 +1,12 @@
 """What kernels on Hopper that stream over scores share."""
 
+import plain_nodes
 from attention_forms import causal, plain
 
 from picograd.buffer import Buffer, Storage
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates.attention_frame import Frame, Schedule
 from picograd.dtype import bfloat16
-from picograd.graph import build
 from picograd.helpers import product
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -16,7 +16,7 @@ TARGET = cuda_target("sm_90a")
 
 def stream_of(form, *shape):
     memory = [Storage(Buffer("cpu", bfloat16, product(shape), 0)) for _ in range(3)]
-    plan = schedule([form(*(build.buffer(each, shape) for each in memory))], TARGET)
+    plan = schedule([form(*(plain_nodes.buffer(each, shape) for each in memory))], TARGET)
     (kernel,) = plan.kernels
     return analyse(kernel, kernel.parts[0])
 

@@ -1,6 +1,7 @@
 """Rows and sums over all of them in one kernel: values by both interpreters, and the text."""
 
 import numpy as np
+import plain_nodes
 import pytest
 from cuda_tools import compile_cuda, from_raw, source_of, to_raw
 
@@ -31,8 +32,11 @@ def _always(monkeypatch):
 def norm_gradients(shape: tuple[int, ...], dtype: DType, target: Target = TWO) -> Kernel:
     """The gradients of a norm by x, its weight and its bias; reads g, the weight and x."""
     size = int(np.prod(shape))
-    x, g = (build.buffer(Storage(Buffer("cpu", dtype, size, 0)), shape) for _ in range(2))
-    w, b = (build.buffer(Storage(Buffer("cpu", dtype, shape[-1], 0)), shape[-1:]) for _ in range(2))
+    x, g = (plain_nodes.buffer(Storage(Buffer("cpu", dtype, size, 0)), shape) for _ in range(2))
+    w, b = (
+        plain_nodes.buffer(Storage(Buffer("cpu", dtype, shape[-1], 0)), shape[-1:])
+        for _ in range(2)
+    )
     out = build.layer_norm(x, 1, w, b, 1e-5)
     (kernel,) = schedule(list(gradient([(out, g)], [x, w, b])), target).kernels
     return kernel
@@ -93,7 +97,7 @@ def test_few_threads_hold_a_row_and_its_sums(dtype, width, bounds):
 
 def test_sums_of_columns_beside_them_have_the_threads_of_the_block():
     """A part of another launch that joins is of 256 threads only where all are."""
-    small = build.buffer(Storage(Buffer("cpu", float32, 8 * 32 * 12, 0)), (8, 32, 12))
+    small = plain_nodes.buffer(Storage(Buffer("cpu", float32, 8 * 32 * 12, 0)), (8, 32, 12))
     (columns,) = schedule([small.reduce("sum", (1,))], TWO).kernels
     kernel = norm_gradients((4096, 768), float32)
     threads = block_threads(kernel)

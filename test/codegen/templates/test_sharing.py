@@ -1,6 +1,7 @@
 """What several computes of a row need, and is dear, is computed once."""
 
 import numpy as np
+import plain_nodes
 import pytest
 from harness import TARGET, run
 
@@ -18,7 +19,7 @@ from picograd.schedule.verify import verify
 
 
 def softmax(*shape: int, axis: int = 1) -> Kernel:
-    x = build.buffer(Storage(Buffer("cpu", float32, int(np.prod(shape)), 0)), shape)
+    x = plain_nodes.buffer(Storage(Buffer("cpu", float32, int(np.prod(shape)), 0)), shape)
     (kernel,) = schedule([build.softmax(x, axis)], TARGET).kernels
     return kernel
 
@@ -38,7 +39,7 @@ def test_an_exponential_is_computed_once() -> None:
 
 def test_what_is_left_in_common_is_computed_once_too() -> None:
     """Of the gradient of softmax: quotients, and exponentials of those and of their sum."""
-    x, g = (build.buffer(Storage(Buffer("cpu", float32, 600, 0)), (20, 30)) for _ in range(2))
+    x, g = (plain_nodes.buffer(Storage(Buffer("cpu", float32, 600, 0)), (20, 30)) for _ in range(2))
     (kernel,) = schedule(gradient([(build.softmax(x, 1), g)], [x]), TARGET).kernels
     shared = Kernel(kernel.name, kernel.hero, kernel.slots, (), (share_elements(kernel.parts[0]),))
     assert count(kernel, "exp") == 3 and count(verify(shared), "exp") == 1

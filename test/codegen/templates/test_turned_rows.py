@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import plain_nodes
 import pytest
 from harness import TARGET, run
 
@@ -22,7 +23,7 @@ from picograd.target import Target
 
 def softmax(*shape: int, dtype: DType = float32, near: int = 0) -> Kernel:
     """A softmax of rows, of which the last `near` axes lie between one another."""
-    x = build.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
+    x = plain_nodes.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
     (kernel,) = schedule([build.softmax(x, len(shape) - 1 - near)], TARGET).kernels
     return kernel
 
@@ -130,7 +131,7 @@ def test_rows_that_are_not_turned() -> None:
 
 def test_what_lies_across_is_read_as_it_is() -> None:
     """A weight of every element, and a factor of every row, are no tiles."""
-    arrays = [build.buffer(Storage(Buffer("cpu", float32, n, 0)), s) for n, s in SHAPES]
+    arrays = [plain_nodes.buffer(Storage(Buffer("cpu", float32, n, 0)), s) for n, s in SHAPES]
     x, factor, weight = arrays
     scaled = build.elementwise("mul", x, build.expand(factor, x.shape))
     soft = build.elementwise("mul", build.softmax(scaled, 1), build.expand(weight, x.shape))
@@ -147,8 +148,8 @@ def test_rows_of_many_arrays_are_not_turned() -> None:
         total = 0.0
         for _ in range(count):
             buffer = Storage(Buffer("cpu", float32, 64 * 16, 0))
-            total = build.buffer(buffer, (64, 16)) + total
-        (kernel,) = schedule([build.reduce("sum", total, (1,))], TARGET).kernels
+            total = plain_nodes.buffer(buffer, (64, 16)) + total
+        (kernel,) = schedule([plain_nodes.reduce("sum", total, (1,))], TARGET).kernels
         return kernel
 
     assert is_turned(kernel(3)) and not is_turned(kernel(20))

@@ -1,6 +1,7 @@
 """Rows that begin between vectors: values by both interpreters, and what stays whole."""
 
 import numpy as np
+import plain_nodes
 import pytest
 from cuda_tools import from_raw, to_raw
 
@@ -24,7 +25,7 @@ WIDTHS = [1100, 1101, 1102, 1103, 2055]
 
 
 def leaf(shape: tuple[int, ...], dtype: DType) -> Node:
-    return build.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
+    return plain_nodes.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
 
 
 def softmax(x):

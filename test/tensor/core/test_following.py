@@ -1454,7 +1454,7 @@ def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool])
         plain(program, number)
     assert hits == [False] * 3  # it is recorded, and checked, where VERIFY is set
     ways = [way for each in following.KNOWN[program.optimizer] for way in each.ways]
-    ways[0].buffers.reverse()
+    ways[0].last.buffers.reverse()
     with pytest.raises(InternalError, match="followed"):
         plain(program, 9)
 
