@@ -88,8 +88,8 @@ class View:
 
         `shown` is the node of the view, where that is at hand.
         """
-        if self.function is build.detach:
-            return strides_of(self.base)
+        if self.known is None and self.function is build.detach:
+            self.known = (strides_of(self.base),)
         if self.known is None:
             key = self.key()
             if key is None:
@@ -168,10 +168,19 @@ def is_definition(function: Any) -> bool:
 
 def offset_of(tensor: Any) -> int | None:
     """Find the first element that a tensor shows in the memory it is in; None if unknown."""
-    view = tensor._view
-    if view is None or view.strides() is None:
-        return 0
-    before, strides, arg = offset_of(view.base), strides_of(view.base), view.operands
+    views: list[View] = []
+    while (view := tensor._view) is not None and view.strides() is not None:
+        views.append(view)
+        tensor = view.base
+    before: int | None = 0
+    for each in reversed(views):
+        before = offset_in(each, before)
+    return before
+
+
+def offset_in(view: View, before: int | None) -> int | None:
+    """Find the first element that a view shows, whose base begins at `before`."""
+    strides, arg = strides_of(view.base), view.operands
     if view.function is movement.diagonal:
         offset, first, second = view.of_diagonal()
         along = strides[second if offset > 0 else first]
@@ -192,7 +201,16 @@ def offset_of(tensor: Any) -> int | None:
 
 
 def strides_of(tensor: Any) -> Strides:
-    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
+    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major.
+
+    Those of what it shows are found first, so that views of views may be as many as they like.
+    """
+    unknown, below = [], tensor._view and tensor._view.base
+    while below is not None and below._view is not None and below._view.known is None:
+        unknown.append(below)
+        below = below._view.base
+    for each in reversed(unknown):
+        each._view.strides(getattr(each, "_node", None))
     found = None if tensor._view is None else tensor._view.strides(getattr(tensor, "_node", None))
     return row_major(tensor.shape) if found is None else found
 

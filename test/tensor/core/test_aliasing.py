@@ -535,3 +535,16 @@ def test_strides_of_pieces_are_those_of_their_own_cut() -> None:
         assert x.chunk(2, 2)[1].view(2, 1, 3, 2).stride() == (12, 12, 4, 1)
         with pytest.raises(ShapeError, match="no view"):
             x.chunk(2, 2)[1].view(12)
+
+
+def test_views_of_views_are_as_deep_as_programs_make_them() -> None:
+    """Strides and places of each follow from what it shows, and no call waits for another."""
+    x = picograd.zeros(3000)
+    part = same = x
+    for _ in range(2000):
+        part, same = part[1:], same.detach()
+    part.add_(1)
+    same.mul_(2)
+    assert x.sum().item() == 2000
+    assert part.stride() == same.stride() == (1,)
+    assert (part.storage_offset(), same.storage_offset()) == (2000, 0)
