@@ -191,7 +191,7 @@ def offset_in(view: View, before: int | None) -> int | None:
     if steps is None:
         return None
     for step in steps:
-        rule = step.row.view
+        rule: Any = step.row.view
         moved = rule.strides(step, strides)
         if moved is None or before is None:
             return None
