@@ -22,7 +22,7 @@ from picograd.runtime.null import NullDevice
 from picograd.schedule.loop import Compute, Kernel, Part, walk
 from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, Plan, Step
 from picograd.schedule.schedule import schedule
-from picograd.target import Target, cuda_target
+from picograd.target import Target, cuda_target, is_host
 
 # Fixed, so that plans do not depend on the machine they are made on.
 TARGETS = {"cpu": Target("llvm", "x86-64", 64, threads=8), "cuda:0": cuda_target("sm_90a")}
@@ -58,6 +58,8 @@ def memory_of(node: Node) -> Buffer:
         found = leaf_buffer(target)
         if found is not None:
             return found
+    if is_host(node.device):  # it may be copied to another device, which reads it
+        return backends.get_device(node.device).new_buffer(node.dtype, node.size)
     return Buffer(node.device, node.dtype, node.size, 0)
 
 

@@ -45,6 +45,21 @@ def note_shared(buffer: Buffer) -> None:
     SHARED[key] = weakref.ref(buffer, forget)
 
 
+def entangled(buffers: Sequence[Buffer | None]) -> dict[int, int]:
+    """Say of buffers over such memory with which other one they have bytes in common."""
+    found: dict[int, int] = {}
+    if not SHARED:
+        return found
+    shared = [(n, each) for n, each in enumerate(buffers) if each and id(each) in SHARED]
+    end, last = 0, -1
+    for number, each in sorted(shared, key=lambda pair: pair[1].address):
+        if each.address < end and each is not buffers[last]:
+            found[number], found[last] = last, number
+        if each.address + each.nbytes > end:
+            end, last = each.address + each.nbytes, number
+    return found
+
+
 def hand_out(node: Node) -> None:
     """Note that others may write a leaf's memory from now on: what still has to read it does so.
 

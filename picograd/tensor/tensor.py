@@ -898,8 +898,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     def from_numpy(array: np.ndarray[Any, Any]) -> "Tensor":
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
-        The dtype stays. A read-only or misaligned array is copied, and one that goes backwards or
-        shows an element twice.
+        The dtype stays. A read-only or misaligned array is copied, one of swapped bytes, and one
+        that goes backwards or shows an element twice.
 
         >>> Tensor.from_numpy(numpy.ones(2)).tolist()
         [1.0, 1.0]
@@ -908,7 +908,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
             text = f"expected a NumPy array, got {type(array).__name__}"
             raise DTypeError("from_numpy", text, "use picograd.Tensor(...)")
         is_shared = array.flags.writeable and is_host(creation.device_named(None))
-        if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
+        is_known = creation.is_dtype(array.dtype) and array.dtype.isnative
+        if not is_shared or not is_known or not array.size:
             return Tensor.of(array)
         dtype = to_dtype(array.dtype)
         if array.flags.c_contiguous:

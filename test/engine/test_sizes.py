@@ -657,9 +657,9 @@ def test_loops_of_a_few_steps_share_their_plans() -> None:
     assert plans() == count
 
 
-def test_packed_batches_of_any_lengths_share_their_plans(device: str) -> None:
+def test_packed_batches_of_any_lengths_share_their_plans() -> None:
     """Rows that are merged of steps have a bound as far away as the least one of a loop."""
-    if device != "cpu":
+    if default_device() != "cpu":
         pytest.skip("which sequences are padded is part of a plan there")
     drawn = np.random.default_rng(1)
     table, layer = nn.Embedding(30, 16, padding_idx=0), nn.GRU(16, 16, batch_first=True)

@@ -106,6 +106,17 @@ def test_convolutions_of_a_network_come_in_boxes(images: int, bench: Any) -> Non
     assert all(isinstance(step, Persistent) for step in first_steps)
 
 
+def test_modules_move_to_a_device_that_only_plans(bench: Any) -> None:
+    """What a buffer is computed of has memory on the host, which is copied."""
+    from picograd import arange, nn
+
+    with bench[1].only_plans("cuda:0"):
+        model = nn.Module()
+        model.register_buffer("table", arange(3).cumsum(0))
+        model.to("cuda:0")
+        assert str(model.table.device) == "cuda:0"
+
+
 def test_nothing_remains_of_an_engine_that_only_plans(bench: Any) -> None:
     from picograd import Tensor
     from picograd.engine import backends, realize

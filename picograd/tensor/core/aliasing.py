@@ -88,8 +88,8 @@ class View:
 
         `shown` is the node of the view, where that is at hand.
         """
-        if self.function is build.detach:
-            return strides_of(self.base)
+        if self.known is None and self.function is build.detach:
+            self.known = (strides_of(self.base),)
         if self.known is None:
             key = self.key()
             if key is None:
@@ -168,21 +168,32 @@ def is_definition(function: Any) -> bool:
 
 def offset_of(tensor: Any) -> int | None:
     """Find the first element that a tensor shows in the memory it is in; None if unknown."""
-    view = tensor._view
-    if view is None or view.strides() is None:
-        return 0
-    before, strides, arg = offset_of(view.base), strides_of(view.base), view.operands
+    views: list[View] = []
+    while (view := tensor._view) is not None and view.strides() is not None:
+        views.append(view)
+        tensor = view.base
+    before: int | None = 0
+    for each in reversed(views):
+        before = offset_in(each, before)
+    return before
+
+
+def offset_in(view: View, before: int | None) -> int | None:
+    """Find the first element that a view shows, whose base begins at `before`."""
+    if before is None:
+        return None
+    strides, arg = strides_of(view.base), view.operands
     if view.function is movement.diagonal:
         offset, first, second = view.of_diagonal()
         along = strides[second if offset > 0 else first]
-        return None if before is None else before + abs(offset) * along
+        return before + abs(offset) * along
     if view.function is strided:
         return arg[2] + before if strides == row_major(view.base.shape) else None
     steps = view.steps()
     if steps is None:
         return None
     for step in steps:
-        rule = step.row.view
+        rule: Any = step.row.view
         moved = rule.strides(step, strides)
         if moved is None or before is None:
             return None
@@ -192,7 +203,16 @@ def offset_of(tensor: Any) -> int | None:
 
 
 def strides_of(tensor: Any) -> Strides:
-    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
+    """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major.
+
+    Those of what it shows are found first, so that views of views may be as many as they like.
+    """
+    unknown, below = [], tensor._view and tensor._view.base
+    while below is not None and below._view is not None and below._view.known is None:
+        unknown.append(below)
+        below = below._view.base
+    for each in reversed(unknown):
+        each._view.strides(getattr(each, "_node", None))
     found = None if tensor._view is None else tensor._view.strides(getattr(tensor, "_node", None))
     return row_major(tensor.shape) if found is None else found
 
@@ -293,14 +313,26 @@ def check_target(op: str, tensor: Any) -> None:
 
 def written(view: View, base: Node, value: Node, is_repeated: bool = False) -> Node:
     """Compute the base after a value was written through its view, which may repeat elements."""
+    moves = moves_of(view)
+    if moves is not None:
+        return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
     steps = view.steps()
-    if steps is None:
-        return scattered(view.on, base, value, is_repeated)
-    moves = [step for step in steps if step.row.role is not Role.PASS]
-    views = [step.row.view for step in moves]
-    if any(view is None or view.back is None for view in views):
-        return scattered(lambda node: moved(node, moves), base, value, is_repeated)
-    return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
+    show = view.on if steps is None else lambda node: moved(node, passing(steps))
+    return scattered(show, base, value, is_repeated)
+
+
+def passing(steps: Sequence[Node]) -> list[Node]:
+    """List the moves that change where elements are."""
+    return [step for step in steps if step.row.role is not Role.PASS]
+
+
+def moves_of(view: View) -> list[Node] | None:
+    """List the moves of a view that can be taken back; None if some cannot."""
+    steps = view.steps()
+    moves = [] if steps is None else passing(steps)
+    rules = [step.row.view for step in moves]
+    can = steps is not None and all(rule is not None and rule.back is not None for rule in rules)
+    return moves if can else None
 
 
 def moves_between(base: Node, shown: Node) -> list[Node] | None:
@@ -423,7 +455,21 @@ def is_chosen(view: View) -> bool:
     )
 
 
-def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
+def written_together(views: Sequence[View], base: Node, value: Node, is_repeated: bool) -> Node:
+    """Compute a base after a write through a chain of views, the last first, as one.
+
+    Where that is no chain of moves, its places are; but complex numbers have none that are parts,
+    and there and back again is no move.
+    """
+    view = views[0] if len(views) == 1 else composed(views)
+    is_complex = {dtype.is_complex for dtype in (value.dtype, *(e.base.dtype for e in views))}
+    is_back = value.dtype.is_complex is base.dtype.is_complex
+    if len(is_complex) > 1 and (is_back or moves_of(view) is None):
+        return written_each(views, base, value, is_repeated)
+    return written(view, base, value, is_repeated)
+
+
+def written_each(views: Sequence[View], base: Node, value: Node, is_repeated: bool = False) -> Node:
     """Compute a base after a write through a chain of views, the last first: one after the other.
 
     What a tensor chooses is written by that choice, which is checked, and cheaper than positions;
@@ -438,5 +484,5 @@ def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
         elif view.function is bits.show_bits:
             value = bits.show_bits(value, node.dtype)
         else:
-            value = written(view, node, value)
+            value = written(view, node, value, is_repeated)
     return value

@@ -976,8 +976,7 @@ def through(
         after = written_each(views, before, value)
     else:
         is_repeated = aliasing.is_folded(target.shape, aliasing.strides_of(target))
-        view = views[0] if len(views) == 1 else aliasing.composed(views)
-        after = aliasing.written(view, before, value, is_repeated)
+        after = aliasing.written_together(views, before, value, is_repeated)
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:

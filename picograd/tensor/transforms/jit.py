@@ -102,7 +102,7 @@ from picograd.tensor.transforms.jit_state import (
     noted_on,
     put_back,
 )
-from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
+from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer, is_tied
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
 from picograd.traced_number import Difference, Numbers, program
@@ -265,6 +265,9 @@ class Jitted(Generic[P, R]):
                 continue
             if capture.written and alike_of(capture.captured, arguments) != capture.alike:
                 reason = reason or "captured tensors show other memory, and one is written"
+                continue
+            if is_tied(capture, arguments):
+                reason = reason or "arguments show memory that another one shows"
                 continue
             plan, inputs = chosen_plan(capture, arguments, buffers, slots)
             if isinstance(inputs, list):

@@ -45,14 +45,16 @@ def is_lone(object):
     return object[0] == 1
 
 def is_read(tensor: Tensor):
-    "whether views show the memory of a tensor, or graphs may read it: `is_shared`"
+    "whether views or other libraries show the memory of a tensor, or graphs may: `is_shared`"
     if tensor._view != None or tensor._views != None:
         return 1
     node: Node = tensor._node
     if not is_lone(node) or node.op != world.buffer or type_of(node.arg) != world.Storage:
         return 1
     storage: Storage = node.arg
-    return storage.source != None
+    if storage.source != None or at_address(world.foreign, storage.buffer):
+        return 1
+    return 0
 
 def recorded():
     recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0))

@@ -42,7 +42,7 @@ from picograd.tensor.transforms.jit_replay import (
     writes_arguments,
 )
 from picograd.tensor.transforms.jit_replay import found as target_of
-from picograd.tensor.transforms.jit_trace import Capture, Result, Target
+from picograd.tensor.transforms.jit_trace import Capture, Result, Target, is_tied
 from picograd.tensor.transforms.pytree import is_named_tuple
 from picograd.traced_number import Difference
 
@@ -317,7 +317,7 @@ class Closure:
         """Tell whether machine code can see that what the trace writes is no other argument."""
         if self.changes is None or not self.changes.writes_arguments:
             return True
-        return all(each._view is None for each in args)
+        return all(each._view is None for each in args) and not is_tied(self.capture, args)
 
     def are_alike(self, args: Sequence[Tensor]) -> bool:
         """Tell whether arguments show what captured tensors show as those of the trace did."""
@@ -343,7 +343,10 @@ class Closure:
         count = len(args)
         if count > 1 and shared(args, buffers) != self.same:
             return None
-        if self.changes is not None and shown_of(args, known) != self.capture.shown:
+        changes = self.changes
+        if changes is not None and shown_of(args, known) != self.capture.shown:
+            return None
+        if changes is not None and changes.writes_arguments and is_tied(self.capture, args):
             return None
         return None if None in buffers else buffers
 

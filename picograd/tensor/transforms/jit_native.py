@@ -14,6 +14,7 @@ from typing import Any
 from picograd.buffer import REPLAYS
 from picograd.dtype import dtype_named
 from picograd.engine import native_calls
+from picograd.engine.foreign import SHARED
 from picograd.engine.native_calls import CALLS
 from picograd.engine.realize import CHECK_LIMIT, CHECKS
 from picograd.engine.tracing import STATE, Changes
@@ -293,7 +294,7 @@ def declare_replay() -> None:
     """Let these functions be compiled with the others."""
     world = {
         "state": STATE, "cell_contents": "cell_contents", "dict": dict, "checks": CHECKS,
-        "replays": REPLAYS,
+        "replays": REPLAYS, "foreign": SHARED,
     }  # fmt: skip
     slots = {Changes: ("token",), Captured: CAPTURED, Capture: ("recorded",), View: ("base",)}
     listed = {

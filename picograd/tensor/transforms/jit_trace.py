@@ -26,6 +26,7 @@ from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
 from picograd.engine.carried import LEAVES_OF_THE_GRAPH
 from picograd.engine.executable import Runnable
+from picograd.engine.foreign import entangled
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.engine.realize import leaf
@@ -225,6 +226,18 @@ def twin_of(tensor: Tensor, aliases: dict[int, Buffer], shape: Any) -> Tensor:
     return made
 
 
+def tied(arguments: Sequence[Any]) -> dict[int, int]:
+    """Say which arguments show bytes of NumPy's or another library's that another one shows."""
+    return entangled([leaf_buffer(root_of(each)._node) for each in arguments])
+
+
+def is_tied(capture: Capture, arguments: Sequence[Any]) -> bool:
+    """Tell whether a trace writes an argument of which another one shows such bytes."""
+    numbers = [target for target in capture.written if isinstance(target, int)]
+    elsewhere = tied(arguments) if numbers else {}
+    return any(number in elsewhere for number in numbers)
+
+
 def are_pieces(views: Sequence[Any]) -> bool:
     """Tell whether views are different pieces that one call cut their base into."""
     cuts = [each._view for each in views]
@@ -404,9 +417,12 @@ class Tracer:
     def check_views(self) -> None:
         """Raise TraceError where an argument was written whose elements another one shows too."""
         roots = [id(root_of(tensor)) for tensor in self.arguments]
+        elsewhere = tied(self.arguments)
         for number, node in self.first.items():
             alike = [n for n, root in enumerate(roots) if root == roots[number]]
             others = [n for n in alike if self.arguments[n] is not self.arguments[number]]
+            if number in elsewhere:
+                others.append(elsewhere[number])
             if others and self.twins[number]._node is not node:
                 text = f"arguments {number} and {others[0]} show one memory, and one is written"
                 raise trace_error("jit", text, "pass their base alone, and slice it inside")

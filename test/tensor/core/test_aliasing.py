@@ -535,3 +535,52 @@ def test_strides_of_pieces_are_those_of_their_own_cut() -> None:
         assert x.chunk(2, 2)[1].view(2, 1, 3, 2).stride() == (12, 12, 4, 1)
         with pytest.raises(ShapeError, match="no view"):
             x.chunk(2, 2)[1].view(12)
+
+
+def test_views_of_views_are_as_deep_as_programs_make_them() -> None:
+    """Strides and places of each follow from what it shows, and no call waits for another."""
+    x = picograd.zeros(3000)
+    part = same = x
+    for _ in range(2000):
+        part, same = part[1:], same.detach()
+    part.add_(1)
+    same.mul_(2)
+    assert x.sum().item() == 2000
+    assert part.stride() == same.stride() == (1,)
+    assert (part.storage_offset(), same.storage_offset()) == (2000, 0)
+
+
+PARTS_OF_COMPLEX = """
+view_as_real(c).unfold(0, 2, 2).add_(1)
+view_as_real(c).unfold(0, 2, 2)[..., ::2].mul_(2)
+view_as_real(c).diagonal()[1:].zero_()
+view_as_real(c)[1:].diagonal(1, 0, 1)[:, None].add_(3)
+c.real.unfold(1, 2, 2)[:, 1].mul_(2)
+c.imag.t().unfold(0, 2, 2)[1].add_(1)
+view_as_complex(view_as_real(c))[:, ::2].real.add_(1)
+view_as_complex(view_as_real(c)).split(2)[1].imag.zero_()
+view_as_complex(x.unfold(1, 2, 2)).imag.mul_(2)
+view_as_complex(x.unfold(1, 2, 2)).real[0].add_(5)
+"""
+
+
+@pytest.mark.parametrize("line", PARTS_OF_COMPLEX.strip().splitlines())
+def test_writes_through_parts_of_complex_numbers(line: str) -> None:
+    numbers = np.arange(24, dtype=np.float32).reshape(4, 6)
+    results = []
+    for library in (torch, picograd):
+        x = library.tensor(numbers)
+        c = library.complex(x, x.flip(0))
+        known = {"view_as_real": library.view_as_real, "view_as_complex": library.view_as_complex}
+        exec(line, known | {"x": x, "c": c})
+        results.append([x.numpy(), library.view_as_real(c).numpy()])
+    for found, wanted in zip(*results):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_places_of_parts_of_what_is_seen_as_other_bits() -> None:
+    x = picograd.arange(6.0)
+    bits = x.view(picograd.int32).as_strided((2,), (1,), 1)
+    assert bits.storage_offset() in (0, 1)
+    bits.zero_()
+    assert x.tolist() == [0.0, 0.0, 0.0, 3.0, 4.0, 5.0]

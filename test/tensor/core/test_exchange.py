@@ -212,3 +212,13 @@ def test_what_has_no_memory_is_not_shared(device: str) -> None:
     for share in (x.__dlpack_device__, x.__dlpack__, lambda: np.from_dlpack(x)):
         with pytest.raises(ExportError, match=f"the device {device} has no memory to share"):
             share()
+
+
+@pytest.mark.parametrize("kind", ["f4", "i8", "c8"])
+def test_arrays_of_swapped_bytes_are_copied(kind: str) -> None:
+    array = np.arange(6).astype(f">{kind}").reshape(2, 3)
+    for each in (array, array.T, array[:, ::2]):
+        shown = Tensor.from_numpy(each)
+        np.testing.assert_array_equal(shown.numpy(), each)
+        shown.zero_()
+    assert array.sum() == 15
