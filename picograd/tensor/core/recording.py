@@ -678,18 +678,26 @@ def write(
         target, node, tracks = through(target, node, tracks)
         if node is target._node:  # no element was written
             return
+    before = target._node
     replace_value(target, node, tracks, is_one)
+    if NOTING and target.is_leaf:
+        NOTING[-1].append((weakref.ref(target), before, target._node))
     if target._views is not None:
         renew_views(target)
     if is_one and pending.is_over_budget():
         pending.realize_all()
 
 
+# a list for each checkpoint under way: what was written, and its nodes before and after
+NOTING: list[list[tuple["weakref.ref[Recorded]", Node, Node]]] = []
+
+
 @pending.locked
 def write_each(targets: Sequence["Recorded"], nodes: Sequence[Node]) -> None:
     """Give tensors their next values, which ask for no gradients, as `write` does one."""
     for target, node in zip(targets, nodes, strict=True):
-        is_alone = target._view is None and target._views is None and not foreign.SHARED
+        is_alone = target._view is None and target._views is None
+        is_alone = is_alone and not foreign.SHARED and not NOTING
         if not (is_alone and write_memory(target, node)):
             write(target, node, False)
 

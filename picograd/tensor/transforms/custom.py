@@ -19,7 +19,7 @@ from picograd.graph.node import Node, substituted, toposort
 from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.recording import Recorded, same_value, wrap, write
+from picograd.tensor.core.recording import NOTING, Recorded, same_value, wrap, write
 from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.tensor.core.subclasses import Watched
 from picograd.tensor.tensor import Tensor
@@ -541,30 +541,68 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     for name in CHECKPOINTED:
         options.pop(name, None)
     first, _ = make_contexts()
-    with first:
-        result = function(*args, **options)
+    NOTING.append([])
+    try:
+        with first:
+            result = function(*args, **options)
+    finally:
+        notes = NOTING.pop()
+        if NOTING:
+            NOTING[-1].extend(notes)
     if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):
         return result
     root = result._node
     given = [a._node for a in args if is_differentiable(a)]
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
+    writes = Writes(notes, result)
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
         ends = [same_value(each) for each in nodes]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
-        return node_gradient([(hooked_again(root, others), flowing)], ends)
+        return node_gradient([(hooked_again(root, others, writes), flowing)], ends)
 
     made = custom(root, inputs, vjp, "checkpoint")
     made.arg.is_fixed = True
     return wrap(made, result.requires_grad)
 
 
-def hooked_again(root: Node, values: dict[int, Node]) -> Node:
-    """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too."""
+class Writes:
+    """This class is what a checkpointed function wrote: the statistics of a batch norm, say.
+
+    They are written once more when its gradient is asked for, as the function runs again then.
+    """
+
+    def __init__(self, notes: Sequence[tuple[Any, Node, Node]], result: Tensor) -> None:
+        stored: dict[int, Node] = {}  # by a node that was written, its value without the write
+        found: dict[int, tuple[Any, Node, Node]] = {}  # tensor, its node before, its value after
+        self.kept = notes  # else others could have the ids of nodes and of references
+        for tensor, before, after in notes:
+            value = after.inputs[1] if after.op == "assign" else after
+            (value,) = substituted([value], stored)
+            stored[id(after)] = value
+            _, first, _ = found.get(id(tensor), (tensor, before, value))
+            found[id(tensor)] = tensor, first, value
+        self.found = [each for each in found.values() if each[0]() is not result]
+
+    def living(self) -> list[tuple[Any, Node, Node]]:
+        """List those of tensors that are still there."""
+        there = [(key(), before, value) for key, before, value in self.found]
+        return [each for each in there if each[0] is not None]
+
+
+def hooked_again(root: Node, values: dict[int, Node], writes: Writes) -> Node:
+    """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too.
+
+    What it wrote is written again, over what is there by now.
+    """
     inside = toposort([root], lambda node: id(node) in values)
     own = [node for node in inside if node in HOOKS and id(node) not in values]
-    copied, *copies = substituted([root, *own], values)
-    with_hooks(own, copies)
+    written = writes.living()
+    values = values | {id(before): tensor._node for tensor, before, _ in written}
+    copied, *copies = substituted([root, *own, *(value for _, _, value in written)], values)
+    with_hooks(own, copies[: len(own)])
+    for (tensor, _, _), value in zip(written, copies[len(own) :]):
+        write(tensor, build.detach(value), False)
     return copied
 
 
