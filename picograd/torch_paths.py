@@ -151,7 +151,7 @@ for room, files in FILES.items():
 
 # rooms with functions that are named as the files below
 FUNCTIONS = {
-    "picograd._higher_order_ops": ("associative_scan", "cond", "map", "scan", "while_loop"),
+    "picograd._higher_order_ops": ("associative_scan", "cond", "map", "scan", "while_loop")
 }
 
 
