@@ -9,7 +9,7 @@ from typing import Any
 
 from picograd.errors import DTypeError
 from picograd.scripting import cond
-from picograd.tensor.core.recording import Recorded
+from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import scan as loops
 from picograd.tensor.transforms.pytree import mapped
 from picograd.tensor.transforms.scan import associative_scan
@@ -72,7 +72,7 @@ def while_loop(
             problem = f"{type(carried).__name__} where {len(carried_inputs)} values are carried"
             raise DTypeError(op, problem, "pass, and return, a tuple of as many tensors")
         holds = cond_fn(*carried)
-        is_flag = isinstance(holds, bool) or (isinstance(holds, Recorded) and holds.numel() == 1)
+        is_flag = isinstance(holds, bool) or (isinstance(holds, Tensor) and holds.numel() == 1)
         if not is_flag:
             raise DTypeError(op, "cond_fn gave no flag", "return a bool, or a tensor of one")
         if not holds:

@@ -84,10 +84,9 @@ def grouped_mm(
         raise ShapeError("grouped_mm", problem, "give offs unless both are stacks, and no bias")
     if offs is None:
         return (mat_a @ mat_b).cast(out_dtype or mat_a.dtype)
-    size = (
-        mat_a.shape[-1] if ranks == (2, 2) else mat_a.shape[0] if ranks[0] == 2 else mat_b.shape[1]
-    )
-    group = offs.searchsorted(Tensor.arange(size, dtype=offs.dtype, device=offs.device), right=True)
+    sizes = {(2, 2): mat_a.shape[-1], (2, 3): mat_a.shape[0], (3, 2): mat_b.shape[-1]}
+    places = Tensor.arange(sizes[ranks], dtype=offs.dtype, device=offs.device)
+    group = offs.searchsorted(places, right=True)
     is_own = group == Tensor.arange(len(offs), device=offs.device).unsqueeze(1)  # G size
     is_own = is_own.unsqueeze(2 if ranks == (2, 3) else 1)
     if ranks[0] == 2:

@@ -69,7 +69,7 @@ def get_swa_multi_avg_fn() -> Averages:
 def average_all(
     rule: Average, averages: Sequence[Tensor], currents: Sequence[Tensor], count: Tensor
 ) -> None:
-    """Change lists of tensors by a rule for tensors; whole numbers lose fractions, as in PyTorch."""
+    """Change lists of tensors by a rule for tensors; whole numbers lose fractions."""
     for average, current in zip(averages, currents):
         average.copy_(rule(average.detach(), current.detach(), count))
 
