@@ -48,7 +48,8 @@ def scan(
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """Call `f(x, *args)` for each row of the tensors in `xs`, recorded once; stack the results.
 
-    >>> map(lambda x, y: x.sum() + y, picograd.Tensor([[1.0, 2.0], [3.0, 4.0]]), 1.0).tolist()
+    >>> from picograd.higher_order import map as mapped
+    >>> mapped(lambda x, y: x.sum() + y, picograd.Tensor([[1.0, 2.0], [3.0, 4.0]]), 1.0).tolist()
     [4.0, 8.0]
     """
     return loops.scan(lambda carry, x: (carry, f(x, *args)), (), xs)[1]

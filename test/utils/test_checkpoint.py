@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,43 +52,3 @@ def test_selective_checkpoints() -> None:
         np.testing.assert_allclose(slope.numpy(), np.exp([2.0]), rtol=1e-6)
     with pytest.raises(TypeError, match="a function or a list of operators"):
         tools.create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
-
-
-def trained(library: Any, run: Any, momentum: float | None) -> list[Any]:
-    """Run checkpointed norms for three steps; give gradients and statistics after each."""
-    norms = [library.nn.BatchNorm1d(2, momentum=momentum) for _ in range(2)]
-    counted, found = library.zeros(2), []
-
-    def inside(x: Any) -> Any:
-        counted.add_(1)
-        return norms[1](norms[0](norms[0](x).exp()))
-
-    for step in range(3):
-        x = library.tensor([[1.0, 2.0], [3.0, 5.0], [-1.0, step]], requires_grad=True)
-        y = (run(inside, x, use_reentrant=False) ** 3).sum()
-        found += [y.item()] if step == 1 else []
-        y.backward()
-        found += [x.grad.tolist(), counted.tolist()]
-        found += [each.tolist() for norm in norms for each in norm.buffers()]
-    return found
-
-
-@pytest.mark.parametrize("momentum", [0.1, None])
-def test_what_a_checkpoint_wrote_is_written_again_with_its_gradient(momentum: float | None) -> None:
-    pytest.importorskip("torch")
-    import torch
-    from torch.utils.checkpoint import checkpoint
-
-    wanted = trained(torch, checkpoint, momentum)
-    for ours, theirs in zip(trained(picograd, tools.checkpoint, momentum), wanted, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-4)
-
-
-def test_a_checkpoint_without_gradients_writes_once() -> None:
-    norm, x = nn.BatchNorm1d(2), picograd.ones(3, 2)
-    with picograd.no_grad():
-        tools.checkpoint(norm, x)
-    y = tools.checkpoint(norm, x)
-    del norm.running_mean
-    y.sum().backward()  # what is gone is not written
-    assert norm.num_batches_tracked.item() == 3

@@ -678,26 +678,19 @@ def write(
         target, node, tracks = through(target, node, tracks)
         if node is target._node:  # no element was written
             return
-    before = target._node
+    tracing.note_write(target, node)
     replace_value(target, node, tracks, is_one)
-    if NOTING and target.is_leaf:
-        NOTING[-1].append((weakref.ref(target), before, target._node))
     if target._views is not None:
         renew_views(target)
     if is_one and pending.is_over_budget():
         pending.realize_all()
 
 
-# a list for each checkpoint under way: what was written, and its nodes before and after
-NOTING: list[list[tuple["weakref.ref[Recorded]", Node, Node]]] = []
-
-
 @pending.locked
 def write_each(targets: Sequence["Recorded"], nodes: Sequence[Node]) -> None:
     """Give tensors their next values, which ask for no gradients, as `write` does one."""
     for target, node in zip(targets, nodes, strict=True):
-        is_alone = target._view is None and target._views is None
-        is_alone = is_alone and not foreign.SHARED and not NOTING
+        is_alone = target._view is None and target._views is None and not foreign.SHARED
         if not (is_alone and write_memory(target, node)):
             write(target, node, False)
 
@@ -707,7 +700,7 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     if EVENTS.take is not None:
         leave()
     current = target._node
-    is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
+    is_plain_leaf = current.op in HELD and target.is_leaf and not (RUNNING.active or RUNNING.writes)
     if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
         return False
     if foreign.SHARED and foreign.reads(node):  # it is computed now
@@ -724,9 +717,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
 def replace_value(target: "Recorded", node: Node, tracks: bool, is_one: bool = True) -> None:
     """Give a tensor that shows no other's memory its next value."""
     node = foreign.apart(node) if foreign.SHARED else node
-    if not tracks and write_memory(target, node):
-        return
-    noted(move, target, node, tracks, is_one)
+    if tracks or not write_memory(target, node):
+        noted(move, target, node, tracks, is_one)
 
 
 def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:

@@ -10,20 +10,22 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
+from picograd.engine.tracing import noting_writes
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import HOOKS, with_hooks
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.node import Node, copied_on, toposort
 from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.recording import NOTING, Recorded, same_value, wrap, write
+from picograd.tensor.core.recording import Recorded, same_value, wrap, write
 from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.tensor.core.subclasses import Watched
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import derivatives
+from picograd.tensor.transforms.checkpoint_writes import Writes
 from picograd.tensor.transforms.pytree import mapped
 from picograd.tensor.transforms.vmap import sample_of
 
@@ -541,14 +543,8 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     for name in CHECKPOINTED:
         options.pop(name, None)
     first, _ = make_contexts()
-    NOTING.append([])
-    try:
-        with first:
-            result = function(*args, **options)
-    finally:
-        notes = NOTING.pop()
-        if NOTING:
-            NOTING[-1].extend(notes)
+    with noting_writes() as notes, first:
+        result = function(*args, **options)
     if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):
         return result
     root = result._node
@@ -566,43 +562,17 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     return wrap(made, result.requires_grad)
 
 
-class Writes:
-    """This class is what a checkpointed function wrote: the statistics of a batch norm, say.
-
-    They are written once more when its gradient is asked for, as the function runs again then.
-    """
-
-    def __init__(self, notes: Sequence[tuple[Any, Node, Node]], result: Tensor) -> None:
-        stored: dict[int, Node] = {}  # by a node that was written, its value without the write
-        found: dict[int, tuple[Any, Node, Node]] = {}  # tensor, its node before, its value after
-        self.kept = notes  # else others could have the ids of nodes and of references
-        for tensor, before, after in notes:
-            value = after.inputs[1] if after.op == "assign" else after
-            (value,) = substituted([value], stored)
-            stored[id(after)] = value
-            _, first, _ = found.get(id(tensor), (tensor, before, value))
-            found[id(tensor)] = tensor, first, value
-        self.found = [each for each in found.values() if each[0]() is not result]
-
-    def living(self) -> list[tuple[Any, Node, Node]]:
-        """List those of tensors that are still there."""
-        there = [(key(), before, value) for key, before, value in self.found]
-        return [each for each in there if each[0] is not None]
-
-
 def hooked_again(root: Node, values: dict[int, Node], writes: Writes) -> Node:
     """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too.
 
-    What it wrote is written again, over what is there by now.
+    What the function of the graph wrote is written again.
     """
     inside = toposort([root], lambda node: id(node) in values)
     own = [node for node in inside if node in HOOKS and id(node) not in values]
-    written = writes.living()
-    values = values | {id(before): tensor._node for tensor, before, _ in written}
-    copied, *copies = substituted([root, *own, *(value for _, _, value in written)], values)
-    with_hooks(own, copies[: len(own)])
-    for (tensor, _, _), value in zip(written, copies[len(own) :]):
-        write(tensor, build.detach(value), False)
+    done = dict(values)
+    copied, *copies = copied_on([root, *own], done)
+    with_hooks(own, copies)
+    writes.repeat(values, done)
     return copied
 
 
