@@ -74,6 +74,24 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return public.mm(self.to(int32), mat2.to(int32))
 
 
+def _grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:  # fmt: skip
+    """Multiply groups of matrices, as `nn.functional.grouped_mm` does."""
+    return functional.grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+def _scaled_mm(
+    self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+    scale_result: Tensor | None = None, out_dtype: DTypeLike | None = None,
+    use_fast_accum: bool = False,
+) -> Tensor:  # fmt: skip
+    """Multiply 8-bit floats with scales, as `picograd.scaled_mm`: in the dtype of `self`."""
+    dtype = out_dtype or self.dtype
+    return public.scaled_mm(self, mat2, scale_a, scale_b, bias, dtype, use_fast_accum)
+
+
 def _softmax_backward_data(
     grad_output: Tensor, output: Tensor, dim: int, input_dtype: DTypeLike
 ) -> Tensor:

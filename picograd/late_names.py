@@ -26,8 +26,8 @@ ELSEWHERE = {
     ),
     "aten": (
         "_assert_async", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
-        "_int_mm", "_safe_softmax", "_shape_as_tensor", "_softmax_backward_data", "alias_copy",
-        "as_strided_copy", "as_strided_scatter",
+        "_grouped_mm", "_int_mm", "_safe_softmax", "_scaled_mm", "_shape_as_tensor",
+        "_softmax_backward_data", "alias_copy", "as_strided_copy", "as_strided_scatter",
         "batch_norm", "binary_cross_entropy_with_logits", "constant_pad_nd", "convolution",
         "cosine_embedding_loss", "ctc_loss", "detach_copy", "diagonal_copy", "embedding",
         "empty_permuted", "empty_strided", "expand_copy", "fill", "grid_sampler",

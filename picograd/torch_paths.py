@@ -66,7 +66,10 @@ HOMES = {
     "tensor.linalg.decompositions": ("linalg",),
     "tensor.linalg.fourier": ("fft",),
     "tensor.math.special": ("special",),
-    "tensor.transforms.scan": ("_higher_order_ops", "_higher_order_ops.associative_scan"),
+    "higher_order": (
+        "_higher_order_ops", "_higher_order_ops.associative_scan", "_higher_order_ops.cond",
+        "_higher_order_ops.map", "_higher_order_ops.scan", "_higher_order_ops.while_loop",
+    ),
     "tensor.transforms.tree_specs": ("utils._pytree",),
     "version": ("__config__", "torch_version"),
     "windows": ("signal", "signal.windows", "signal.windows.windows"),
@@ -146,6 +149,12 @@ for room, files in FILES.items():
     PATHS = {f"{room}.{name}": homes for name in files} | PATHS
 
 
+# rooms with functions that are named as the files below
+FUNCTIONS = {
+    "picograd._higher_order_ops": ("associative_scan", "cond", "map", "scan", "while_loop")
+}
+
+
 class Elsewhere(ModuleType):
     """This class is a module whose names other modules have."""
 
@@ -156,13 +165,22 @@ class Elsewhere(ModuleType):
         if name == "__all__":
             return list(importlib.import_module(self.homes[0]).__all__)
         path = f"{self.__name__}.{name}"
-        if path.partition(".")[2] in PATHS:
+        if path.partition(".")[2] in PATHS and not self.has_function(name):
             return importlib.import_module(path)
         for home in () if name.startswith("__") and name != "__file__" else self.homes:
             module = importlib.import_module(home)
             if hasattr(module, name):
                 return getattr(module, name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a name, as an import of a path below does: a function hides a file of its name."""
+        if not (isinstance(value, Elsewhere) and self.has_function(name)):
+            super().__setattr__(name, value)
+
+    def has_function(self, name: str) -> bool:
+        """Tell whether functions of this room are in files of their names."""
+        return name in FUNCTIONS.get(self.__name__, ())
 
 
 class Finder:

@@ -172,3 +172,18 @@ def test_private_operators() -> None:
     for ours, theirs in zip(*found):
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_products_of_groups_and_of_scaled_numbers() -> None:
+    rows, weights = RANDOM.integers(-4, 5, (16, 16)), RANDOM.integers(-4, 5, (2, 16, 16))
+    found = []
+    for library in (picograd, torch):
+        x, w = (library.tensor(each).to(library.bfloat16) for each in (rows, weights))
+        ends = library.tensor([8, 16], dtype=library.int32)
+        made = [library._grouped_mm(x, w, ends), library._grouped_mm(x, w, offs=ends)]
+        small, scale = x.to(library.float8_e4m3fn), library.tensor(0.5)
+        dtype = library.bfloat16
+        made += [library._scaled_mm(small, small.t(), scale, scale, out_dtype=dtype)]
+        found.append([each.float().numpy() for each in made])
+    for ours, theirs in zip(*found):
+        np.testing.assert_array_equal(ours, theirs)

@@ -45,6 +45,7 @@ LEVELS = [
         "distributions",
         "einops_layers",
         "fx",
+        "higher_order",
         "hub",
         "library",
         "masked",

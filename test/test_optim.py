@@ -63,6 +63,23 @@ def test_averages_of_weights() -> None:
     np.testing.assert_allclose(trained(picograd, start), trained(torch, start), rtol=1e-4)
 
 
+@pytest.mark.parametrize("rule", ["avg_fn", "multi_avg_fn"])
+def test_averages_of_whole_numbers_lose_fractions(rule: str) -> None:
+    found = []
+    for library in (picograd, torch):
+        swa = library.optim.swa_utils
+        make = swa.get_ema_avg_fn if rule == "avg_fn" else swa.get_ema_multi_avg_fn
+        norm = library.nn.BatchNorm1d(2)
+        norm.register_buffer("places", library.arange(300))
+        average = swa.AveragedModel(norm, use_buffers=True, **{rule: make(0.9)})
+        for _ in range(3):
+            norm(library.tensor([[1.0, 2.0], [3.0, 5.0]]))
+            norm.places.add_(3)
+            average.update_parameters(norm)
+        found.append([average.module.places.tolist(), average.module.num_batches_tracked.item()])
+    assert found[0] == found[1]
+
+
 def test_statistics_after_averaging() -> None:
     norm = nn.BatchNorm1d(2)
     batches = [picograd.rand(8, 2), picograd.rand(8, 2) + 1]

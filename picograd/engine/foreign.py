@@ -133,14 +133,18 @@ def copy_now(node: Node, asks: bool) -> Node:
 
 def snapshot(node: Node) -> Node:
     """Make a leaf of what memory of the CPU, or a view of it, shows now."""
+    return node_from_numpy(shown(node), node.dtype, node.device)
+
+
+def shown(node: Node) -> Any:
+    """Give memory of the CPU, or a view of it, as an array over the same memory."""
     source, views = node, []
     while source.realized is None and source.inputs:
         views.append(source)
         source = source.inputs[0]
     buffer = leaf_buffer(source)
     check(buffer is not None, "what is to be copied is not in memory", node)
-    values = seen_through(buffer_view(buffer, source.shape), views)  # type: ignore[arg-type]
-    return node_from_numpy(values, node.dtype, node.device)
+    return seen_through(buffer_view(buffer, source.shape), views)  # type: ignore[arg-type]
 
 
 def seen_through(values: Any, views: Sequence[Node]) -> Any:

@@ -74,6 +74,7 @@ class Running(threading.local):
         self.active: list[str] = []
         self.traces: list[Trace] = []
         self.steps: list[list[tuple[Any, PicogradError]]] = []  # checks of loops that are traced
+        self.writes: list[list[tuple[Any, Any, Any]]] = []  # see `noting_writes`
 
 
 STATE = Changes()
@@ -124,6 +125,25 @@ def tracing(what: str = "picograd.jit") -> Iterator[None]:
     finally:
         RUNNING.active.pop()
         OPEN.pop()
+
+
+@contextmanager
+def noting_writes() -> Iterator[list[tuple[Any, Any, Any]]]:
+    """Note the tensors that are written inside this block, weakly: nodes before, next values."""
+    notes: list[tuple[Any, Any, Any]] = []
+    RUNNING.writes.append(notes)
+    try:
+        yield notes
+    finally:
+        RUNNING.writes.pop()
+        if RUNNING.writes:
+            RUNNING.writes[-1].extend(notes)
+
+
+def note_write(tensor: Any, value: Any) -> None:
+    """Note that a tensor is written, where somebody asks."""
+    if RUNNING.writes:
+        RUNNING.writes[-1].append((weakref.ref(tensor), tensor._node, value))
 
 
 @contextmanager

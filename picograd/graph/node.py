@@ -578,8 +578,12 @@ def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
 
 def substituted(roots: Sequence[Node], values: dict[int, Node]) -> list[Node]:
     """Copy a graph over other nodes in the place of some, which are known by `id`."""
-    done = dict(values)
-    for node in toposort(roots, lambda node: id(node) in values):
+    return copied_on(roots, dict(values))
+
+
+def copied_on(roots: Sequence[Node], done: dict[int, Node]) -> list[Node]:
+    """Copy what of a graph was not copied before, and add it to `done`: the copies, by `id`."""
+    for node in toposort(roots, lambda node: id(node) in done):
         if id(node) not in done:
             done[id(node)] = node.with_inputs(tuple([done[id(child)] for child in node.inputs]))
     return [done[id(root)] for root in roots]

@@ -54,6 +54,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -445,6 +446,15 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
     *,
+    out: Any = None,
+) -> Tensor: ...
+def grouped_mm(
+    input: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DTypeLike | None = None,
     out: Any = None,
 ) -> Tensor: ...
 def gumbel_softmax(

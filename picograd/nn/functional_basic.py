@@ -60,6 +60,44 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 @within("functional")
+def grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:  # fmt: skip
+    """Multiply groups of matrices; `offs` says where each of the G groups ends along an axis.
+
+    (M, K) by (G, K, N) has groups of rows, one an expert: -> (M, N). (G, M, K) by (K, N) has groups
+    of columns -> (M, N), (M, K) by (K, N) groups along K -> (G, M, N), two stacks have no `offs`.
+    What no group has is 0. Ends are read where the program runs, so that other groups need no new
+    plan: every group multiplies all rows, of which the others are 0. Raises ShapeError for
+    operands and ends that do not fit.
+
+    >>> from picograd import Tensor, nn
+    >>> rows, weights = Tensor([[1.0], [2.0], [3.0]]), Tensor([[[1.0]], [[10.0]]])
+    >>> nn.functional.grouped_mm(rows, weights, offs=Tensor([1, 3])).tolist()
+    [[1.0], [20.0], [30.0]]
+    """
+    need_tensor("grouped_mm", mat_a, mat_b)
+    ranks = (mat_a.ndim, mat_b.ndim)
+    if not {*ranks} <= {2, 3} or (offs is None) is not (ranks == (3, 3)) or bias is not None:
+        problem = f"operands {tuple(mat_a.shape)} and {tuple(mat_b.shape)}, offs {offs}"
+        raise ShapeError("grouped_mm", problem, "give offs unless both are stacks, and no bias")
+    if offs is None:
+        return (mat_a @ mat_b).cast(out_dtype or mat_a.dtype)
+    sizes = {(2, 2): mat_a.shape[-1], (2, 3): mat_a.shape[0], (3, 2): mat_b.shape[-1]}
+    places = Tensor.arange(sizes[ranks], dtype=offs.dtype, device=offs.device)
+    group = offs.searchsorted(places, right=True)
+    is_own = group == Tensor.arange(len(offs), device=offs.device).unsqueeze(1)  # G size
+    is_own = is_own.unsqueeze(2 if ranks == (2, 3) else 1)
+    if ranks[0] == 2:
+        found = is_own.where(mat_a, 0) @ mat_b
+    else:
+        found = mat_a @ is_own.where(mat_b, 0)
+    found = found if ranks == (2, 2) else found.sum(0)
+    return found.cast(out_dtype or mat_a.dtype)
+
+
+@within("functional")
 @together
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along an axis, or by eps where that is smaller.

@@ -23,6 +23,8 @@ from picograd.nn.torch_writer import raw_bytes
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
+OF_TORCH = (".pt", ".pth", ".bin", ".ckpt")  # ends of the names that torch.save's files have
+
 
 def save(
     state: Mapping[str, Any],
@@ -133,7 +135,10 @@ def _not_read(source: str, head: bytes, damage: str) -> StateError:
     if kind is not None:
         what, fix = kind
         return StateError("load", f"{source} is {what}", fix)
-    problem = f"{source} is damaged or no safetensors file: {damage}"
+    if source.endswith(OF_TORCH):
+        problem = f"{source} is damaged: it does not begin as torch.save writes"
+    else:
+        problem = f"{source} is damaged or no safetensors file: {damage}"
     return StateError("load", problem, "save it again, or restore it from a copy")
 
 

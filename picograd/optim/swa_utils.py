@@ -69,12 +69,9 @@ def get_swa_multi_avg_fn() -> Averages:
 def average_all(
     rule: Average, averages: Sequence[Tensor], currents: Sequence[Tensor], count: Tensor
 ) -> None:
-    """Change lists of tensors by a rule for tensors."""
+    """Change lists of tensors by a rule for tensors; whole numbers lose fractions."""
     for average, current in zip(averages, currents):
-        if average.dtype.is_float:
-            average.copy_(rule(average.detach(), current.detach(), count))
-        else:
-            average.copy_(current.detach())
+        average.copy_(rule(average.detach(), current.detach(), count))
 
 
 def check_decay(decay: float) -> None:

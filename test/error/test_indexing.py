@@ -75,10 +75,6 @@ CASES = [
         "to 2.",
     ),
     Case(
-        "two ellipses", lambda: X[..., ...], AxisError,
-        "getitem: more than one ellipsis. Fix: use ... once.",
-    ),
-    Case(
         "step", lambda: X[::0], ValueRangeError,
         "getitem: bad slice: slice step cannot be zero. Fix: use ints and a step that is "
         "not 0.",

@@ -123,3 +123,19 @@ def test_orders_are_drawn_when_the_first_sample_is_asked_for(sampler):
     assert orders[0] == orders[1]
     with pytest.raises(TypeError, match="replacement=0 is an int"):
         nn.RandomSampler(range(9), replacement=0)
+
+
+@pytest.mark.parametrize("part", [
+    np.s_[2:6], np.s_[::2], np.s_[::-1], np.s_[:, 1:], np.s_[3:4],
+])  # fmt: skip
+def test_parts_of_numpys_memory_are_gathered(part):
+    rows = np.arange(24, dtype=np.float32).reshape(8, 3)
+    whole = picograd.from_numpy(rows)
+    chosen = whole.flip(0) if part == np.s_[::-1] else whole[part]
+    loader = nn.DataLoader(nn.TensorDataset(chosen, chosen.T.T), 3, shuffle=False)
+    rows[4] = -1  # the memory is shared
+    for column in (0, 1):
+        found = np.concatenate([batch[column].numpy() for batch in loader])
+        wanted = np.arange(24, dtype=np.float32).reshape(8, 3)
+        wanted[4] = wanted[4] if part == np.s_[::-1] else -1  # what is flipped is a copy
+        np.testing.assert_array_equal(found, wanted[part])

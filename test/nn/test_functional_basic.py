@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from nn_support import array, compare, torch
 
+import picograd
 from picograd import Tensor
+from picograd.errors import ShapeError
 from picograd.nn import functional
 
 theirs = torch.nn.functional
@@ -45,3 +47,26 @@ def test_weighted_losses(device):
                 for f in (functional, theirs)
             ]
             compare(*calls, data, device)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((24, 16), (3, 16, 8)), ((3, 8, 16), (16, 24)), ((8, 24), (24, 16)), ((3, 8, 16), (3, 16, 8)),
+])  # fmt: skip
+def test_groups_of_products(shapes, device):
+    are_stacks = len(shapes[0]) == len(shapes[1]) == 3
+    ends = None if are_stacks else np.array([8, 8, 24], np.int32)
+
+    def grouped(library, module):
+        def call(a, b):
+            offs = None if ends is None else library.tensor(ends, device=a.device)
+            return module.grouped_mm(a, b, offs=offs)
+
+        return call
+
+    calls = grouped(picograd, functional), grouped(torch, theirs)
+    compare(*calls, [array(*shape) for shape in shapes], device)
+
+
+def test_groups_that_do_not_fit():
+    with pytest.raises(ShapeError, match="grouped_mm: operands .* give offs unless both"):
+        functional.grouped_mm(Tensor.ones(2, 3), Tensor.ones(2, 3, 4))

@@ -67,6 +67,14 @@ def test_damaged_file_is_one_clear_error(damage, tmp_path):
         nn.load(path)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK", b"hello world, no weights"])
+def test_damaged_files_of_torch_are_named_so(content, tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_bytes(content)
+    with pytest.raises(StateError, match="load: .*model.pt is damaged: it does not begin as torch"):
+        nn.load(path)
+
+
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match="load: cannot read .*nothing: No such file"):
         nn.load(tmp_path / "nothing")

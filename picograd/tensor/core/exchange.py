@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.foreign import behind_views, hand_out, seen_through, share
+from picograd.engine.foreign import behind_views, hand_out, is_shared, seen_through, share, shown
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, leaf
 from picograd.engine.tracing import check_not_tracing
@@ -99,10 +99,13 @@ def memory_of(tensor: Any) -> "np.ndarray[Any, Any] | None":
 
     None elsewhere. Nobody is told, unlike by `export`: what is computed from it stays lazy.
     """
-    buffer = leaf_buffer(tensor.realize().node)
-    if buffer is None or not is_host(tensor.device):
+    node = tensor.realize().node
+    if not is_host(tensor.device):
         return None
-    return buffer_view(buffer, tensor.shape)
+    if is_shared(behind_views(node)):  # views of NumPy's memory stay what they are
+        return shown(node)
+    buffer = leaf_buffer(node)
+    return None if buffer is None else buffer_view(buffer, tensor.shape)
 
 
 def hand_over(device: str, stream: Any) -> None:

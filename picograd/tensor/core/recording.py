@@ -674,6 +674,7 @@ def write(
         target, node, tracks = through(target, node, tracks)
         if node is target._node:  # no element was written
             return
+    tracing.note_write(target, node)
     replace_value(target, node, tracks, is_one)
     if target._views is not None:
         renew_views(target)
@@ -695,7 +696,7 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     if EVENTS.take is not None:
         leave()
     current = target._node
-    is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
+    is_plain_leaf = current.op in HELD and target.is_leaf and not (RUNNING.active or RUNNING.writes)
     if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
         return False
     if foreign.SHARED and foreign.reads(node):  # it is computed now
@@ -712,9 +713,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
 def replace_value(target: "Recorded", node: Node, tracks: bool, is_one: bool = True) -> None:
     """Give a tensor that shows no other's memory its next value."""
     node = foreign.apart(node) if foreign.SHARED else node
-    if not tracks and write_memory(target, node):
-        return
-    noted(move, target, node, tracks, is_one)
+    if tracks or not write_memory(target, node):
+        noted(move, target, node, tracks, is_one)
 
 
 def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:

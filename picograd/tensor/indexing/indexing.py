@@ -91,18 +91,16 @@ def parse(shape: Shape, items: Sequence[Any]) -> Selection:
     if used > len(shape):
         text = f"{used} indices for {len(shape)} axes of {shape}"
         raise AxisError("getitem", text, "use at most one index per axis")
-    if len(ellipses) > 1:
-        raise AxisError("getitem", "more than one ellipsis", "use ... once")
-    selection, axis = Selection(), 0
+    selection, axis, rest = Selection(), 0, len(shape) - used
     for item in items if ellipses else [*items, Ellipsis]:
         if is_new(item):
             if item is not None:
                 selection.indices.append((len(selection.shape), item.index))
             selection.shape.append(1)
         elif item is Ellipsis:
-            for size in shape[axis : axis + len(shape) - used]:
+            for size in shape[axis : axis + rest]:
                 add_slice(selection, slice(None), size)
-            axis += len(shape) - used
+            axis, rest = axis + rest, 0  # another one has no axes left
         else:
             add_item(selection, item, shape[axis])
             axis += 1

@@ -117,7 +117,7 @@ def angle(x: Node) -> Node:
         return angle_of(x)
     x = floating("angle", x)
     turned = x.binary("less", 0.0).where(x.const_like(math.pi), 0.0)
-    return x.unary("isnan").where(x, turned)
+    return x.unary("isnan").where(x * 0.0, turned)  # NaN, whose gradient is 0
 
 
 @recorded(in_place=True)

@@ -26,7 +26,6 @@ from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing.indexing import gather
-from picograd.tensor.math.elementwise import clamp
 
 PADDINGS = ("zeros", "border", "reflection")
 Spot = tuple[Node, Node]  # a place of an axis inside it, and where that is the one wanted
@@ -148,9 +147,10 @@ def pad_place(place: Node, size: int, padding: str, align: bool) -> Node:
         low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
         place = reflect(place, low, high)
     end = float(size - 1)
-    is_inside = place.const_like(0.0).binary("less", place)
-    is_inside = is_inside.binary("logical_and", place.binary("less", end))
-    return is_inside.where(place, build.detach(clamp(place, 0.0, end)))
+    is_above = place.const_like(0.0).binary("less", place)  # not of NaN, which goes to 0
+    is_inside = is_above.binary("logical_and", place.binary("less", end))
+    nearest = is_above.where(place.binary("minimum", end), 0.0)
+    return is_inside.where(place, build.detach(nearest))
 
 
 def reflect(place: Node, low: float, high: float) -> Node:

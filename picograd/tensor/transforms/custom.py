@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
+from picograd.engine.tracing import noting_writes
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import HOOKS, with_hooks
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node, substituted, toposort
+from picograd.graph.node import Node, copied_on, toposort
 from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
@@ -24,6 +25,7 @@ from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.tensor.core.subclasses import Watched
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import derivatives
+from picograd.tensor.transforms.checkpoint_writes import Writes
 from picograd.tensor.transforms.pytree import mapped
 from picograd.tensor.transforms.vmap import sample_of
 
@@ -541,30 +543,36 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     for name in CHECKPOINTED:
         options.pop(name, None)
     first, _ = make_contexts()
-    with first:
+    with noting_writes() as notes, first:
         result = function(*args, **options)
     if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):
         return result
     root = result._node
     given = [a._node for a in args if is_differentiable(a)]
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
+    writes = Writes(notes, result)
 
     def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
         ends = [same_value(each) for each in nodes]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
-        return node_gradient([(hooked_again(root, others), flowing)], ends)
+        return node_gradient([(hooked_again(root, others, writes), flowing)], ends)
 
     made = custom(root, inputs, vjp, "checkpoint")
     made.arg.is_fixed = True
     return wrap(made, result.requires_grad)
 
 
-def hooked_again(root: Node, values: dict[int, Node]) -> Node:
-    """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too."""
+def hooked_again(root: Node, values: dict[int, Node], writes: Writes) -> Node:
+    """Copy a graph over other nodes in the place of some; hooks see gradients of the copy, too.
+
+    What the function of the graph wrote is written again.
+    """
     inside = toposort([root], lambda node: id(node) in values)
     own = [node for node in inside if node in HOOKS and id(node) not in values]
-    copied, *copies = substituted([root, *own], values)
+    done = dict(values)
+    copied, *copies = copied_on([root, *own], done)
     with_hooks(own, copies)
+    writes.repeat(values, done)
     return copied
 
 

@@ -350,9 +350,12 @@ def basis(tensor: Any) -> Any:
 
 
 def jacfwd(
-    func: Function, argnums: Sizes = 0, has_aux: bool = False, *, chunk_size: int | None = None
-) -> Function:
+    func: Function, argnums: Sizes = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Function:  # fmt: skip
     """Make the function of the Jacobian, from one vectorised product a column.
+
+    Random numbers of `func` are the same in all columns, whatever `randomness` says.
 
     >>> picograd.func.jacfwd(lambda x: x.sum() * x)(picograd.Tensor([1.0, 2.0])).tolist()
     [[4.0, 1.0], [2.0, 5.0]]

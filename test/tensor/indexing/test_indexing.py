@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd import Tensor
 from picograd.errors import PicogradError
 from picograd.number import GivenInt
 from picograd.tensor.indexing import indexing as i
@@ -76,7 +77,15 @@ def test_masked_fill_and_gather() -> None:
     np.testing.assert_array_equal(found, A[:, [3, 3, 0]])
 
 
-@pytest.mark.parametrize("items", [(3,), (0, 0, 0, 0), (Ellipsis, Ellipsis), (slice(0, 1, 0),)])
+@pytest.mark.parametrize("items", [(..., ...), (..., 1, ...), (0, ..., ...), (..., None, ...)])
+def test_only_the_first_ellipsis_has_axes(items) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = torch.from_numpy(A)[items].numpy()
+    np.testing.assert_array_equal(value(i.take(leaf(A), i.parse(A.shape, items))), wanted)
+    np.testing.assert_array_equal(Tensor(A)[items].numpy(), wanted)
+
+
+@pytest.mark.parametrize("items", [(3,), (0, 0, 0, 0), (slice(0, 1, 0),)])
 def test_mistakes(items) -> None:
     with pytest.raises(PicogradError):
         i.parse(A.shape, items)

@@ -95,3 +95,17 @@ def test_places_of_equal_sizes_are_made_once() -> None:
     first, second = (affine_grid(theta, (1, 1, 3, 2)) for _ in range(2))
     assert places_of.cache_info().hits == 1
     assert first.tolist() == second.tolist()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_places_that_are_no_numbers(padding: str, mode: str, device: str) -> None:
+    odd = [np.nan, np.inf, -np.inf, 1e10, 0.25]
+    grid = np.array([[x, y] for x in odd for y in odd], np.float32).reshape(1, 5, 5, 2)
+    image = IMAGE[:1].astype(np.float32)
+    for align in (False, True):
+        given = Tensor(image, device=device), Tensor(grid, device=device)
+        found = grid_sample(*given, mode, padding, align)
+        given = torch.from_numpy(image), torch.from_numpy(grid)
+        wanted = torch.nn.functional.grid_sample(*given, mode, padding, align)
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
