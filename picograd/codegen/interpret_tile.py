@@ -334,12 +334,14 @@ class BlockInterpreter:
         rows = array.reshape(step.warp.size, -1, lanes)
         for warp in range(step.warp.size):
             self.outer[step.warp] = warp
-            key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
+            along = (step.axis,) if step.lane is None else (step.axis, step.lane)
+            key, value = self.value(step.key, (step.axis,)), self.value(step.expr, along)
             first = self.here(step.first)
             here = slice(first, max(first, min(first + step.count, self.here(step.stop))))
             is_bin = (key[here] >= 0) & (key[here] < rows.shape[1])
             lane: Array = np.arange(len(is_bin)) % lanes
-            cells: Any = key[here][is_bin], lane[is_bin]
+            own = lane[is_bin] if step.lane is None else slice(None)
+            cells: Any = key[here][is_bin], own
             np.add.at(rows[warp], cells, value[here][is_bin])
 
     def radix(self, step: RadixStep) -> None:

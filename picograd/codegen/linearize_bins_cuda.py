@@ -10,6 +10,7 @@ are under way together.
 """
 
 from picograd.codegen.block_cuda import Block
+from picograd.codegen.linearize_bin_rows_cuda import bin_rows_cuda
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.operands import expr_axes
 from picograd.codegen.tile import BinStep
@@ -23,12 +24,17 @@ WARP = 32
 EVERY = (1 << WARP) - 1  # lanes
 LEAST_APART = 512  # bins: among them two of five times no two lanes of a warp meet, if at random
 AHEAD = 4  # values of a thread that are under way
+MORE_AHEAD = 8  # where lanes have bins of their own
 
 
 def bins_cuda(block: Block, step: BinStep) -> None:
     """Write the loop over what a warp has."""
+    if step.lane is not None:
+        bin_rows_cuda(block, step, step.lane)
+        return
     turns = ceil_div(step.count, WARP)
-    ahead = min(AHEAD, turns)
+    lanes = block.tiles[step.tile].shape[-1]
+    ahead = min(AHEAD if lanes == 1 else MORE_AHEAD, turns)
     outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
     bins = Bins(block, step, outer, inner)
     emitter = block.emitter

@@ -240,7 +240,9 @@ class BinStep:
 
     In the order of positions. From `stop` on, and past the axis, there is none; what has a key
     outside of the tile is left out. Each warp of the block has a row of the tile, in shared memory:
-    (warps, keys, 1), or (warps, keys, lanes) where each lane of a warp has bins of its own.
+    (warps, keys, 1), or (warps, keys, lanes) where each lane of a warp has bins of its own. With
+    `lane` every lane of a warp has an expr for each position, and `queue` is a shared tile for what
+    waits to be read: (warps, 2, some) positions and keys.
     """
 
     tile: str
@@ -251,6 +253,8 @@ class BinStep:
     stop: Index
     key: Expr
     expr: Expr
+    lane: Axis | None = None
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +428,8 @@ def verify_step(
         return
     verify_dot(tiles, step, bound)
     if isinstance(step, BinStep):
-        bound = bound | {step.warp}
+        lane = () if step.lane is None else (step.lane,)
+        bound = bound | {step.warp, *lane}
     if isinstance(step, RadixStep):
         bound = bound | {step.digit, step.tile}
     if isinstance(step, ScanStep | SortStep | RadixStep | RunStep | BinStep):

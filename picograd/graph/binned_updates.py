@@ -11,9 +11,16 @@ gradient of a table of relative positions, which a batch of attention's scores s
 
 from collections.abc import Sequence
 
-from picograd.dtype import int64
-from picograd.graph.binning import lanes_of, may_bin, summed_in_bins
-from picograd.graph.node import Node
+from picograd.dtype import bool_, int64
+from picograd.graph.binning import (
+    SPARSE,
+    beside_of,
+    lanes_of,
+    may_bin,
+    summed_beside,
+    summed_in_bins,
+)
+from picograd.graph.node import Node, constant
 from picograd.graph.row import MOVES, NUMBERS, SHOWING, Role
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
@@ -40,9 +47,15 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     shape = updates.indices[0].shape
     columns = terms.shape[1 + len(shape) :]
     rows = product((*shape[:outside], *columns))
-    if not is_binned(terms, rows, bins, bool(columns), target):
+    place = Placing(base, updates)
+    is_beside = place.is_turned and not outside and goes_beside(terms, rows, bins, target)
+    if not is_beside and not is_binned(terms, rows, bins, bool(columns), target):
         return None
     number = numbered(updates.indices[outside:], sizes)
+    if is_mask(updates.values) and not columns:
+        (mask,) = updates.values.inputs
+        number = mask.where(number, bins)  # what is counted is looked at once
+        terms = constant(1, terms.shape, terms.dtype, terms.device)
     for inside in updates.inside:
         number = inside.where(number, bins)
     axes = [*range(terms.rank)]
@@ -57,10 +70,12 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     flat = rows, terms.size // rows
     terms = terms.reshape(flat)
     number = number.reshape(flat)
-    place = Placing(base, updates)
     is_alone = base.op in NUMBERS and base.arg == 0
     dtype = node.dtype if is_alone else terms.dtype
-    found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
+    if is_beside:
+        found = summed_beside(terms, number, bins, dtype)
+    else:
+        found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
     found = place.back(found)
     return found if is_alone else (base.accumulated() + found).cast(node.dtype)
 
@@ -105,12 +120,31 @@ class Placing:
         return found.permute(tuple(order))
 
 
+def is_mask(values: Node) -> bool:
+    """Tell whether values are 1 where something holds, and 0 elsewhere."""
+    is_number = values.realized is None and values.op == "cast" and not values.is_asked
+    return is_number and values.inputs[0].dtype is bool_
+
+
+def goes_beside(terms: Node, rows: int, bins: int, target: Target) -> bool:
+    """Tell whether rows beside one another, an index for all of them, go to lanes of a warp."""
+    count = terms.size // rows
+    is_plain = terms.shape[0] == 1 and is_number(terms)
+    is_dense = count * SPARSE >= bins
+    found = beside_of(bins, rows, count, terms.dtype.itemsize, target)
+    return is_plain and is_dense and found is not None
+
+
+def is_number(values: Node) -> bool:
+    """Tell whether there are sums in bins of a dtype."""
+    dtype = values.dtype
+    return dtype.kind in ("int", "uint", "float") and dtype.bits >= 32
+
+
 def is_binned(values: Node, rows: int, bins: int, in_columns: bool, target: Target) -> bool:
     """Tell whether there are sums in bins of a dtype, and room for so many."""
     dtype = values.dtype
-    is_number = dtype.kind in ("int", "uint", "float")
-    is_wide = is_number and dtype.bits >= 32
-    if not is_wide or not may_bin(values, rows, bins, target):
+    if not is_number(values) or not may_bin(values, rows, bins, target):
         return False
     if not in_columns or values.size <= MOST_BINNED:
         return True
@@ -133,6 +167,9 @@ def terms_of(values: Node, axis: int) -> Node | None:
     is shown so is stored, so that scores may stream.
     """
     steps, below = shown(values)
+    is_moved = any(each.op in MOVES for each in steps)
+    if not is_moved and not is_sum(below):
+        return None
     source, axes = below, ()
     if is_sum(below):
         source = below.inputs[0]

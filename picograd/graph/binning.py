@@ -2,12 +2,17 @@
 
     bin_sums(values, numbers)    arg = (bins, parts, lanes, form): of each row (R, N) the sum of the
                                  values whose number is b: (R, bins) if the form is "rows",
-                                 (bins, R) if "turned"; (R, parts, bins) if "parts" stay apart
+                                 (bins, R) if "turned"; (R, parts, bins) if "parts" stay apart.
+                                 "beside" is "turned" where all rows have one number at a place
 
 What has a number that is no bin's is left out. Blocks have parts of a row, and warps parts of
 these, in which values are added in the order in which they lie, by so many lanes in bins of their
 own; the last block of a row adds up its parts, unless there is more than it has time for: the order
 of additions depends on the shape only. Sums of rows are rounded once.
+
+Rows beside one another, an index for all of them, go to lanes of a warp, each of which has bins of
+its own. So blocks have some of the bins, look at all numbers, and read what goes there: nothing is
+added up by another kernel.
 """
 
 from typing import Any
@@ -34,6 +39,10 @@ CLEARED = 4  # cells that a warp clears for each value, at most
 FULL = 64  # warps that shall have as many values as bins, if each of their lanes has some
 MOST_READ = 64  # sums of parts that a thread of a last block adds up
 WAVES = 6  # blocks for each multiprocessor
+MOST_LOOKED = 1 << 25  # numbers that all blocks look at together: 25 us
+BESIDE_WARPS = 16, 8  # that have bins of their own, if all lanes have
+LEAST_BESIDE = 8  # rows, for the lanes of a warp
+QUEUED = 9 * LANES  # what a warp has found and not read yet: of eight turns, and of those before
 
 
 def lanes_of(bins: int, itemsize: int, rows: int, count: int, target: Target) -> int:
@@ -57,6 +66,25 @@ def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
     """Tell whether rows of values have few enough bins, and values enough."""
     is_dense = values.size * SPARSE >= rows * bins
     return is_dense and warps_of(bins, values.dtype.itemsize, 1, target) > 0
+
+
+def beside_of(
+    bins: int, rows: int, count: int, itemsize: int, target: Target
+) -> tuple[int, int] | None:
+    """Choose how many bins a block has for rows beside one another, and warps.
+
+    None if there are too few rows, or all blocks look at too many numbers.
+    """
+    groups = ceil_div(rows, LANES)
+    enough = ceil_div(bins, max(1, target.multiprocessors // groups))
+    for warps in BESIDE_WARPS:
+        room = target.shared_bytes // warps - QUEUED * 2 * int32.itemsize
+        each = min(enough, room // (LANES * itemsize))
+        if each > 0 and rows >= LEAST_BESIDE:
+            blocks = groups * ceil_div(bins, each)
+            if blocks * count <= MOST_LOOKED:
+                return each, warps
+    return None
 
 
 def summed_in_bins(
@@ -86,13 +114,20 @@ def summed_in_bins(
     return Node("bin_sums", inputs, (bins, parts, lanes, form), whole, dtype, values.device)
 
 
+def summed_beside(values: Node, numbers: Node, bins: int, dtype: DType) -> Node:
+    """Add up the values (R, N) of each number below `bins`, one for all rows: (bins, R)."""
+    arg = bins, 1, LANES, "beside"
+    inputs = values, numbers.cast(int32)
+    return Node("bin_sums", inputs, arg, (bins, values.shape[0]), dtype, values.device)
+
+
 def bin_sums(node: Node, values: Array, numbers: Array) -> Array:
     """Add up values by their numbers."""
     bins, parts, _, form = node.arg
     if form == "parts":
         return binned(bins, parts, values, numbers)
     found = binned(bins, 1, values, numbers)[:, 0]
-    return found.T if form == "turned" else found
+    return found if form == "rows" else found.T
 
 
 def binned(bins: int, parts: int, values: Array, numbers: Array) -> Array:
@@ -111,7 +146,8 @@ def shape_of(arg: tuple[int, int, int, str], values: Shape) -> Shape:
     """Give the shape of sums."""
     bins, parts, _, form = arg
     rows = values[0]
-    return {"rows": (rows, bins), "turned": (bins, rows)}.get(form, (rows, parts, bins))
+    forms = {"rows": (rows, bins), "parts": (rows, parts, bins)}
+    return forms.get(form, (bins, rows))
 
 
 BINNING_ROWS = table(

@@ -141,6 +141,8 @@ BINS: dict[str, tuple[Any, ...]] = {
     "bins_uneven_parts": (2, 701, 50, 3, float32, "parts", 32, 1),
     "bins_more": (3, 700, 50, 2, float32, "rows", 32, 1),
     "bins_short_more": (5, 3, 7, 1, int32, "rows", 1, 1),
+    "bins_beside": (40, 700, 50, 1, float32, "beside", 32),
+    "bins_beside_turns": (9, 9000, 700, 1, float64, "beside", 32, 1),
 }
 
 
@@ -157,6 +159,9 @@ def bins(
 ) -> Node:
     """Numbers past the last bin are left out; with `more`, what is not there is not 0."""
     values, numbers = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
+    if form == "beside":
+        values = leaf((count, rows), dtype, device).permute((1, 0))
+        numbers = leaf((1, count), int32, device).expand((rows, count))
     inputs = values + more if more else values, numbers
     arg = number, parts, lanes, form
     shape = shape_of(arg, (rows, count))

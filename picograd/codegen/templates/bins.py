@@ -6,7 +6,7 @@ adds up what all its parts left, and stores that
 """
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates import bin_columns
+from picograd.codegen.templates import bin_columns, bin_rows
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, tile_at
 from picograd.codegen.tile import (
@@ -37,6 +37,8 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Bins) or not target.has_blocks:
         internal("a kernel of bins needs bins, and blocks", kernel)
+    if step.is_beside:
+        return bin_rows.build(kernel, step, target)
     dtype = step.body.dtype
     count = step.place.size
     lanes = step.lanes
