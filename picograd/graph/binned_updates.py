@@ -73,7 +73,7 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     is_alone = base.op in NUMBERS and base.arg == 0
     dtype = node.dtype if is_alone else terms.dtype
     if is_beside:
-        found = summed_beside(terms, number, bins, dtype)
+        found = summed_beside(terms, number, bins, dtype)  # of one part: its sums lie as the base
     else:
         found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
     found = place.back(found)

@@ -3,7 +3,8 @@
     bin_sums(values, numbers)    arg = (bins, parts, lanes, form): of each row (R, N) the sum of the
                                  values whose number is b: (R, bins) if the form is "rows",
                                  (bins, R) if "turned"; (R, parts, bins) if "parts" stay apart.
-                                 "beside" is "turned" where all rows have one number at a place
+                                 "beside" are R / parts rows at a time that have one number at a
+                                 place: (parts, bins, R / parts)
 
 What has a number that is no bin's is left out. Blocks have parts of a row, and warps parts of
 these, in which values are added in the order in which they lie, by so many lanes in bins of their
@@ -69,13 +70,13 @@ def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
 
 
 def beside_of(
-    bins: int, rows: int, count: int, itemsize: int, target: Target
+    bins: int, rows: int, count: int, itemsize: int, target: Target, parts: int = 1
 ) -> tuple[int, int] | None:
     """Choose how many bins a block has for rows beside one another, and warps.
 
     None if there are too few rows, or all blocks look at too many numbers.
     """
-    groups = ceil_div(rows, LANES)
+    groups = parts * ceil_div(rows, LANES)
     enough = ceil_div(bins, max(1, target.multiprocessors // groups))
     for warps in BESIDE_WARPS:
         room = target.shared_bytes // warps - QUEUED * 2 * int32.itemsize
@@ -114,11 +115,12 @@ def summed_in_bins(
     return Node("bin_sums", inputs, (bins, parts, lanes, form), whole, dtype, values.device)
 
 
-def summed_beside(values: Node, numbers: Node, bins: int, dtype: DType) -> Node:
-    """Add up the values (R, N) of each number below `bins`, one for all rows: (bins, R)."""
-    arg = bins, 1, LANES, "beside"
+def summed_beside(values: Node, numbers: Node, bins: int, dtype: DType, parts: int = 1) -> Node:
+    """Add up the values (R, N) of each number below `bins`, one for all rows of a part."""
+    arg = bins, parts, LANES, "beside"
     inputs = values, numbers.cast(int32)
-    return Node("bin_sums", inputs, arg, (bins, values.shape[0]), dtype, values.device)
+    shape = shape_of(arg, values.shape)
+    return Node("bin_sums", inputs, arg, shape, dtype, values.device)
 
 
 def bin_sums(node: Node, values: Array, numbers: Array) -> Array:
@@ -127,7 +129,9 @@ def bin_sums(node: Node, values: Array, numbers: Array) -> Array:
     if form == "parts":
         return binned(bins, parts, values, numbers)
     found = binned(bins, 1, values, numbers)[:, 0]
-    return found if form == "rows" else found.T
+    if form == "beside":
+        return found.reshape(parts, -1, bins).swapaxes(1, 2)
+    return found.T if form == "turned" else found
 
 
 def binned(bins: int, parts: int, values: Array, numbers: Array) -> Array:
@@ -146,8 +150,8 @@ def shape_of(arg: tuple[int, int, int, str], values: Shape) -> Shape:
     """Give the shape of sums."""
     bins, parts, _, form = arg
     rows = values[0]
-    forms = {"rows": (rows, bins), "parts": (rows, parts, bins)}
-    return forms.get(form, (bins, rows))
+    forms = {"rows": (rows, bins), "turned": (bins, rows), "parts": (rows, parts, bins)}
+    return forms.get(form, (parts, bins, rows // parts))
 
 
 BINNING_ROWS = table(

@@ -1,4 +1,4 @@
-"""Sums of numbers at many places, on a GPU: updates are sorted by one digit, then put into bins.
+"""Sums at many places, on a GPU: updates are sorted by one digit, then put into bins.
 
     pairs    a place over a value, moved into buckets: those of one bucket have neighbouring places,
              of which a block of threads has room for all (graph/binning.py)
@@ -8,18 +8,19 @@
     out      those of the pieces of each bucket, added up: a run (graph/indexing.py)
 
 What is sorted by all digits is moved for each of them, and so are positions, by which values are
-read in any order. Here it is once, and values go with their places. All orders are those of the
-updates: the same bits in every run.
+read in any order. Here it is once, and values go with their places: numbers do, and of rows that
+have one index the positions, by which lanes read whole lines. All orders are those of the updates:
+the same bits in every run.
 """
 
 from picograd.dtype import DType, int32, uint32
-from picograd.graph.binned_updates import Updates, numbered
-from picograd.graph.binning import summed_in_bins, warps_of
+from picograd.graph.binned_updates import Placing, Updates, is_number, numbered
+from picograd.graph.binning import SPARSE, beside_of, summed_beside, summed_in_bins, warps_of
 from picograd.graph.node import Node, constant
 from picograd.graph.row import NUMBERS, SHOWING
 from picograd.graph.scanning import scan
-from picograd.graph.sorting import LOW, bitcast, moved, packed
-from picograd.helpers import ceil_div
+from picograd.graph.sorting import LOW, bitcast, moved, packed, positions
+from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.target import Target
 
@@ -53,17 +54,18 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     values = updates.values.accumulated()
     places, count = base.size, values.size
     one = only_number(values)
-    has_rows = values.rank > updates.indices[0].rank
-    is_plain = not (has_rows or updates.outside or updates.inside)
+    shape = updates.indices[0].shape
+    has_rows = count > product(shape) or product(shape[: updates.outside]) > 1
+    is_plain = not (has_rows or updates.inside)
     is_few = count < max(places, LEAST_UPDATES)
     if is_few or not is_plain or not may_be_moved(values.dtype, one is None):
         return None
     bits = bits_in_bucket(places, values.dtype, target)
     if bits is None:
         return None
-    numbers = map(updates.axes.index, range(base.rank))
-    indices = [updates.indices[number] for number in numbers]
-    keys = numbered(indices, base.shape)
+    axes = sorted(updates.axes)
+    indices = [updates.indices[updates.axes.index(axis)] for axis in axes]
+    keys = numbered(indices, [base.shape[axis] for axis in axes])
     keys = keys.cast(uint32).reshape((count,))
     if one is None:
         keys = keys.stored()  # half of what 64-bit indices are, which are looked at before
@@ -74,7 +76,7 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
         pairs, shift = keys, 0
     pairs, counted = moved(pairs, keys, bits, bits + shift)
     buckets = ceil_div(places, 1 << bits)
-    pieces = cut(counted, count, buckets)
+    pieces = cut(counted, count, buckets, max(WASTE * buckets, PIECES))
     given = values if one is None else one
     rows = sums_of_pieces(pairs, shift, pieces, bits, given, target)
     return rows, pieces
@@ -104,13 +106,48 @@ def bits_in_bucket(places: int, dtype: DType, target: Target) -> int | None:
     return bits if has_room and bits <= MOST_BITS else None
 
 
-def cut(counted: Node, count: int, buckets: int) -> Pieces:
-    """Cut buckets into pieces, as many as there may be at most; some are empty.
+def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Pieces] | None:
+    """Add up rows that have one index, in pieces of buckets; None where that is not what is best.
+
+    Gives the sums (pieces, places of a bucket and columns), and the pieces, whose buckets ascend.
+    """
+    values = updates.values.accumulated()
+    count = updates.indices[0].size
+    width = values.size // count
+    places = base.size // width
+    is_plain = not (updates.outside or updates.inside) and Placing(base, updates).is_turned
+    if count < max(places // SPARSE, LEAST_UPDATES) or not is_plain or not is_number(values):
+        return None
+    bits = max(0, (places - 1).bit_length() - 8)
+    bins = 1 << bits
+    buckets = ceil_div(places, bins)
+    cuts = ceil_div(buckets, SPARSE)
+    parts, length = buckets + cuts, ceil_div(count, cuts)
+    if beside_of(bins, width, length, values.dtype.itemsize, target, parts) is None:
+        return None
+    sizes = [base.shape[axis] for axis in updates.axes]
+    keys = numbered(updates.indices, sizes).cast(uint32)
+    keys = keys.reshape((count,)).stored()
+    pairs, counted = moved(packed(keys, keys.iota(0)), keys, bits, bits + 32)
+    pieces = cut(counted, count, buckets, cuts)
+    pair, is_there = pairs_of(pairs, pieces)
+    key = pair.binary("shift_right", 32).binary("bitwise_and", bins - 1)
+    number = is_there.where(key.cast(int32), bins)
+    each = values.reshape((count, width)).gather((positions(pair),), (0,))
+    wide = pair.shape[0], width, pair.shape[1]
+    flat = wide[0] * width, wide[2]
+    number = number.reshape((wide[0], 1, wide[2])).expand(wide).reshape(flat)
+    each = each.permute((0, 2, 1)).reshape(flat)
+    found = summed_beside(each, number, bins, values.dtype, wide[0])
+    return found.reshape((wide[0], bins * width)), pieces
+
+
+def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:
+    """Cut buckets into pieces, with at most so many cuts; some are empty.
 
     A piece begins where a bucket does, and at multiples of a length. The first of bucket k is piece
     k + ceil(start / length), as so many multiples come before it.
     """
-    most = max(WASTE * buckets, PIECES)
     length = max(ceil_div(count, most), LEAST_PIECE)
     last = counted.shape[-1]
     used = (0, buckets, 1), (last - 1, last, 1)
@@ -140,14 +177,7 @@ def sums_of_pieces(
     pairs: Node, shift: int, pieces: Pieces, bits: int, values: Node, target: Target
 ) -> Node:
     """Add up each piece at the places of its bucket: (pieces, places of a bucket)."""
-    count, length = pieces.begin.size, pieces.length
-    wide = count, length
-    begin = pieces.begin.reshape((count, 1)).expand(wide)
-    place = begin + begin.iota(1, int32)
-    stop = pieces.stop.reshape((count, 1)).expand(wide)
-    is_there = place.binary("less", stop)
-    place = is_there.where(place, 0)
-    pair = pairs.gather((place,), (0,))
+    pair, is_there = pairs_of(pairs, pieces)
     key = pair.binary("shift_right", shift) if shift else pair
     number = key.binary("bitwise_and", (1 << bits) - 1)
     number = is_there.where(number.cast(int32), 1 << bits)
@@ -155,5 +185,17 @@ def sums_of_pieces(
         low = pair.binary("bitwise_and", LOW)
         each = bitcast(low.cast(uint32), values.dtype)
     else:
-        each = values.reshape((1, 1)).expand(wide)
+        each = values.reshape((1, 1)).expand(pair.shape)
     return summed_in_bins(each, number, 1 << bits, target, values.dtype)
+
+
+def pairs_of(pairs: Node, pieces: Pieces) -> tuple[Node, Node]:
+    """Read the pairs of each piece (pieces, length), and tell which are there."""
+    wide = pieces.begin.size, pieces.length
+    count, _ = wide
+    begin = pieces.begin.reshape((count, 1)).expand(wide)
+    place = begin + begin.iota(1, int32)
+    stop = pieces.stop.reshape((count, 1)).expand(wide)
+    is_there = place.binary("less", stop)
+    place = is_there.where(place, 0)
+    return pairs.gather((place,), (0,)), is_there

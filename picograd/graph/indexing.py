@@ -36,7 +36,7 @@ from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered,
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
-from picograd.graph.bucketed_updates import Pieces, in_buckets
+from picograd.graph.bucketed_updates import Pieces, in_buckets, rows_in_buckets
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
@@ -118,7 +118,10 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     found = in_bins(node, updates, target)
     if found is None and is_few:
         return masked_sums(node)
-    pieces = in_buckets(node.inputs[0], updates, target) if found is None else None
+    base = node.inputs[0]
+    pieces = None
+    if found is None:
+        pieces = in_buckets(base, updates, target) or rows_in_buckets(base, updates, target)
     return found if pieces is None else sums_of_buckets(node, *pieces)
 
 

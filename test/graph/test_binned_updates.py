@@ -136,7 +136,8 @@ def test_what_goes_to_lanes() -> None:
     assert form(10_000, 100_000, 64, axis=1) != ["beside"]
     assert form(10_000, 100_000, 4) != ["beside"]
     assert form(100_000, 10_000, 64) == []
-    assert form(50_000, 1_000_000, 64) == []
+    assert form(5_000_000, 1_000_000, 64) == []
+    assert form(50_000, 1_000_000, 64) == ["beside"]  # in buckets
 
 
 def test_what_holds_is_counted_where_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

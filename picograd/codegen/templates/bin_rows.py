@@ -22,7 +22,7 @@ from picograd.codegen.tile import (
 from picograd.dtype import int32
 from picograd.errors import internal
 from picograd.graph.binning import LANES, QUEUED, beside_of
-from picograd.helpers import ceil_div, round_up
+from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, axis_index, constant, substitute
 from picograd.schedule.loop import Bins, Kernel, rewrite
 from picograd.target import Target
@@ -32,8 +32,9 @@ def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
     """Write sums of rows that have one key at each place."""
     dtype = step.body.dtype
     bins, count = step.place.size, step.axis.size
-    (row,) = step.rows
-    found = beside_of(bins, row.size, count, dtype.itemsize, target)
+    *pieces, row = step.rows
+    parts = product(axis.size for axis in pieces)
+    found = beside_of(bins, row.size, count, dtype.itemsize, target, parts)
     if found is None:
         internal("bins of rows need room", kernel)
     each, warps = found
@@ -72,5 +73,5 @@ def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
         Tile("queue", (warps, 2, QUEUED), int32, "shared"),
         Tile("total", (each, LANES), dtype, "register", whole),
     )
-    made = TilePart((group, part), tiles, steps)
+    made = TilePart((*pieces, group, part), tiles, steps)
     return TileKernel(kernel, (made,), warps * LANES)
