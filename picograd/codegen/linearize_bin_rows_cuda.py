@@ -14,12 +14,13 @@ from picograd.codegen.value import Value
 from picograd.dtype import int32, uint32
 from picograd.graph.binning import QUEUED
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index, substitute
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Condition
 
 WARP = 32
+EVERY = (1 << WARP) - 1  # lanes
 LOOKED = 8  # keys of a lane that are under way
-ROWS = 8  # of numbers that are
+ROWS = 16  # of numbers that are
 POSITIONS, KEYS = 0, 1  # in the queue
 
 
@@ -27,53 +28,72 @@ def bin_rows_cuda(block: Block, step: BinStep, lane: Axis) -> None:
     """Write the loop over the keys of a warp; what waits is drained behind each turn of it."""
     turns = ceil_div(step.count, WARP)
     ahead = min(LOOKED, turns)
-    outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
+    inner = Axis("ahead", ahead)
+    outer = Axis("turn", ceil_div(turns, ahead))
     rows = Rows(block, step, lane, outer, inner)
     emitter = block.emitter
     emitter.put(rows.tail, rows.zero, rows.zero)
+    with emitter.axis_loop(inner, True):
+        rows.look(constant(0))
     with emitter.axis_loop(outer):
         with emitter.axis_loop(inner, True):
-            rows.look()
+            rows.take()
+        with emitter.axis_loop(inner, True):
+            rows.look(axis_index(outer) + 1)
         with emitter.axis_loop(inner, True):
             rows.keep()
-        emitter.add("warp_barrier", None)
-        rows.drain(outer)
+        rows.drain()
 
 
 class Rows:
     """This class writes what a warp does with the keys that its lanes have looked at."""
 
     def __init__(self, block: Block, step: BinStep, lane: Axis, outer: Axis, inner: Axis) -> None:
-        self.block, self.step = block, step
-        self.emitter = emitter = block.emitter
+        self.block = block
+        self.step = step
+        self.outer: Axis = outer
+        self.inner: Axis = inner
+        self.own: Axis = lane
+        emitter = block.emitter
+        self.emitter = emitter
         _, self.count, self.lanes = block.tiles[step.tile].shape
-        self.inner, self.own = inner, lane
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
         self.lane: Index = thread % WARP
-        turn = axis_index(outer) * inner.size + axis_index(inner)
-        within = turn * WARP + self.lane
-        self.place: Index = substitute(step.first, {step.warp: self.warp}) + within
-        self.tests: list[Condition] = [
-            (within, 0, step.count - 1),
-            (step.stop - self.place, 1, step.axis.size),
-        ]
+        self.first: Index = substitute(step.first, {step.warp: self.warp})
         self.zero: int = emitter.integer(0)
         self.keys: int = emitter.add("array", int32, arg=inner.size)
+        self.taken: int = emitter.add("array", int32, arg=inner.size)
         self.tail: int = emitter.add("array", emitter.index_dtype, arg=1)
         self.values: int = emitter.add("array", step.expr.dtype, arg=ROWS)
 
-    def look(self) -> None:
-        """Load a key; where there is none, it is no bin's."""
+    def within(self, outer: Index) -> Index:
+        """Find which key of those of the warp a lane looks at in a turn."""
+        turn = outer * self.inner.size + axis_index(self.inner)
+        return turn * WARP + self.lane
+
+    def look(self, outer: Index) -> None:
+        """Load a key of a turn; where there is none, it is no bin's."""
         emitter, step = self.emitter, self.step
-        mask = emitter.conditions(self.tests)
-        with emitter.scope({step.axis: emitter.index(self.place)}):
+        within = self.within(outer)
+        place = self.first + within
+        left = step.stop - place
+        is_own: Condition = within, 0, step.count - 1
+        mask = emitter.conditions([is_own, (left, 1, max(left.hi, 1))])
+        with emitter.scope({step.axis: emitter.index(place)}):
             emitter.scopes[-1].mask = mask
             key = emitter.cast(emitter.value(step.key), int32)
         if mask is not None:
             none = emitter.const(self.count, int32)
             key = emitter.apply("where", mask, key, none, dtype=int32)
         emitter.put(self.keys, emitter.axis_value(self.inner), key)
+
+    def take(self) -> None:
+        """Take what was looked at before, so that the next keys are under way."""
+        emitter = self.emitter
+        at = emitter.axis_value(self.inner)
+        key = emitter.get(self.keys, at)
+        emitter.put(self.taken, at, key)
 
     def queued(self, what: int, number: int) -> int:
         """Find a cell of the queue of the warp."""
@@ -84,72 +104,107 @@ class Rows:
     def keep(self) -> None:
         """Put what has a bin behind what waits, in the order of lanes."""
         emitter = self.emitter
-        key = emitter.get(self.keys, emitter.axis_value(self.inner))
+        key = emitter.get(self.taken, emitter.axis_value(self.inner))
         plain = Value(emitter, emitter.cast(key, uint32))  # a negative number is large
         is_bin = plain < self.count
-        alike = emitter.add("match_any", uint32, (is_bin.cast(uint32).position,), 1)
+        wanted = is_bin.cast(uint32)
+        alike = emitter.add("match_any", uint32, (wanted.position,), 1)
         same = Value(emitter, alike)
+        every = same.constant(EVERY)
+        bins = is_bin.where(same, every - same)
+        with emitter.when((bins.constant(0) < bins).position):
+            self.put_behind(key, bins, is_bin.position)
+
+    def put_behind(self, key: int, bins: Value, mask: int) -> None:
+        """Put keys of the lanes whose bits are set behind what waits, and their positions."""
+        emitter = self.emitter
         lane = Value(emitter, emitter.index(self.lane)).cast(uint32)
         below = lane.constant(1).raw("shift_left", lane) - 1
         wide = emitter.index_dtype
-        before = (same & below).raw("popcount").cast(wide)
-        there = same.raw("popcount").cast(wide)
-        there = is_bin.where(there, there.constant(WARP) - there)
+        before = (bins & below).raw("popcount").cast(wide)
+        there = bins.raw("popcount").cast(wide)
         tail = Value(emitter, emitter.get(self.tail, self.zero))
         place = (tail + before).position
         queue = self.block.places[self.step.queue]
-        at = emitter.index(self.place)
-        mask = is_bin.position
-        emitter.store(queue, self.queued(POSITIONS, place), emitter.cast(at, int32), mask)
+        position = self.first + self.within(axis_index(self.outer))
+        at = emitter.cast(emitter.index(position), int32)
+        emitter.store(queue, self.queued(POSITIONS, place), at, mask)
         emitter.store(queue, self.queued(KEYS, place), key, mask)
-        emitter.put(self.tail, self.zero, (tail + there).position)
+        after = tail + there
+        emitter.put(self.tail, self.zero, after.position)
 
-    def drain(self, outer: Axis) -> None:
+    def drain(self) -> None:
         """Add whole warps of what waits, behind the last turn all; the rest comes first then."""
         emitter = self.emitter
         tail = Value(emitter, emitter.get(self.tail, self.zero))
-        turn = Value(emitter, emitter.axis_value(outer))
-        is_last = turn.is_equal(outer.size - 1)
+        turn = Value(emitter, emitter.axis_value(self.outer))
+        is_last = turn.is_equal(self.outer.size - 1)
         more = tail.constant(WARP - 1)
         whole = (tail + is_last.where(more, 0)).raw("quotient", WARP)
         drained = whole * WARP
-        stop = drained.raw("minimum", tail)
-        with emitter.loop(self.zero, drained.position, ROWS, None) as first:
-            self.add(first, stop)
-        emitter.add("warp_barrier", None)
-        lane = Value(emitter, emitter.index(self.lane))
-        here, there = lane.position, (drained + lane).position
-        is_left = (drained + lane) < tail
-        queue = self.block.places[self.step.queue]
-        for what in (POSITIONS, KEYS):
-            waits = emitter.load(queue, self.queued(what, there), is_left.position)
+        with emitter.when((drained.constant(0) < drained).position):
             emitter.add("warp_barrier", None)
-            emitter.store(queue, self.queued(what, here), waits, is_left.position)
-        emitter.put(self.tail, self.zero, (tail - stop).position)
+            stop = drained.raw("minimum", tail)
+            with emitter.loop(self.zero, drained.position, ROWS, None) as first:
+                self.add(first, stop)
+            self.bring_rest(drained, tail)
+
+    def bring_rest(self, drained: Value, tail: Value) -> None:
+        """Bring what still waits to the front."""
+        emitter = self.emitter
+        lane = Value(emitter, emitter.index(self.lane))
+        here = lane.position
+        there = drained + lane
+        is_left = (there < tail).position
+        queue = self.block.places[self.step.queue]
         emitter.add("warp_barrier", None)
+        for what in (POSITIONS, KEYS):
+            waits = emitter.load(queue, self.queued(what, there.position), is_left)
+            emitter.store(queue, self.queued(what, here), waits, is_left)
+        emitter.add("warp_barrier", None)
+        left = (tail - drained).raw("maximum", 0)
+        emitter.put(self.tail, self.zero, left.position)
 
     def add(self, first: int, stop: Value) -> None:
         """Add some rows to bins: all are asked for before one is there."""
-        emitter, step = self.emitter, self.step
-        queue, tile = (self.block.places[name] for name in (step.queue, step.tile))
         number = Axis("number", ROWS)
-        with emitter.axis_loop(number, True):
-            each = emitter.arithmetic("add", first, emitter.axis_value(number))
-            mask = (Value(emitter, each) < stop).position
-            at = emitter.load(queue, self.queued(POSITIONS, each), mask)
-            place = emitter.cast(at, emitter.index_dtype)
-            with emitter.scope({step.axis: place, self.own: emitter.index(self.lane)}):
-                emitter.scopes[-1].mask = mask
-                value = emitter.value(step.expr)
-            emitter.put(self.values, emitter.axis_value(number), value)
-        with emitter.axis_loop(number, True):
-            each = emitter.arithmetic("add", first, emitter.axis_value(number))
-            mask = (Value(emitter, each) < stop).position
-            key = emitter.load(queue, self.queued(KEYS, each), mask)
-            key = emitter.cast(key, emitter.index_dtype)
-            row = emitter.arithmetic("add", emitter.index(self.warp * self.count), key)
-            cell = emitter.arithmetic("mul", row, emitter.integer(self.lanes))
-            cell = emitter.arithmetic("add", cell, emitter.index(self.lane))
-            value = emitter.get(self.values, emitter.axis_value(number))
-            total = combine(emitter, "sum", emitter.load(tile, cell, mask), value)
-            emitter.store(tile, cell, total, mask)
+        with self.emitter.axis_loop(number, True):
+            self.ask(first, number, stop)
+        with self.emitter.axis_loop(number, True):
+            self.add_one(first, number, stop)
+
+    def waiting(self, first: int, number: Axis, stop: Value, what: int) -> tuple[int, int]:
+        """Read one of what waits: and whether there is one."""
+        emitter = self.emitter
+        queue = self.block.places[self.step.queue]
+        own = emitter.axis_value(number)
+        each = emitter.arithmetic("add", first, own)
+        is_there = Value(emitter, each) < stop
+        mask = is_there.position
+        found = emitter.load(queue, self.queued(what, each), mask)
+        return emitter.cast(found, emitter.index_dtype), mask
+
+    def ask(self, first: int, number: Axis, stop: Value) -> None:
+        """Load a number of a row."""
+        emitter, step = self.emitter, self.step
+        place, mask = self.waiting(first, number, stop, POSITIONS)
+        lane = emitter.index(self.lane)
+        with emitter.scope({step.axis: place, self.own: lane}):
+            emitter.scopes[-1].mask = mask
+            value = emitter.value(step.expr)
+        emitter.put(self.values, emitter.axis_value(number), value)
+
+    def add_one(self, first: int, number: Axis, stop: Value) -> None:
+        """Add it to the bin of its key."""
+        emitter = self.emitter
+        key, mask = self.waiting(first, number, stop, KEYS)
+        tile = self.block.places[self.step.tile]
+        before = emitter.index(self.warp * self.count)
+        row = emitter.arithmetic("add", before, key)
+        lanes = emitter.integer(self.lanes)
+        cell = emitter.arithmetic("mul", row, lanes)
+        cell = emitter.arithmetic("add", cell, emitter.index(self.lane))
+        value = emitter.get(self.values, emitter.axis_value(number))
+        old = emitter.load(tile, cell, mask)
+        total = combine(emitter, "sum", old, value)
+        emitter.store(tile, cell, total, mask)

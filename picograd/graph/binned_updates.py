@@ -11,7 +11,7 @@ gradient of a table of relative positions, which a batch of attention's scores s
 
 from collections.abc import Sequence
 
-from picograd.dtype import bool_, int64
+from picograd.dtype import bool_, int32, int64
 from picograd.graph.binning import (
     SPARSE,
     beside_of,
@@ -28,6 +28,7 @@ from picograd.late_methods import dataclass
 from picograd.target import Target
 
 MOST_BINNED = 1 << 21  # numbers in rows of updates of many bins: more are sorted
+LEAST_NARROW = 1 << 15  # numbers that are looked at by all blocks in half of the bytes
 MOST_TOGETHER = 8  # terms of a sum that a thread reads at a time
 
 
@@ -58,6 +59,8 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
         terms = constant(1, terms.shape, terms.dtype, terms.device)
     for inside in updates.inside:
         number = inside.where(number, bins)
+    if is_beside and number.size >= LEAST_NARROW:
+        number = number.cast(int32).stored()
     axes = [*range(terms.rank)]
     lead = axes[1 : 1 + outside]
     within = axes[1 + outside : 1 + len(shape)]
@@ -122,7 +125,7 @@ class Placing:
 
 def is_mask(values: Node) -> bool:
     """Tell whether values are 1 where something holds, and 0 elsewhere."""
-    is_number = values.realized is None and values.op == "cast" and not values.is_asked
+    is_number = values.realized is None and values.row.keeps_value and not values.is_asked
     return is_number and values.inputs[0].dtype is bool_
 
 

@@ -41,7 +41,7 @@ FULL = 64  # warps that shall have as many values as bins, if each of their lane
 MOST_READ = 64  # sums of parts that a thread of a last block adds up
 WAVES = 6  # blocks for each multiprocessor
 MOST_LOOKED = 1 << 25  # numbers that all blocks look at together: 25 us
-BESIDE_WARPS = 16, 8  # that have bins of their own, if all lanes have
+BESIDE_WARPS = 16, 12, 10, 8  # that have bins of their own, if all lanes have
 LEAST_BESIDE = 8  # rows, for the lanes of a warp
 QUEUED = 9 * LANES  # what a warp has found and not read yet: of eight turns, and of those before
 
@@ -78,14 +78,17 @@ def beside_of(
     """
     groups = parts * ceil_div(rows, LANES)
     enough = ceil_div(bins, max(1, target.multiprocessors // groups))
+    best = None
+    most = MOST_LOOKED // max(count, 1)
     for warps in BESIDE_WARPS:
         room = target.shared_bytes // warps - QUEUED * 2 * int32.itemsize
         each = min(enough, room // (LANES * itemsize))
-        if each > 0 and rows >= LEAST_BESIDE:
-            blocks = groups * ceil_div(bins, each)
-            if blocks * count <= MOST_LOOKED:
-                return each, warps
-    return None
+        blocks = groups * ceil_div(bins, each) if each > 0 else most + 1
+        if blocks <= most and rows >= LEAST_BESIDE:
+            best = each, warps
+            waves = ceil_div(blocks, target.multiprocessors)
+            most = (waves - 1) * target.multiprocessors  # fewer warps, if there are fewer waves
+    return best
 
 
 def summed_in_bins(
