@@ -24,13 +24,13 @@ ROWS = 16  # of numbers that are
 POSITIONS, KEYS = 0, 1  # in the queue
 
 
-def bin_rows_cuda(block: Block, step: BinStep, lane: Axis) -> None:
+def bin_rows_cuda(block: Block, step: BinStep) -> None:
     """Write the loop over the keys of a warp; what waits is drained behind each turn of it."""
     turns = ceil_div(step.count, WARP)
     ahead = min(LOOKED, turns)
     inner = Axis("ahead", ahead)
     outer = Axis("turn", ceil_div(turns, ahead))
-    rows = Rows(block, step, lane, outer, inner)
+    rows = Rows(block, step, outer, inner)
     emitter = block.emitter
     emitter.put(rows.tail, rows.zero, rows.zero)
     with emitter.axis_loop(inner, True):
@@ -48,12 +48,11 @@ def bin_rows_cuda(block: Block, step: BinStep, lane: Axis) -> None:
 class Rows:
     """This class writes what a warp does with the keys that its lanes have looked at."""
 
-    def __init__(self, block: Block, step: BinStep, lane: Axis, outer: Axis, inner: Axis) -> None:
+    def __init__(self, block: Block, step: BinStep, outer: Axis, inner: Axis) -> None:
         self.block = block
         self.step = step
         self.outer: Axis = outer
         self.inner: Axis = inner
-        self.own: Axis = lane
         emitter = block.emitter
         self.emitter = emitter
         _, self.count, self.lanes = block.tiles[step.tile].shape
@@ -74,19 +73,22 @@ class Rows:
 
     def look(self, outer: Index) -> None:
         """Load a key of a turn; where there is none, it is no bin's."""
-        emitter, step = self.emitter, self.step
+        emitter = self.emitter
+        step = self.step
         within = self.within(outer)
         place = self.first + within
         left = step.stop - place
         is_own: Condition = within, 0, step.count - 1
-        mask = emitter.conditions([is_own, (left, 1, max(left.hi, 1))])
+        is_there: Condition = left, 1, max(left.hi, 1)
+        mask = emitter.conditions([is_own, is_there])
         with emitter.scope({step.axis: emitter.index(place)}):
             emitter.scopes[-1].mask = mask
             key = emitter.cast(emitter.value(step.key), int32)
         if mask is not None:
             none = emitter.const(self.count, int32)
             key = emitter.apply("where", mask, key, none, dtype=int32)
-        emitter.put(self.keys, emitter.axis_value(self.inner), key)
+        at = emitter.axis_value(self.inner)
+        emitter.put(self.keys, at, key)
 
     def take(self) -> None:
         """Take what was looked at before, so that the next keys are under way."""
@@ -98,36 +100,42 @@ class Rows:
     def queued(self, what: int, number: int) -> int:
         """Find a cell of the queue of the warp."""
         emitter = self.emitter
-        first = emitter.index(self.warp * (2 * QUEUED) + what * QUEUED)
+        own = self.warp * (2 * QUEUED)
+        first = emitter.index(own + what * QUEUED)
         return emitter.arithmetic("add", first, number)
 
     def keep(self) -> None:
         """Put what has a bin behind what waits, in the order of lanes."""
         emitter = self.emitter
-        key = emitter.get(self.taken, emitter.axis_value(self.inner))
-        plain = Value(emitter, emitter.cast(key, uint32))  # a negative number is large
-        is_bin = plain < self.count
+        at = emitter.axis_value(self.inner)
+        key = emitter.get(self.taken, at)
+        plain = emitter.cast(key, uint32)  # a negative number is large
+        is_bin = Value(emitter, plain) < self.count
         wanted = is_bin.cast(uint32)
         alike = emitter.add("match_any", uint32, (wanted.position,), 1)
         same = Value(emitter, alike)
         every = same.constant(EVERY)
         bins = is_bin.where(same, every - same)
-        with emitter.when((bins.constant(0) < bins).position):
+        is_any = bins.constant(0) < bins
+        with emitter.when(is_any.position):
             self.put_behind(key, bins, is_bin.position)
 
     def put_behind(self, key: int, bins: Value, mask: int) -> None:
         """Put keys of the lanes whose bits are set behind what waits, and their positions."""
         emitter = self.emitter
-        lane = Value(emitter, emitter.index(self.lane)).cast(uint32)
+        number = emitter.index(self.lane)
+        lane = Value(emitter, number).cast(uint32)
         below = lane.constant(1).raw("shift_left", lane) - 1
         wide = emitter.index_dtype
-        before = (bins & below).raw("popcount").cast(wide)
+        lower = bins & below
+        before = lower.raw("popcount").cast(wide)
         there = bins.raw("popcount").cast(wide)
         tail = Value(emitter, emitter.get(self.tail, self.zero))
         place = (tail + before).position
         queue = self.block.places[self.step.queue]
-        position = self.first + self.within(axis_index(self.outer))
-        at = emitter.cast(emitter.index(position), int32)
+        within = self.within(axis_index(self.outer))
+        at = emitter.index(self.first + within)
+        at = emitter.cast(at, int32)
         emitter.store(queue, self.queued(POSITIONS, place), at, mask)
         emitter.store(queue, self.queued(KEYS, place), key, mask)
         after = tail + there
@@ -140,9 +148,11 @@ class Rows:
         turn = Value(emitter, emitter.axis_value(self.outer))
         is_last = turn.is_equal(self.outer.size - 1)
         more = tail.constant(WARP - 1)
-        whole = (tail + is_last.where(more, 0)).raw("quotient", WARP)
+        most = tail + is_last.where(more, 0)
+        whole = most.raw("quotient", WARP)
         drained = whole * WARP
-        with emitter.when((drained.constant(0) < drained).position):
+        is_any = drained.constant(0) < drained
+        with emitter.when(is_any.position):
             emitter.add("warp_barrier", None)
             stop = drained.raw("minimum", tail)
             with emitter.loop(self.zero, drained.position, ROWS, None) as first:
@@ -162,7 +172,8 @@ class Rows:
             waits = emitter.load(queue, self.queued(what, there.position), is_left)
             emitter.store(queue, self.queued(what, here), waits, is_left)
         emitter.add("warp_barrier", None)
-        left = (tail - drained).raw("maximum", 0)
+        left = tail - drained
+        left = left.raw("maximum", 0)
         emitter.put(self.tail, self.zero, left.position)
 
     def add(self, first: int, stop: Value) -> None:
@@ -186,13 +197,15 @@ class Rows:
 
     def ask(self, first: int, number: Axis, stop: Value) -> None:
         """Load a number of a row."""
-        emitter, step = self.emitter, self.step
+        emitter = self.emitter
+        step = self.step
         place, mask = self.waiting(first, number, stop, POSITIONS)
         lane = emitter.index(self.lane)
-        with emitter.scope({step.axis: place, self.own: lane}):
+        with emitter.scope({step.axis: place, step.lane: lane}):
             emitter.scopes[-1].mask = mask
             value = emitter.value(step.expr)
-        emitter.put(self.values, emitter.axis_value(number), value)
+        own = emitter.axis_value(number)
+        emitter.put(self.values, own, value)
 
     def add_one(self, first: int, number: Axis, stop: Value) -> None:
         """Add it to the bin of its key."""
@@ -203,8 +216,10 @@ class Rows:
         row = emitter.arithmetic("add", before, key)
         lanes = emitter.integer(self.lanes)
         cell = emitter.arithmetic("mul", row, lanes)
-        cell = emitter.arithmetic("add", cell, emitter.index(self.lane))
-        value = emitter.get(self.values, emitter.axis_value(number))
+        lane = emitter.index(self.lane)
+        cell = emitter.arithmetic("add", cell, lane)
+        own = emitter.axis_value(number)
+        value = emitter.get(self.values, own)
         old = emitter.load(tile, cell, mask)
         total = combine(emitter, "sum", old, value)
         emitter.store(tile, cell, total, mask)

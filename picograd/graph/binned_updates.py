@@ -17,6 +17,7 @@ from picograd.graph.binning import (
     beside_of,
     lanes_of,
     may_bin,
+    only_number,
     summed_beside,
     summed_in_bins,
 )
@@ -43,6 +44,10 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     if terms is None:
         values = updates.values.accumulated()
         terms = values.reshape((1, *values.shape))
+    holds = is_mask(updates.values) and terms.rank == 1 + updates.indices[0].rank
+    one = only_number(terms)
+    if holds or (one is not None and one.arg == 1):
+        terms = constant(1, terms.shape, int32, terms.device)
     sizes = [base.shape[axis] for axis in updates.axes[outside:]]
     bins = product(tuple(sizes))
     shape = updates.indices[0].shape
@@ -53,34 +58,38 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     if not is_beside and not is_binned(terms, rows, bins, bool(columns), target):
         return None
     number = numbered(updates.indices[outside:], sizes)
-    if is_mask(updates.values) and not columns:
+    if holds:
         (mask,) = updates.values.inputs
         number = mask.where(number, bins)  # what is counted is looked at once
-        terms = constant(1, terms.shape, terms.dtype, terms.device)
     for inside in updates.inside:
         number = inside.where(number, bins)
     if is_beside and number.size >= LEAST_NARROW:
         number = number.cast(int32).stored()
-    axes = [*range(terms.rank)]
-    lead = axes[1 : 1 + outside]
-    within = axes[1 + outside : 1 + len(shape)]
-    last = axes[1 + len(shape) :]
-    terms = terms.permute((*lead, *last, 0, *within))
-    ones = (1,) * len(columns)
-    wide = *shape[:outside], *ones, 1, *shape[outside:]
-    number = number.reshape(wide)
-    number = number.expand(terms.shape)
-    flat = rows, terms.size // rows
-    terms = terms.reshape(flat)
-    number = number.reshape(flat)
+    terms, number = in_rows(terms, number, shape, outside)
     is_alone = base.op in NUMBERS and base.arg == 0
-    dtype = node.dtype if is_alone else terms.dtype
+    dtype = node.dtype if is_alone else base.accumulated().dtype
     if is_beside:
         found = summed_beside(terms, number, bins, dtype)  # of one part: its sums lie as the base
     else:
         found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
     found = place.back(found)
     return found if is_alone else (base.accumulated() + found).cast(node.dtype)
+
+
+def in_rows(terms: Node, number: Node, shape: Shape, outside: int) -> tuple[Node, Node]:
+    """Bring terms (N, *shape, *columns), and the number of each, into rows (R, N)."""
+    axes = [*range(terms.rank)]
+    lead = axes[1 : 1 + outside]
+    within = axes[1 + outside : 1 + len(shape)]
+    last = axes[1 + len(shape) :]
+    terms = terms.permute((*lead, *last, 0, *within))
+    ones = (1,) * len(last)
+    wide = *shape[:outside], *ones, 1, *shape[outside:]
+    number = number.reshape(wide)
+    number = number.expand(terms.shape)
+    rows = product(terms.shape[: outside + len(last)])
+    flat = rows, terms.size // rows
+    return terms.reshape(flat), number.reshape(flat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import numpy as np
 from picograd.dtype import DType, int32
 from picograd.graph.batch_rules import refused
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBER, Op, Role, table
+from picograd.graph.row import NUMBER, NUMBERS, SHOWING, Op, Role, table
 from picograd.graph.shape import Shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
@@ -34,6 +34,7 @@ RESIDENT = 3  # blocks of a multiprocessor
 MOST_WARPS = 16
 LANES = 32
 LANE_BYTES = 32 << 10  # of the bins of a warp, if each of its lanes has some
+COPIED_BYTES = 16 << 10  # of all copies of counters, if there are several
 SPARSE = 4  # bins a value, where clearing and reading them takes as long as adding
 LEAST = 64  # values that a warp adds
 CLEARED = 4  # cells that a warp clears for each value, at most
@@ -44,6 +45,33 @@ MOST_LOOKED = 1 << 25  # numbers that all blocks look at together: 25 us
 BESIDE_WARPS = 16, 12, 10, 8  # that have bins of their own, if all lanes have
 LEAST_BESIDE = 8  # rows, for the lanes of a warp
 QUEUED = 9 * LANES  # what a warp has found and not read yet: of eight turns, and of those before
+
+
+def only_number(values: Node) -> Node | None:
+    """Find the number that all values are."""
+    while values.realized is None and values.op in SHOWING:
+        values = values.inputs[0]
+    return values if values.realized is None and values.op in NUMBERS else None
+
+
+def is_counted(values: Node) -> bool:
+    """Tell whether sums are counts: whole numbers of 32 bits, which come in any order."""
+    number = only_number(values)
+    return number is not None and number.arg == 1 and values.dtype is int32
+
+
+def copies_of(bins: int) -> int:
+    """Count the copies of the counters of a block: more of few, so that warps rarely meet."""
+    room = COPIED_BYTES // (bins * int32.itemsize)
+    return min(MOST_WARPS, 1 << room.bit_length() >> 1) or 1
+
+
+def counting_parts(bins: int, rows: int, count: int, target: Target) -> int:
+    """Count the parts of a row whose numbers are counted, by a block each."""
+    room = target.shared_bytes // (copies_of(bins) * bins * int32.itemsize)
+    blocks = min(RESIDENT, room) * target.multiprocessors
+    least = max(LEAST * MOST_WARPS, bins // 2)
+    return max(1, min(ceil_div(blocks, rows), count // least))
 
 
 def lanes_of(bins: int, itemsize: int, rows: int, count: int, target: Target) -> int:
@@ -65,6 +93,10 @@ def warps_of(bins: int, itemsize: int, lanes: int, target: Target) -> int:
 
 def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
     """Tell whether rows of values have few enough bins, and values enough."""
+    if is_counted(values) and bins * int32.itemsize <= target.shared_bytes:
+        parts = rows * counting_parts(bins, rows, values.size // rows, target)
+        if parts >= target.multiprocessors:
+            return True
     is_dense = values.size * SPARSE >= rows * bins
     return is_dense and warps_of(bins, values.dtype.itemsize, 1, target) > 0
 
@@ -98,7 +130,7 @@ def summed_in_bins(
     rows, count = values.shape
     itemsize = values.dtype.itemsize
     lanes = lanes_of(bins, itemsize, rows, count, target)
-    warps = warps_of(bins, itemsize, lanes, target)
+    warps = warps_of(bins, itemsize, lanes, target) or 1
     parts = ceil_div(WAVES * target.multiprocessors, rows)
     if lanes == 1:  # warps of a block may have a row each
         parts = max(parts, RESIDENT * target.multiprocessors * warps // rows)
@@ -107,6 +139,9 @@ def summed_in_bins(
         parts = ceil_div(target.multiprocessors, rows)
         least = LEAST
     parts = max(1, min(parts, count // (warps * least)))
+    if is_counted(values):
+        lanes, warps = 1, MOST_WARPS
+        parts = counting_parts(bins, rows, count, target)
     inputs = values, numbers.cast(int32)
     if parts > 1 and parts * bins > MOST_READ * LANES * warps:
         arg, shape = (bins, parts, lanes, "parts"), (rows, parts, bins)

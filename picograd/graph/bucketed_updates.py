@@ -15,9 +15,15 @@ the same bits in every run.
 
 from picograd.dtype import DType, int32, uint32
 from picograd.graph.binned_updates import Placing, Updates, is_number, numbered
-from picograd.graph.binning import SPARSE, beside_of, summed_beside, summed_in_bins, warps_of
+from picograd.graph.binning import (
+    SPARSE,
+    beside_of,
+    only_number,
+    summed_beside,
+    summed_in_bins,
+    warps_of,
+)
 from picograd.graph.node import Node, constant
-from picograd.graph.row import NUMBERS, SHOWING
 from picograd.graph.scanning import scan
 from picograd.graph.sorting import LOW, bitcast, moved, packed, positions
 from picograd.helpers import ceil_div, product
@@ -88,13 +94,6 @@ def may_be_moved(dtype: DType, is_each: bool) -> bool:
     return is_number and (dtype.bits == 32 or (dtype.bits == 64 and not is_each))
 
 
-def only_number(values: Node) -> Node | None:
-    """Find the number that all values are."""
-    while values.realized is None and values.op in SHOWING:
-        values = values.inputs[0]
-    return values if values.realized is None and values.op in NUMBERS else None
-
-
 def bits_in_bucket(places: int, dtype: DType, target: Target) -> int | None:
     """Choose how many bits of a place tell those of a bucket apart; None if they are too many."""
     every = max(places - 1, 1).bit_length()
@@ -115,31 +114,41 @@ def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node,
     count = updates.indices[0].size
     width = values.size // count
     places = base.size // width
-    is_plain = not (updates.outside or updates.inside) and Placing(base, updates).is_turned
-    if count < max(places // SPARSE, LEAST_UPDATES) or not is_plain or not is_number(values):
+    place = Placing(base, updates)
+    is_plain = not updates.outside and not updates.inside and place.is_turned
+    is_few = count < max(places // SPARSE, LEAST_UPDATES)
+    if is_few or not is_plain or not is_number(values):
         return None
     bits = max(0, (places - 1).bit_length() - 8)
     bins = 1 << bits
     buckets = ceil_div(places, bins)
     cuts = ceil_div(buckets, SPARSE)
-    parts, length = buckets + cuts, ceil_div(count, cuts)
-    if beside_of(bins, width, length, values.dtype.itemsize, target, parts) is None:
+    length = ceil_div(count, cuts)
+    itemsize = values.dtype.itemsize
+    room = beside_of(bins, width, length, itemsize, target, buckets + cuts)
+    if room is None:
         return None
     sizes = [base.shape[axis] for axis in updates.axes]
     keys = numbered(updates.indices, sizes).cast(uint32)
     keys = keys.reshape((count,)).stored()
-    pairs, counted = moved(packed(keys, keys.iota(0)), keys, bits, bits + 32)
+    pairs = packed(keys, keys.iota(0))
+    pairs, counted = moved(pairs, keys, bits, bits + 32)
     pieces = cut(counted, count, buckets, cuts)
     pair, is_there = pairs_of(pairs, pieces)
-    key = pair.binary("shift_right", 32).binary("bitwise_and", bins - 1)
+    key = pair.binary("shift_right", 32)
+    key = key.binary("bitwise_and", bins - 1)
     number = is_there.where(key.cast(int32), bins)
-    each = values.reshape((count, width)).gather((positions(pair),), (0,))
-    wide = pair.shape[0], width, pair.shape[1]
-    flat = wide[0] * width, wide[2]
-    number = number.reshape((wide[0], 1, wide[2])).expand(wide).reshape(flat)
+    own = positions(pair)
+    each = values.reshape((count, width))
+    each = each.gather((own,), (0,))
+    parts, length = pair.shape
+    wide = parts, width, length
+    flat = parts * width, length
+    number = number.reshape((parts, 1, length))
+    number = number.expand(wide).reshape(flat)
     each = each.permute((0, 2, 1)).reshape(flat)
-    found = summed_beside(each, number, bins, values.dtype, wide[0])
-    return found.reshape((wide[0], bins * width)), pieces
+    found = summed_beside(each, number, bins, values.dtype, parts)
+    return found.reshape((parts, bins * width)), pieces
 
 
 def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:

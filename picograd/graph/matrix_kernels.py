@@ -222,7 +222,8 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
     while rows:
         first, *others = rows
         for number, other in enumerate(others):
-            here, there = first[0].unary("abs"), other[0].unary("abs")
+            here = first[0].unary("abs")
+            there = other[0].unary("abs")
             is_larger = here.binary("less", there)
             sign = is_larger.where(-sign, sign)
             both = list(zip(first, other, strict=True))
@@ -230,11 +231,13 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
             others[number] = [is_larger.where(one, two) for one, two in both]
         head, *right = first
         own.append(head)
-        divisor = head.binary("equal", 0.0).where(1.0, head)
+        is_nothing = head.binary("equal", 0.0)
+        divisor = is_nothing.where(1.0, head)
         rows = []
         for below, *rest in others:
             factor = below / divisor
-            rows.append([two - factor * one for one, two in zip(right, rest, strict=True)])
+            pairs = zip(right, rest, strict=True)
+            rows.append([two - factor * one for one, two in pairs])
     return own, sign
 
 
@@ -249,7 +252,8 @@ def determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply pivots."""
     if is_tiny(node):
         own, sign = tiny_pivots(stacked(node.inputs[0]))
-        return reduce(Node.__mul__, own, sign).reshape(node.shape)
+        value = reduce(Node.__mul__, own, sign)
+        return value.reshape(node.shape)
     found = pivots(node, target)
     if found is None:
         return None
@@ -262,8 +266,11 @@ def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply the signs of pivots, and add the logarithms of their sizes."""
     if is_tiny(node):
         own, sign = tiny_pivots(stacked(node.inputs[0]))
-        signs = reduce(Node.__mul__, [each.unary("sign") for each in own], sign)
-        sizes = reduce(Node.__add__, [each.unary("abs").unary("log") for each in own])
+        each_sign = [each.unary("sign") for each in own]
+        each_size = [each.unary("abs") for each in own]
+        logarithms = [each.unary("log") for each in each_size]
+        signs = reduce(Node.__mul__, each_sign, sign)
+        sizes = reduce(Node.__add__, logarithms)
     else:
         found = pivots(node, target)
         if found is None:

@@ -14,6 +14,7 @@ from picograd.codegen.tile import (
     Assign,
     Barrier,
     BinStep,
+    Step,
     Store,
     Tile,
     TileKernel,
@@ -23,55 +24,66 @@ from picograd.dtype import int32
 from picograd.errors import internal
 from picograd.graph.binning import LANES, QUEUED, beside_of
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.index import Axis, axis_index, constant, substitute
-from picograd.schedule.loop import Bins, Kernel, rewrite
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
+from picograd.schedule.loop import Bins, Condition, Kernel, rewrite
 from picograd.target import Target
 
 
 def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
     """Write sums of rows that have one key at each place."""
-    dtype = step.body.dtype
-    bins, count = step.place.size, step.axis.size
     *pieces, row = step.rows
     parts = product(axis.size for axis in pieces)
-    found = beside_of(bins, row.size, count, dtype.itemsize, target, parts)
+    itemsize = step.body.dtype.itemsize
+    found = beside_of(step.place.size, row.size, step.axis.size, itemsize, target, parts)
     if found is None:
         internal("bins of rows need room", kernel)
     each, warps = found
     group = Axis("group", ceil_div(row.size, LANES))
-    part = Axis("part", ceil_div(bins, each))
-    warp, place = Axis("warp", warps), Axis("place", each)
-    lane = Axis("lane", LANES)
-    column = axis_index(group) * LANES + axis_index(lane)
+    part = Axis("part", ceil_div(step.place.size, each))
+    dims = Axis("warp", warps), Axis("place", each), Axis("lane", LANES)
     first = axis_index(part) * each
-    number = first + axis_index(place)
-    is_row = column, 0, row.size - 1
-    body = guard(rewrite(step.body, {row: column}), 0, (is_row,))
-    key = Term(rewrite(step.key, {row: constant(0)})) - position(first)
-    share = round_up(ceil_div(count, warps), LANES)
-    start = axis_index(warp) * share
-    stop = constant(count)
-    every = warp, place, lane
-    here = tuple(map(axis_index, every))
-    nothing = as_term(0, dtype).expr
-    one = tile_at("bins", here, dtype).expr
-    sharing = Blocked((each, LANES, warps), (warps, LANES, 1), (1, 1, 1))
+    dtype = step.body.dtype
     whole = Blocked((each, LANES), (warps, LANES), (1, 1))
-    total = tile_at("total", here[1:], dtype).expr
-    at = substitute(step.target, {row: column, step.place: number})
-    tests = is_row, (number, 0, bins - 1)
-    steps = (
-        Assign("bins", every, nothing, here),
-        Barrier(),
-        BinStep("bins", warp, step.axis, start, share, stop, key.expr, body, lane, "queue"),
-        Barrier(),
-        Accumulate("total", (place, lane), (warp,), "sum", one, True, sharing),
-        Store(step.slot, at, (place, lane), total, tests, whole),
-    )
     tiles = (
         Tile("bins", (warps, each, LANES), dtype, "shared"),
         Tile("queue", (warps, 2, QUEUED), int32, "shared"),
         Tile("total", (each, LANES), dtype, "register", whole),
     )
+    steps = steps_of(step, dims, axis_index(group) * LANES, first, whole)
     made = TilePart((*pieces, group, part), tiles, steps)
     return TileKernel(kernel, (made,), warps * LANES)
+
+
+def steps_of(
+    step: Bins, dims: tuple[Axis, Axis, Axis], before: Index, first: Index, whole: Blocked
+) -> tuple[Step, ...]:
+    """Write what a block does of the rows from `before` on, and of the bins from `first` on."""
+    warp, place, lane = dims
+    row = step.rows[-1]
+    column = before + axis_index(lane)
+    number = first + axis_index(place)
+    is_row: Condition = column, 0, row.size - 1
+    is_bin: Condition = number, 0, step.place.size - 1
+    body = guard(rewrite(step.body, {row: column}), 0, (is_row,))
+    own = rewrite(step.key, {row: constant(0)})
+    key = Term(own) - position(first)
+    count = step.axis.size
+    share = round_up(ceil_div(count, warp.size), LANES)
+    start = axis_index(warp) * share
+    stop = constant(count)
+    here = tuple(map(axis_index, dims))
+    dtype = step.body.dtype
+    nothing = as_term(0, dtype).expr
+    one = tile_at("bins", here, dtype).expr
+    total = tile_at("total", here[1:], dtype).expr
+    shape = place.size, LANES, warp.size
+    sharing = Blocked(shape, (*whole.threads, 1), (1, 1, 1))
+    at = substitute(step.target, {row: column, step.place: number})
+    return (
+        Assign("bins", dims, nothing, here),
+        Barrier(),
+        BinStep("bins", warp, step.axis, start, share, stop, key.expr, body, lane, "queue"),
+        Barrier(),
+        Accumulate("total", dims[1:], (warp,), "sum", one, True, sharing),
+        Store(step.slot, at, dims[1:], total, (is_row, is_bin), whole),
+    )
