@@ -33,6 +33,7 @@ from picograd.target import Target
 LEAST_UPDATES = 1 << 16  # fewer are sorted in no more time
 MOST_BITS = 13  # of a place in a bucket: bins of two warps, of 32 bits
 USUAL_WARPS = 4  # that have bins of their own in a block
+CLEARED_PLACES = 16  # for each update: clearing these takes no longer than two more digits
 WASTE = 4  # pieces of a bucket that are full, at equal buckets, for one that is not
 PIECES = 1024  # at least, if they are not short: blocks for all processors
 LEAST_PIECE = 1024
@@ -63,7 +64,7 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     shape = updates.indices[0].shape
     has_rows = count > product(shape) or product(shape[: updates.outside]) > 1
     is_plain = not (has_rows or updates.inside)
-    is_few = count < max(places, LEAST_UPDATES)
+    is_few = count < max(places // CLEARED_PLACES, LEAST_UPDATES)
     if is_few or not is_plain or not may_be_moved(values.dtype, one is None):
         return None
     bits = bits_in_bucket(places, values.dtype, target)
