@@ -55,7 +55,8 @@ class Rows:
         self.inner: Axis = inner
         emitter = block.emitter
         self.emitter = emitter
-        _, self.count, self.lanes = block.tiles[step.tile].shape
+        _, self.rows, self.lanes = block.tiles[step.tile].shape
+        self.count: int = self.rows - 1  # the last one is for padding
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
         self.lane: Index = thread % WARP
@@ -147,6 +148,8 @@ class Rows:
         tail = Value(emitter, emitter.get(self.tail, self.zero))
         turn = Value(emitter, emitter.axis_value(self.outer))
         is_last = turn.is_equal(self.outer.size - 1)
+        with emitter.when(is_last.position):
+            self.pad(tail)
         more = tail.constant(WARP - 1)
         most = tail + is_last.where(more, 0)
         whole = most.raw("quotient", WARP)
@@ -154,10 +157,20 @@ class Rows:
         is_any = drained.constant(0) < drained
         with emitter.when(is_any.position):
             emitter.add("warp_barrier", None)
-            stop = drained.raw("minimum", tail)
             with emitter.loop(self.zero, drained.position, ROWS, None) as first:
-                self.add(first, stop)
+                self.add(first)
             self.bring_rest(drained, tail)
+
+    def pad(self, tail: Value) -> None:
+        """Let something wait behind the last ones, for a bin that nobody reads."""
+        emitter = self.emitter
+        lane = Value(emitter, emitter.index(self.lane))
+        place = (tail + lane).position
+        queue = self.block.places[self.step.queue]
+        first = emitter.const(0, int32)
+        none = emitter.const(self.count, int32)
+        emitter.store(queue, self.queued(POSITIONS, place), first)
+        emitter.store(queue, self.queued(KEYS, place), none)
 
     def bring_rest(self, drained: Value, tail: Value) -> None:
         """Bring what still waits to the front."""
@@ -176,43 +189,41 @@ class Rows:
         left = left.raw("maximum", 0)
         emitter.put(self.tail, self.zero, left.position)
 
-    def add(self, first: int, stop: Value) -> None:
+    def add(self, first: int) -> None:
         """Add some rows to bins: all are asked for before one is there."""
         number = Axis("number", ROWS)
         with self.emitter.axis_loop(number, True):
-            self.ask(first, number, stop)
+            self.ask(first, number)
+        self.emitter.add("warp_barrier", None)
         with self.emitter.axis_loop(number, True):
-            self.add_one(first, number, stop)
+            self.add_one(first, number)
 
-    def waiting(self, first: int, number: Axis, stop: Value, what: int) -> tuple[int, int]:
-        """Read one of what waits: and whether there is one."""
+    def waiting(self, first: int, number: Axis, what: int) -> int:
+        """Read one of what waits."""
         emitter = self.emitter
         queue = self.block.places[self.step.queue]
         own = emitter.axis_value(number)
         each = emitter.arithmetic("add", first, own)
-        is_there = Value(emitter, each) < stop
-        mask = is_there.position
-        found = emitter.load(queue, self.queued(what, each), mask)
-        return emitter.cast(found, emitter.index_dtype), mask
+        found = emitter.load(queue, self.queued(what, each))
+        return emitter.cast(found, emitter.index_dtype)
 
-    def ask(self, first: int, number: Axis, stop: Value) -> None:
+    def ask(self, first: int, number: Axis) -> None:
         """Load a number of a row."""
         emitter = self.emitter
         step = self.step
-        place, mask = self.waiting(first, number, stop, POSITIONS)
+        place = self.waiting(first, number, POSITIONS)
         lane = emitter.index(self.lane)
         with emitter.scope({step.axis: place, step.lane: lane}):
-            emitter.scopes[-1].mask = mask
             value = emitter.value(step.expr)
         own = emitter.axis_value(number)
         emitter.put(self.values, own, value)
 
-    def add_one(self, first: int, number: Axis, stop: Value) -> None:
+    def add_one(self, first: int, number: Axis) -> None:
         """Add it to the bin of its key."""
         emitter = self.emitter
-        key, mask = self.waiting(first, number, stop, KEYS)
+        key = self.waiting(first, number, KEYS)
         tile = self.block.places[self.step.tile]
-        before = emitter.index(self.warp * self.count)
+        before = emitter.index(self.warp * self.rows)
         row = emitter.arithmetic("add", before, key)
         lanes = emitter.integer(self.lanes)
         cell = emitter.arithmetic("mul", row, lanes)
@@ -220,6 +231,6 @@ class Rows:
         cell = emitter.arithmetic("add", cell, lane)
         own = emitter.axis_value(number)
         value = emitter.get(self.values, own)
-        old = emitter.load(tile, cell, mask)
+        old = emitter.load(tile, cell)
         total = combine(emitter, "sum", old, value)
-        emitter.store(tile, cell, total, mask)
+        emitter.store(tile, cell, total)

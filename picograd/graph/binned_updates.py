@@ -132,6 +132,23 @@ class Placing:
         return found.permute(tuple(order))
 
 
+def without_zeros(values: Node, indices: list[Node]) -> tuple[Node, list[Node]]:
+    """Leave out whole rows of zeros: what tells them is one more of what is wanted."""
+    shape = indices[0].shape
+    is_rows = values.rank > len(shape) and len(values.inputs) == 3
+    is_made = values.realized is None and not values.is_asked
+    if not is_rows or not is_made or values.inputs[0].dtype is not bool_:
+        return values, indices
+    holds, found, other = values.inputs
+    while holds.realized is None and holds.op in SHOWING and holds.size > product(shape):
+        (holds,) = holds.inputs
+    nothing = only_number(other)
+    ones = (1,) * (values.rank - len(shape))
+    if nothing is None or nothing.arg != 0 or holds.shape != (*shape, *ones):
+        return values, indices
+    return found, [*indices, holds.reshape(shape)]
+
+
 def is_mask(values: Node) -> bool:
     """Tell whether values are 1 where something holds, and 0 elsewhere."""
     is_number = values.realized is None and values.row.keeps_value and not values.is_asked

@@ -44,7 +44,7 @@ WAVES = 6  # blocks for each multiprocessor
 MOST_LOOKED = 1 << 25  # numbers that all blocks look at together: 25 us
 BESIDE_WARPS = 16, 12, 10, 8  # that have bins of their own, if all lanes have
 LEAST_BESIDE = 8  # rows, for the lanes of a warp
-QUEUED = 9 * LANES  # what a warp has found and not read yet: of eight turns, and of those before
+QUEUED = 10 * LANES  # what a warp has found and not read: of eight turns, before, and padding
 
 
 def only_number(values: Node) -> Node | None:
@@ -114,7 +114,7 @@ def beside_of(
     most = MOST_LOOKED // max(count, 1)
     for warps in BESIDE_WARPS:
         room = target.shared_bytes // warps - QUEUED * 2 * int32.itemsize
-        each = min(enough, room // (LANES * itemsize))
+        each = min(enough, room // (LANES * itemsize) - 1)  # one is for padding
         blocks = groups * ceil_div(bins, each) if each > 0 else most + 1
         if blocks <= most and rows >= LEAST_BESIDE:
             best = each, warps

@@ -51,6 +51,7 @@ class Pieces:
     begin: Node
     stop: Node
     length: int  # elements at most
+    buckets: int
 
 
 def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Pieces] | None:
@@ -114,9 +115,10 @@ def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node,
     values = updates.values.accumulated()
     count = updates.indices[0].size
     width = values.size // count
-    places = base.size // width
+    none = base.size // width  # the place of what is not wanted
+    places = none + bool(updates.inside)
     place = Placing(base, updates)
-    is_plain = not updates.outside and not updates.inside and place.is_turned
+    is_plain = not updates.outside and place.is_turned
     is_few = count < max(places // SPARSE, LEAST_UPDATES)
     if is_few or not is_plain or not is_number(values):
         return None
@@ -130,8 +132,10 @@ def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node,
     if room is None:
         return None
     sizes = [base.shape[axis] for axis in updates.axes]
-    keys = numbered(updates.indices, sizes).cast(uint32)
-    keys = keys.reshape((count,)).stored()
+    keys = numbered(updates.indices, sizes)
+    for inside in updates.inside:
+        keys = inside.where(keys, none)
+    keys = keys.cast(uint32).reshape((count,)).stored()
     pairs = packed(keys, keys.iota(0))
     pairs, counted = moved(pairs, keys, bits, bits + 32)
     pieces = cut(counted, count, buckets, cuts)
@@ -180,7 +184,7 @@ def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:
     stop = ends.gather((bucket,), (0,))
     stop = stop.binary("minimum", (multiple + 1) * length)
     own = first.gather((bucket,), (0,))
-    return Pieces(bucket, own, begin.stored(), stop.stored(), length)
+    return Pieces(bucket, own, begin.stored(), stop.stored(), length, buckets)
 
 
 def sums_of_pieces(

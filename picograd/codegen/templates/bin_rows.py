@@ -45,7 +45,7 @@ def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
     dtype = step.body.dtype
     whole = Blocked((each, LANES), (warps, LANES), (1, 1))
     tiles = (
-        Tile("bins", (warps, each, LANES), dtype, "shared"),
+        Tile("bins", (warps, each + 1, LANES), dtype, "shared"),
         Tile("queue", (warps, 2, QUEUED), int32, "shared"),
         Tile("total", (each, LANES), dtype, "register", whole),
     )
@@ -72,6 +72,7 @@ def steps_of(
     start = axis_index(warp) * share
     stop = constant(count)
     here = tuple(map(axis_index, dims))
+    every = warp, Axis("cell", place.size + 1), lane
     dtype = step.body.dtype
     nothing = as_term(0, dtype).expr
     one = tile_at("bins", here, dtype).expr
@@ -80,7 +81,7 @@ def steps_of(
     sharing = Blocked(shape, (*whole.threads, 1), (1, 1, 1))
     at = substitute(step.target, {row: column, step.place: number})
     return (
-        Assign("bins", dims, nothing, here),
+        Assign("bins", every, nothing, tuple(map(axis_index, every))),
         Barrier(),
         BinStep("bins", warp, step.axis, start, share, stop, key.expr, body, lane, "queue"),
         Barrier(),
