@@ -139,21 +139,27 @@ def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node,
     pairs = packed(keys, keys.iota(0))
     pairs, counted = moved(pairs, keys, bits, bits + 32)
     pieces = cut(counted, count, buckets, cuts)
+    values = values.reshape((count, width))
+    return sums_of_rows(values, pairs, pieces, bins), pieces
+
+
+def sums_of_rows(values: Node, pairs: Node, pieces: Pieces, bins: int) -> Node:
+    """Add up rows (N, columns) of each piece: (pieces, places of a bucket and columns)."""
     pair, is_there = pairs_of(pairs, pieces)
     key = pair.binary("shift_right", 32)
     key = key.binary("bitwise_and", bins - 1)
     number = is_there.where(key.cast(int32), bins)
     own = positions(pair)
-    each = values.reshape((count, width))
-    each = each.gather((own,), (0,))
+    each = values.gather((own,), (0,))
     parts, length = pair.shape
+    width = values.shape[1]
     wide = parts, width, length
     flat = parts * width, length
     number = number.reshape((parts, 1, length))
     number = number.expand(wide).reshape(flat)
     each = each.permute((0, 2, 1)).reshape(flat)
     found = summed_beside(each, number, bins, values.dtype, parts)
-    return found.reshape((parts, bins * width)), pieces
+    return found.reshape((parts, bins * width))
 
 
 def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:
