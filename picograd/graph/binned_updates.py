@@ -29,7 +29,6 @@ from picograd.late_methods import dataclass
 from picograd.target import Target
 
 MOST_BINNED = 1 << 21  # numbers in rows of updates of many bins: more are sorted
-LEAST_NARROW = 1 << 15  # numbers that are looked at by all blocks in half of the bytes
 MOST_TOGETHER = 8  # terms of a sum that a thread reads at a time
 
 
@@ -63,13 +62,11 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
         number = mask.where(number, bins)  # what is counted is looked at once
     for inside in updates.inside:
         number = inside.where(number, bins)
-    if is_beside and number.size >= LEAST_NARROW:
-        number = number.cast(int32).stored()
     terms, number = in_rows(terms, number, shape, outside)
     is_alone = base.op in NUMBERS and base.arg == 0
     dtype = node.dtype if is_alone else base.accumulated().dtype
     if is_beside:
-        found = summed_beside(terms, number, bins, dtype)  # of one part: its sums lie as the base
+        found = summed_beside(terms, number, bins, dtype)
     else:
         found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
     found = place.back(found)

@@ -3,8 +3,7 @@
     bin_sums(values, numbers)    arg = (bins, parts, lanes, form): of each row (R, N) the sum of the
                                  values whose number is b: (R, bins) if the form is "rows",
                                  (bins, R) if "turned"; (R, parts, bins) if "parts" stay apart.
-                                 "beside" are R / parts rows at a time that have one number at a
-                                 place: (parts, bins, R / parts)
+                                 "beside" is "turned" where all rows have one number at a place
 
 What has a number that is no bin's is left out. Blocks have parts of a row, and warps parts of
 these, in which values are added in the order in which they lie, by so many lanes in bins of their
@@ -41,6 +40,7 @@ CLEARED = 4  # cells that a warp clears for each value, at most
 FULL = 64  # warps that shall have as many values as bins, if each of their lanes has some
 MOST_READ = 64  # sums of parts that a thread of a last block adds up
 WAVES = 6  # blocks for each multiprocessor
+MOST_BESIDE = 1 << 15  # numbers, as one block adds up all that have one place: 0.3 ms
 MOST_LOOKED = 1 << 25  # numbers that all blocks look at together: 25 us
 BESIDE_WARPS = 16, 12, 10, 8  # that have bins of their own, if all lanes have
 LEAST_BESIDE = 8  # rows, for the lanes of a warp
@@ -102,13 +102,15 @@ def may_bin(values: Node, rows: int, bins: int, target: Target) -> bool:
 
 
 def beside_of(
-    bins: int, rows: int, count: int, itemsize: int, target: Target, parts: int = 1
+    bins: int, rows: int, count: int, itemsize: int, target: Target
 ) -> tuple[int, int] | None:
     """Choose how many bins a block has for rows beside one another, and warps.
 
     None if there are too few rows, or all blocks look at too many numbers.
     """
-    groups = parts * ceil_div(rows, LANES)
+    if count > MOST_BESIDE or rows < LEAST_BESIDE:
+        return None
+    groups = ceil_div(rows, LANES)
     enough = ceil_div(bins, max(1, target.multiprocessors // groups))
     best = None
     most = MOST_LOOKED // max(count, 1)
@@ -116,7 +118,7 @@ def beside_of(
         room = target.shared_bytes // warps - QUEUED * 2 * int32.itemsize
         each = min(enough, room // (LANES * itemsize) - 1)  # one is for padding
         blocks = groups * ceil_div(bins, each) if each > 0 else most + 1
-        if blocks <= most and rows >= LEAST_BESIDE:
+        if blocks <= most:
             best = each, warps
             waves = ceil_div(blocks, target.multiprocessors)
             most = (waves - 1) * target.multiprocessors  # fewer warps, if there are fewer waves
@@ -153,9 +155,9 @@ def summed_in_bins(
     return Node("bin_sums", inputs, (bins, parts, lanes, form), whole, dtype, values.device)
 
 
-def summed_beside(values: Node, numbers: Node, bins: int, dtype: DType, parts: int = 1) -> Node:
-    """Add up the values (R, N) of each number below `bins`, one for all rows of a part."""
-    arg = bins, parts, LANES, "beside"
+def summed_beside(values: Node, numbers: Node, bins: int, dtype: DType) -> Node:
+    """Add up the values (R, N) of each number below `bins`, one for all rows: (bins, R)."""
+    arg = bins, 1, LANES, "beside"
     inputs = values, numbers.cast(int32)
     shape = shape_of(arg, values.shape)
     return Node("bin_sums", inputs, arg, shape, dtype, values.device)
@@ -167,9 +169,7 @@ def bin_sums(node: Node, values: Array, numbers: Array) -> Array:
     if form == "parts":
         return binned(bins, parts, values, numbers)
     found = binned(bins, 1, values, numbers)[:, 0]
-    if form == "beside":
-        return found.reshape(parts, -1, bins).swapaxes(1, 2)
-    return found.T if form == "turned" else found
+    return found if form == "rows" else found.T
 
 
 def binned(bins: int, parts: int, values: Array, numbers: Array) -> Array:
@@ -188,8 +188,8 @@ def shape_of(arg: tuple[int, int, int, str], values: Shape) -> Shape:
     """Give the shape of sums."""
     bins, parts, _, form = arg
     rows = values[0]
-    forms = {"rows": (rows, bins), "turned": (bins, rows), "parts": (rows, parts, bins)}
-    return forms.get(form, (parts, bins, rows // parts))
+    forms = {"rows": (rows, bins), "parts": (rows, parts, bins)}
+    return forms.get(form, (bins, rows))
 
 
 BINNING_ROWS = table(

@@ -1,4 +1,4 @@
-"""Sums at many places, on a GPU: updates are sorted by one digit, then put into bins.
+"""Sums of numbers at many places, on a GPU: updates are sorted by one digit, then put into bins.
 
     pairs    a place over a value, moved into buckets: those of one bucket have neighbouring places,
              of which a block of threads has room for all (graph/binning.py)
@@ -8,24 +8,16 @@
     out      those of the pieces of each bucket, added up: a run (graph/indexing.py)
 
 What is sorted by all digits is moved for each of them, and so are positions, by which values are
-read in any order. Here it is once, and values go with their places: numbers do, and of rows that
-have one index the positions, by which lanes read whole lines. All orders are those of the updates:
-the same bits in every run.
+read in any order. Here it is once, and values go with their places. All orders are those of the
+updates: the same bits in every run.
 """
 
 from picograd.dtype import DType, int32, uint32
-from picograd.graph.binned_updates import Placing, Updates, is_number, numbered
-from picograd.graph.binning import (
-    SPARSE,
-    beside_of,
-    only_number,
-    summed_beside,
-    summed_in_bins,
-    warps_of,
-)
+from picograd.graph.binned_updates import Updates, numbered
+from picograd.graph.binning import only_number, summed_in_bins, warps_of
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
-from picograd.graph.sorting import LOW, bitcast, moved, packed, positions
+from picograd.graph.sorting import LOW, bitcast, moved, packed
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.target import Target
@@ -51,7 +43,6 @@ class Pieces:
     begin: Node
     stop: Node
     length: int  # elements at most
-    buckets: int
 
 
 def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Pieces] | None:
@@ -84,7 +75,7 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
         pairs, shift = keys, 0
     pairs, counted = moved(pairs, keys, bits, bits + shift)
     buckets = ceil_div(places, 1 << bits)
-    pieces = cut(counted, count, buckets, max(WASTE * buckets, PIECES))
+    pieces = cut(counted, count, buckets)
     given = values if one is None else one
     rows = sums_of_pieces(pairs, shift, pieces, bits, given, target)
     return rows, pieces
@@ -107,67 +98,13 @@ def bits_in_bucket(places: int, dtype: DType, target: Target) -> int | None:
     return bits if has_room and bits <= MOST_BITS else None
 
 
-def rows_in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Pieces] | None:
-    """Add up rows that have one index, in pieces of buckets; None where that is not what is best.
-
-    Gives the sums (pieces, places of a bucket and columns), and the pieces, whose buckets ascend.
-    """
-    values = updates.values.accumulated()
-    count = updates.indices[0].size
-    width = values.size // count
-    none = base.size // width  # the place of what is not wanted
-    places = none + bool(updates.inside)
-    place = Placing(base, updates)
-    is_plain = not updates.outside and place.is_turned
-    is_few = count < max(places // SPARSE, LEAST_UPDATES)
-    if is_few or not is_plain or not is_number(values):
-        return None
-    bits = max(0, (places - 1).bit_length() - 8)
-    bins = 1 << bits
-    buckets = ceil_div(places, bins)
-    cuts = ceil_div(buckets, SPARSE)
-    length = ceil_div(count, cuts)
-    itemsize = values.dtype.itemsize
-    room = beside_of(bins, width, length, itemsize, target, buckets + cuts)
-    if room is None:
-        return None
-    sizes = [base.shape[axis] for axis in updates.axes]
-    keys = numbered(updates.indices, sizes)
-    for inside in updates.inside:
-        keys = inside.where(keys, none)
-    keys = keys.cast(uint32).reshape((count,)).stored()
-    pairs = packed(keys, keys.iota(0))
-    pairs, counted = moved(pairs, keys, bits, bits + 32)
-    pieces = cut(counted, count, buckets, cuts)
-    values = values.reshape((count, width))
-    return sums_of_rows(values, pairs, pieces, bins), pieces
-
-
-def sums_of_rows(values: Node, pairs: Node, pieces: Pieces, bins: int) -> Node:
-    """Add up rows (N, columns) of each piece: (pieces, places of a bucket and columns)."""
-    pair, is_there = pairs_of(pairs, pieces)
-    key = pair.binary("shift_right", 32)
-    key = key.binary("bitwise_and", bins - 1)
-    number = is_there.where(key.cast(int32), bins)
-    own = positions(pair)
-    each = values.gather((own,), (0,))
-    parts, length = pair.shape
-    width = values.shape[1]
-    wide = parts, width, length
-    flat = parts * width, length
-    number = number.reshape((parts, 1, length))
-    number = number.expand(wide).reshape(flat)
-    each = each.permute((0, 2, 1)).reshape(flat)
-    found = summed_beside(each, number, bins, values.dtype, parts)
-    return found.reshape((parts, bins * width))
-
-
-def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:
-    """Cut buckets into pieces, with at most so many cuts; some are empty.
+def cut(counted: Node, count: int, buckets: int) -> Pieces:
+    """Cut buckets into pieces, as many as there may be at most; some are empty.
 
     A piece begins where a bucket does, and at multiples of a length. The first of bucket k is piece
     k + ceil(start / length), as so many multiples come before it.
     """
+    most = max(WASTE * buckets, PIECES)
     length = max(ceil_div(count, most), LEAST_PIECE)
     last = counted.shape[-1]
     used = (0, buckets, 1), (last - 1, last, 1)
@@ -190,7 +127,7 @@ def cut(counted: Node, count: int, buckets: int, most: int) -> Pieces:
     stop = ends.gather((bucket,), (0,))
     stop = stop.binary("minimum", (multiple + 1) * length)
     own = first.gather((bucket,), (0,))
-    return Pieces(bucket, own, begin.stored(), stop.stored(), length, buckets)
+    return Pieces(bucket, own, begin.stored(), stop.stored(), length)
 
 
 def sums_of_pieces(

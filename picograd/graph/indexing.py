@@ -43,14 +43,14 @@ from picograd.graph.binned_updates import (
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
-from picograd.graph.bucketed_updates import Pieces, in_buckets, rows_in_buckets
+from picograd.graph.bucketed_updates import Pieces, in_buckets
 from picograd.graph.node import Gradients, Node, Nodes, constant, toposort
 from picograd.graph.row import ANY, NUMBERS, POSITIONS, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
 from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted, sort_read, take_sorted
 from picograd.graph.updates_at_once import ONCE, at_once, is_at_once
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
@@ -127,17 +127,14 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     found = in_bins(node, updates, target)
     if found is None and is_few:
         return masked_sums(node)
-    base = node.inputs[0]
-    pieces = None
-    if found is None:
-        pieces = in_buckets(base, updates, target) or rows_in_buckets(base, updates, target)
+    pieces = in_buckets(node.inputs[0], updates, target) if found is None else None
     return found if pieces is None else sums_of_buckets(node, *pieces)
 
 
 def sums_of_buckets(node: Node, rows: Node, pieces: Pieces) -> Node:
     """Add up the pieces of each bucket, and what is there: (pieces, places of a bucket)."""
     base = node.inputs[0]
-    buckets = pieces.buckets
+    buckets = ceil_div(base.size, rows.shape[1])
     zeros = constant(0, (buckets, rows.shape[1]), rows.dtype, base.device)
     keys = pieces.bucket.cast(uint32)
     levels = levels_of(rows, keys, keys.iota(0), "sum")

@@ -117,20 +117,17 @@ def lower_bins(member: Facts, part: PartBuilder) -> Part:
     values, numbers = member.inputs
     row, axis = (Axis(f"r{d}", n) for d, n in enumerate(values.node.shape))
     tile, place = Axis("tile", parts), Axis("place", bins)
-    is_beside = form == "beside"
-    piece = Axis("piece", parts if is_beside else 1)
-    if is_beside:
-        row, tile = Axis("r", row.size // parts), Axis("tile", 1)
-    part.bound = (piece, row, axis, tile, place)
-    at = axis_index(piece) * row.size + axis_index(row), axis_index(axis)
+    part.bound = (row, axis, tile, place)
+    at = axis_index(row), axis_index(axis)
     body, key = part.value(values, at), part.value(numbers, at)
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
-    forms = {"rows": (row, place), "turned": (place, row), "parts": (row, tile, place)}
-    order = forms.get(form, (piece, place, row))
+    forms = {"rows": (row, place), "parts": (row, tile, place)}
+    order = forms.get(form, (place, row))
     target = flat_index(tuple(map(axis_index, order)), strides)
-    rows = tuple([each for each in (piece, row) if each.size != 1])
-    run = ceil_div(axis.size, tile.size)
+    rows = (row,) if row.size != 1 else ()
+    run = ceil_div(axis.size, parts)
+    is_beside = form == "beside"
     step = Bins(rows, axis, tile, place, run, lanes, key, body, slot, target, is_beside)
     return Part((), (), None, step)
 

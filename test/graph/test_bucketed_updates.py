@@ -73,35 +73,6 @@ def test_a_place_and_a_value_are_one_number(values: DType, is_moved: bool) -> No
     np.testing.assert_array_equal(found, np.bincount(given, minlength=300))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
-@pytest.mark.parametrize("pattern", ["random", "same", "two"])
-def test_rows_of_one_index(pattern: str, dtype: str) -> None:
-    """Their positions go with the places, and lanes read whole rows."""
-    random = np.random.default_rng(0)
-    base, values = (random.integers(0, 2, (n, 9)).astype(dtype) for n in (700, 1500))
-    node = check(base, values, [places(pattern, 1500, 700)], (0,), "sum")
-    made = toposort(expand_composites([node], target=CUDA))
-    forms = [each.arg[-1] for each in made if each.op == "bin_sums"]
-    assert forms == ["beside"] and "radix_move" in {each.op for each in made}
-
-
-@pytest.mark.skipif(default_device() != "cpu", reason="interprets on the host")
-def test_rows_of_varying_number_share_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(realize, "PLANS", PlanCache())
-    monkeypatch.setattr(sizes, "FAMILIES", type(sizes.FAMILIES)())
-    random = np.random.default_rng(0)
-    with interpreted_cuda(monkeypatch) as device:
-        poison(monkeypatch, device)
-        for count in (600, 500, 700):
-            index = random.integers(0, 300, count)
-            values = random.integers(-9, 9, (count, 8)).astype("f")
-            base = Tensor(np.ones((300, 8), "f"), device=NAME)
-            found = base.index_add(0, Tensor(index, device=NAME), Tensor(values, device=NAME))
-            expected = np.ones((300, 8), "f")
-            np.add.at(expected, index, values)
-            np.testing.assert_array_equal(found.numpy(), expected)
-
-
 def test_several_axes() -> None:
     random = np.random.default_rng(0)
     base, values = random.normal(size=(30, 17)).astype("f"), random.normal(size=(40, 31))
@@ -146,7 +117,7 @@ def test_pieces_are_each_of_one_bucket(counts: list[int]) -> None:
     """Each element of a bucket is in one piece of it, and no piece is longer than the others."""
     count = 400
     every: Any = leaf((4, 1), int32)
-    pieces = bucketed_updates.cut(every, count, 4, 1024)
+    pieces = bucketed_updates.cut(every, count, 4)
     plan = schedule([pieces.bucket, pieces.begin, pieces.stop], CUDA)
     bucket, begin, stop = interpret_plan(plan, [np.array(counts, "int32")[:, None]])
     assert (np.diff(bucket) >= 0).all() and (stop - begin <= pieces.length).all()

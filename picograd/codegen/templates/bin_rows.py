@@ -23,7 +23,7 @@ from picograd.codegen.tile import (
 from picograd.dtype import int32
 from picograd.errors import internal
 from picograd.graph.binning import LANES, QUEUED, beside_of
-from picograd.helpers import ceil_div, product, round_up
+from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Bins, Condition, Kernel, rewrite
 from picograd.target import Target
@@ -31,10 +31,9 @@ from picograd.target import Target
 
 def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
     """Write sums of rows that have one key at each place."""
-    *pieces, row = step.rows
-    parts = product(axis.size for axis in pieces)
+    (row,) = step.rows
     itemsize = step.body.dtype.itemsize
-    found = beside_of(step.place.size, row.size, step.axis.size, itemsize, target, parts)
+    found = beside_of(step.place.size, row.size, step.axis.size, itemsize, target)
     if found is None:
         internal("bins of rows need room", kernel)
     each, warps = found
@@ -50,7 +49,7 @@ def build(kernel: Kernel, step: Bins, target: Target) -> TileKernel:
         Tile("total", (each, LANES), dtype, "register", whole),
     )
     steps = steps_of(step, dims, axis_index(group) * LANES, first, whole)
-    made = TilePart((*pieces, group, part), tiles, steps)
+    made = TilePart((group, part), tiles, steps)
     return TileKernel(kernel, (made,), warps * LANES)
 
 
