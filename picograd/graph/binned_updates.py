@@ -137,7 +137,8 @@ def without_zeros(values: Node, indices: list[Node]) -> tuple[Node, list[Node]]:
     if not is_rows or not is_made or values.inputs[0].dtype is not bool_:
         return values, indices
     holds, found, other = values.inputs
-    while holds.realized is None and holds.op in SHOWING and holds.size > product(shape):
+    count = product(shape)
+    while holds.realized is None and holds.op in SHOWING and holds.size > count:
         (holds,) = holds.inputs
     nothing = only_number(other)
     ones = (1,) * (values.rank - len(shape))
@@ -157,7 +158,8 @@ def goes_beside(terms: Node, rows: int, bins: int, target: Target) -> bool:
     count = terms.size // rows
     is_plain = terms.shape[0] == 1 and is_number(terms)
     is_dense = count * SPARSE >= bins
-    found = beside_of(bins, rows, count, terms.dtype.itemsize, target)
+    itemsize = terms.dtype.itemsize
+    found = beside_of(bins, rows, count, itemsize, target)
     return is_plain and is_dense and found is not None
 
 
