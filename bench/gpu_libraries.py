@@ -201,6 +201,38 @@ CASES |= {  # draws, images at places, special functions
     "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
+CASES |= {  # sums of rows by an index: places, rows, columns
+    f"index_add {count}x{columns} {places_of}": (
+        lambda m, z, i, x: z.index_add(0, i, x),
+        lambda n=places_of, k=count, d=columns: (zeros(n, d), places(n, k), numbers(k, d)),
+    )
+    for places_of, count, columns in (
+        (64, 8192, 256),
+        (1000, 20_000, 128),
+        (5000, 50_000, 32),
+        (10_000, 100_000, 64),
+        (100_000, 500_000, 128),
+    )
+}
+CASES |= {  # counts, segments, extremes at places, tiny matrices, logarithms
+    "histc 1M 256": (lambda m, x: m.histc(x, 256, -4, 4), lambda: (numbers(N),)),
+    "histc 10M 5000": (lambda m, x: m.histc(x, 5000, -4, 4), lambda: (numbers(10 * N),)),
+    "segment_reduce sum 100kx32 5k": (
+        lambda m, x, n: m.segment_reduce(x, "sum", lengths=n, unsafe=True),
+        lambda: (numbers(100_000, 32), np.full(5000, 20)),
+    ),
+    "segment_reduce max 1M 1000": (
+        lambda m, x, n: m.segment_reduce(x, "max", lengths=n, unsafe=True),
+        lambda: (numbers(N), np.full(1000, 1000)),
+    ),
+    "scatter_reduce amax sorted": (
+        lambda m, z, i, x: z.scatter_reduce(0, i, x, "amax"),
+        lambda: (zeros(1000), np.sort(places(1000, N)), numbers(N)),
+    ),
+    "det 100k of 3x3": (lambda m, a: m.linalg.det(a), lambda: (numbers(100_000, 3, 3),)),
+    "slogdet 100k of 4x4": (lambda m, a: m.linalg.slogdet(a)[1], lambda: (numbers(100_000, 4, 4),)),
+    "special log1p 4M": (lambda m, x: m.log1p(x), lambda: (numbers(4 * N) ** 2,)),
+}
 CASES["rot90 4096"] = lambda m, x: m.rot90(x, 1, (0, 1)), lambda: (numbers(4096, 4096),)
 EAGER = {  # PyTorch looks at results of these, or allocates by them
     "unique 1M of 1000": (lambda m, x: m.unique(x), lambda: (places(1000, N),)),
@@ -328,7 +360,7 @@ def compare(name, call, arrays, folder):
             how = f"eager, {type(fault).__name__}"
     waits = picograd.synchronize, torch.cuda.synchronize
     rivals = mine, other
-    for each in rivals:
+    for each in rivals * 20:  # graphs are made meanwhile
         each()
     counts = [
         max(1, min(30, int(5e-3 / seconds(c, 1, w)))) for c, w in zip(rivals, waits, strict=True)

@@ -279,7 +279,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op) for op in ("exp", "exp2", "log1p", "tanh", "sin", "cos", "tan", "pow")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

@@ -330,17 +330,17 @@ class BlockInterpreter:
     def bins(self, step: BinStep) -> None:
         """Add what the warps have to their rows."""
         array, _ = self.memory(step.tile)
-        lanes = self.part.tiles[self.numbers[step.tile]].shape[-1]
-        rows = array.reshape(step.warp.size, -1, lanes)
+        rows = array.reshape(self.part.tiles[self.numbers[step.tile]].shape)
+        along = (step.axis, step.lane) if step.queue else (step.axis,)
         for warp in range(step.warp.size):
             self.outer[step.warp] = warp
-            key, value = (self.value(each, (step.axis,)) for each in (step.key, step.expr))
+            key, value = self.value(step.key, (step.axis,)), self.value(step.expr, along)
             first = self.here(step.first)
             here = slice(first, max(first, min(first + step.count, self.here(step.stop))))
             is_bin = (key[here] >= 0) & (key[here] < rows.shape[1])
-            lane: Array = np.arange(len(is_bin)) % lanes
-            cells: Any = key[here][is_bin], lane[is_bin]
-            np.add.at(rows[warp], cells, value[here][is_bin])
+            lane: Any = np.arange(len(is_bin))[is_bin] % rows.shape[2]
+            cells: Any = key[here][is_bin], slice(None) if step.queue else lane
+            np.add.at(rows[warp % len(rows)], cells, value[here][is_bin])
 
     def radix(self, step: RadixStep) -> None:
         """Count the digits of one tile, or move its elements."""

@@ -10,9 +10,10 @@ are under way together.
 """
 
 from picograd.codegen.block_cuda import Block
+from picograd.codegen.linearize_bin_rows_cuda import bin_rows_cuda
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.operands import expr_axes
-from picograd.codegen.tile import BinStep
+from picograd.codegen.tile import BinStep, is_counting
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, int32, uint32
 from picograd.helpers import ceil_div
@@ -23,12 +24,17 @@ WARP = 32
 EVERY = (1 << WARP) - 1  # lanes
 LEAST_APART = 512  # bins: among them two of five times no two lanes of a warp meet, if at random
 AHEAD = 4  # values of a thread that are under way
+MORE_AHEAD = 8  # where lanes have bins of their own, or count
 
 
 def bins_cuda(block: Block, step: BinStep) -> None:
     """Write the loop over what a warp has."""
+    if step.queue:
+        bin_rows_cuda(block, step)
+        return
     turns = ceil_div(step.count, WARP)
-    ahead = min(AHEAD, turns)
+    is_quick = is_counting(step.expr) or block.tiles[step.tile].shape[-1] > 1
+    ahead = min(MORE_AHEAD if is_quick else AHEAD, turns)
     outer, inner = Axis("turn", ceil_div(turns, ahead)), Axis("ahead", ahead)
     bins = Bins(block, step, outer, inner)
     emitter = block.emitter
@@ -49,7 +55,7 @@ class Bins:
         self.block = block
         self.emitter = block.emitter
         self.step = step
-        _, self.count, self.lanes = block.tiles[step.tile].shape
+        self.copies, self.count, self.lanes = block.tiles[step.tile].shape
         self.inner: Axis = inner
         thread = axis_index(block.thread)
         self.warp: Index = thread // WARP
@@ -106,10 +112,14 @@ class Bins:
         is_bin = plain < most
         number = is_bin.where(plain, most)
         wide = emitter.index_dtype
-        row = emitter.index(self.warp * self.count)
+        row = emitter.index(self.warp % self.copies * self.count)
         column = number.cast(wide)
         cell = emitter.arithmetic("add", row, column.position)
         value = emitter.get(self.values, at)
+        if is_counting(self.step.expr) and self.lanes == 1:
+            with emitter.when(is_bin.position):
+                emitter.add("count", None, (self.block.places[self.step.tile], cell))
+            return
         if self.lanes > 1:
             self.add_alone(cell, is_bin, value)
             return

@@ -32,12 +32,12 @@ from typing import Any, Union
 from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.codegen.dot import Dot, format_dot
 from picograd.codegen.layout import Layout, Swizzled, format_layout
-from picograd.dtype import DType
+from picograd.dtype import DType, int32
 from picograd.errors import internal
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, constant
-from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
+from picograd.schedule.loop import Condition, Expr, Kernel, const, indices_of, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +234,21 @@ class RunStep:
     conditions: tuple[Condition, ...] = ()
 
 
+def is_counting(expr: Expr) -> bool:
+    """Tell whether what goes to bins is always 1: threads count at once, in any order."""
+    return expr == const(1, int32)
+
+
 @dataclass(frozen=True, slots=True)
 class BinStep:
     """tile[warp, key] += expr at `count` positions of axis from `first` on, which names the warp.
 
     In the order of positions. From `stop` on, and past the axis, there is none; what has a key
     outside of the tile is left out. Each warp of the block has a row of the tile, in shared memory:
-    (warps, keys, 1), or (warps, keys, lanes) where each lane of a warp has bins of its own.
+    (warps, keys, 1), or (warps, keys, lanes) where each lane of a warp has bins of its own; of what
+    is counted warps may share a row. With a `queue` every `lane` of a warp has an expr for each
+    position, and waits to read it: the queue is a shared tile (warps, 2, some) of positions and
+    keys.
     """
 
     tile: str
@@ -251,6 +259,8 @@ class BinStep:
     stop: Index
     key: Expr
     expr: Expr
+    lane: Axis = Axis("lane", 1)
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +434,7 @@ def verify_step(
         return
     verify_dot(tiles, step, bound)
     if isinstance(step, BinStep):
-        bound = bound | {step.warp}
+        bound = bound | {step.warp, step.lane}
     if isinstance(step, RadixStep):
         bound = bound | {step.digit, step.tile}
     if isinstance(step, ScanStep | SortStep | RadixStep | RunStep | BinStep):

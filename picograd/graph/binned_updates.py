@@ -11,9 +11,17 @@ gradient of a table of relative positions, which a batch of attention's scores s
 
 from collections.abc import Sequence
 
-from picograd.dtype import int64
-from picograd.graph.binning import lanes_of, may_bin, summed_in_bins
-from picograd.graph.node import Node
+from picograd.dtype import bool_, int32, int64
+from picograd.graph.binning import (
+    SPARSE,
+    beside_of,
+    lanes_of,
+    may_bin,
+    only_number,
+    summed_beside,
+    summed_in_bins,
+)
+from picograd.graph.node import Node, constant
 from picograd.graph.row import MOVES, NUMBERS, SHOWING, Role
 from picograd.graph.shape import Shape
 from picograd.helpers import product, row_major
@@ -35,34 +43,50 @@ def in_bins(node: Node, updates: "Updates", target: Target) -> Node | None:
     if terms is None:
         values = updates.values.accumulated()
         terms = values.reshape((1, *values.shape))
+    holds = is_mask(updates.values) and terms.rank == 1 + updates.indices[0].rank
+    one = only_number(terms)
+    if holds or (one is not None and one.arg == 1):
+        terms = constant(1, terms.shape, int32, terms.device)
     sizes = [base.shape[axis] for axis in updates.axes[outside:]]
     bins = product(tuple(sizes))
     shape = updates.indices[0].shape
     columns = terms.shape[1 + len(shape) :]
     rows = product((*shape[:outside], *columns))
-    if not is_binned(terms, rows, bins, bool(columns), target):
+    place = Placing(base, updates)
+    is_beside = place.is_turned and not outside and goes_beside(terms, rows, bins, target)
+    if not is_beside and not is_binned(terms, rows, bins, bool(columns), target):
         return None
     number = numbered(updates.indices[outside:], sizes)
+    if holds:
+        (mask,) = updates.values.inputs
+        number = mask.where(number, bins)  # what is counted is looked at once
     for inside in updates.inside:
         number = inside.where(number, bins)
+    terms, number = in_rows(terms, number, shape, outside)
+    is_alone = base.op in NUMBERS and base.arg == 0
+    dtype = node.dtype if is_alone else base.accumulated().dtype
+    if is_beside:
+        found = summed_beside(terms, number, bins, dtype)
+    else:
+        found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
+    found = place.back(found)
+    return found if is_alone else (base.accumulated() + found).cast(node.dtype)
+
+
+def in_rows(terms: Node, number: Node, shape: Shape, outside: int) -> tuple[Node, Node]:
+    """Bring terms (N, *shape, *columns), and the number of each, into rows (R, N)."""
     axes = [*range(terms.rank)]
     lead = axes[1 : 1 + outside]
     within = axes[1 + outside : 1 + len(shape)]
     last = axes[1 + len(shape) :]
     terms = terms.permute((*lead, *last, 0, *within))
-    ones = (1,) * len(columns)
+    ones = (1,) * len(last)
     wide = *shape[:outside], *ones, 1, *shape[outside:]
     number = number.reshape(wide)
     number = number.expand(terms.shape)
+    rows = product(terms.shape[: outside + len(last)])
     flat = rows, terms.size // rows
-    terms = terms.reshape(flat)
-    number = number.reshape(flat)
-    place = Placing(base, updates)
-    is_alone = base.op in NUMBERS and base.arg == 0
-    dtype = node.dtype if is_alone else terms.dtype
-    found = summed_in_bins(terms, number, bins, target, dtype, place.is_turned)
-    found = place.back(found)
-    return found if is_alone else (base.accumulated() + found).cast(node.dtype)
+    return terms.reshape(flat), number.reshape(flat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +129,50 @@ class Placing:
         return found.permute(tuple(order))
 
 
+def without_zeros(values: Node, indices: list[Node]) -> tuple[Node, list[Node]]:
+    """Leave out whole rows of zeros: what tells them is one more of what is wanted."""
+    shape = indices[0].shape
+    is_rows = values.rank > len(shape) and len(values.inputs) == 3
+    is_made = values.realized is None and not values.is_asked
+    if not is_rows or not is_made or values.inputs[0].dtype is not bool_:
+        return values, indices
+    holds, found, other = values.inputs
+    count = product(shape)
+    while holds.realized is None and holds.op in SHOWING and holds.size > count:
+        (holds,) = holds.inputs
+    nothing = only_number(other)
+    ones = (1,) * (values.rank - len(shape))
+    if nothing is None or nothing.arg != 0 or holds.shape != (*shape, *ones):
+        return values, indices
+    return found, [*indices, holds.reshape(shape)]
+
+
+def is_mask(values: Node) -> bool:
+    """Tell whether values are 1 where something holds, and 0 elsewhere."""
+    is_number = values.realized is None and values.row.keeps_value and not values.is_asked
+    return is_number and values.inputs[0].dtype is bool_
+
+
+def goes_beside(terms: Node, rows: int, bins: int, target: Target) -> bool:
+    """Tell whether rows beside one another, an index for all of them, go to lanes of a warp."""
+    count = terms.size // rows
+    is_plain = terms.shape[0] == 1 and is_number(terms)
+    is_dense = count * SPARSE >= bins
+    itemsize = terms.dtype.itemsize
+    found = beside_of(bins, rows, count, itemsize, target)
+    return is_plain and is_dense and found is not None
+
+
+def is_number(values: Node) -> bool:
+    """Tell whether there are sums in bins of a dtype."""
+    dtype = values.dtype
+    return dtype.kind in ("int", "uint", "float") and dtype.bits >= 32
+
+
 def is_binned(values: Node, rows: int, bins: int, in_columns: bool, target: Target) -> bool:
     """Tell whether there are sums in bins of a dtype, and room for so many."""
     dtype = values.dtype
-    is_number = dtype.kind in ("int", "uint", "float")
-    is_wide = is_number and dtype.bits >= 32
-    if not is_wide or not may_bin(values, rows, bins, target):
+    if not is_number(values) or not may_bin(values, rows, bins, target):
         return False
     if not in_columns or values.size <= MOST_BINNED:
         return True
@@ -133,6 +195,9 @@ def terms_of(values: Node, axis: int) -> Node | None:
     is shown so is stored, so that scores may stream.
     """
     steps, below = shown(values)
+    is_moved = any(each.op in MOVES for each in steps)
+    if not is_moved and not is_sum(below):
+        return None
     source, axes = below, ()
     if is_sum(below):
         source = below.inputs[0]

@@ -14,18 +14,18 @@ updates: the same bits in every run.
 
 from picograd.dtype import DType, int32, uint32
 from picograd.graph.binned_updates import Updates, numbered
-from picograd.graph.binning import summed_in_bins, warps_of
+from picograd.graph.binning import only_number, summed_in_bins, warps_of
 from picograd.graph.node import Node, constant
-from picograd.graph.row import NUMBERS, SHOWING
 from picograd.graph.scanning import scan
 from picograd.graph.sorting import LOW, bitcast, moved, packed
-from picograd.helpers import ceil_div
+from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.target import Target
 
 LEAST_UPDATES = 1 << 16  # fewer are sorted in no more time
 MOST_BITS = 13  # of a place in a bucket: bins of two warps, of 32 bits
 USUAL_WARPS = 4  # that have bins of their own in a block
+CLEARED_PLACES = 16  # for each update: clearing these takes no longer than two more digits
 WASTE = 4  # pieces of a bucket that are full, at equal buckets, for one that is not
 PIECES = 1024  # at least, if they are not short: blocks for all processors
 LEAST_PIECE = 1024
@@ -53,17 +53,18 @@ def in_buckets(base: Node, updates: Updates, target: Target) -> tuple[Node, Piec
     values = updates.values.accumulated()
     places, count = base.size, values.size
     one = only_number(values)
-    has_rows = values.rank > updates.indices[0].rank
-    is_plain = not (has_rows or updates.outside or updates.inside)
-    is_few = count < max(places, LEAST_UPDATES)
+    shape = updates.indices[0].shape
+    has_rows = count > product(shape) or product(shape[: updates.outside]) > 1
+    is_plain = not (has_rows or updates.inside)
+    is_few = count < max(places // CLEARED_PLACES, LEAST_UPDATES)
     if is_few or not is_plain or not may_be_moved(values.dtype, one is None):
         return None
     bits = bits_in_bucket(places, values.dtype, target)
     if bits is None:
         return None
-    numbers = map(updates.axes.index, range(base.rank))
-    indices = [updates.indices[number] for number in numbers]
-    keys = numbered(indices, base.shape)
+    axes = sorted(updates.axes)
+    indices = [updates.indices[updates.axes.index(axis)] for axis in axes]
+    keys = numbered(indices, [base.shape[axis] for axis in axes])
     keys = keys.cast(uint32).reshape((count,))
     if one is None:
         keys = keys.stored()  # half of what 64-bit indices are, which are looked at before
@@ -84,13 +85,6 @@ def may_be_moved(dtype: DType, is_each: bool) -> bool:
     """Tell whether there are bins for values of a dtype, and a place and a value are one number."""
     is_number = dtype.kind in ("int", "uint", "float")
     return is_number and (dtype.bits == 32 or (dtype.bits == 64 and not is_each))
-
-
-def only_number(values: Node) -> Node | None:
-    """Find the number that all values are."""
-    while values.realized is None and values.op in SHOWING:
-        values = values.inputs[0]
-    return values if values.realized is None and values.op in NUMBERS else None
 
 
 def bits_in_bucket(places: int, dtype: DType, target: Target) -> int | None:
@@ -140,14 +134,7 @@ def sums_of_pieces(
     pairs: Node, shift: int, pieces: Pieces, bits: int, values: Node, target: Target
 ) -> Node:
     """Add up each piece at the places of its bucket: (pieces, places of a bucket)."""
-    count, length = pieces.begin.size, pieces.length
-    wide = count, length
-    begin = pieces.begin.reshape((count, 1)).expand(wide)
-    place = begin + begin.iota(1, int32)
-    stop = pieces.stop.reshape((count, 1)).expand(wide)
-    is_there = place.binary("less", stop)
-    place = is_there.where(place, 0)
-    pair = pairs.gather((place,), (0,))
+    pair, is_there = pairs_of(pairs, pieces)
     key = pair.binary("shift_right", shift) if shift else pair
     number = key.binary("bitwise_and", (1 << bits) - 1)
     number = is_there.where(number.cast(int32), 1 << bits)
@@ -155,5 +142,17 @@ def sums_of_pieces(
         low = pair.binary("bitwise_and", LOW)
         each = bitcast(low.cast(uint32), values.dtype)
     else:
-        each = values.reshape((1, 1)).expand(wide)
+        each = values.reshape((1, 1)).expand(pair.shape)
     return summed_in_bins(each, number, 1 << bits, target, values.dtype)
+
+
+def pairs_of(pairs: Node, pieces: Pieces) -> tuple[Node, Node]:
+    """Read the pairs of each piece (pieces, length), and tell which are there."""
+    wide = pieces.begin.size, pieces.length
+    count, _ = wide
+    begin = pieces.begin.reshape((count, 1)).expand(wide)
+    place = begin + begin.iota(1, int32)
+    stop = pieces.stop.reshape((count, 1)).expand(wide)
+    is_there = place.binary("less", stop)
+    place = is_there.where(place, 0)
+    return pairs.gather((place,), (0,)), is_there

@@ -32,7 +32,14 @@ import numpy as np
 from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
 from picograd.graph.axes import Axes, NoRule, link_gather, link_scatter
 from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
-from picograd.graph.binned_updates import Updates, in_bins, is_summed, numbered, terms_of
+from picograd.graph.binned_updates import (
+    Updates,
+    in_bins,
+    is_summed,
+    numbered,
+    terms_of,
+    without_zeros,
+)
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
@@ -109,6 +116,8 @@ def summed(node: Node, places: int, target: Target) -> Node | None:
     values, rest, axes, outside = own_places_first(node, is_sorted=False)
     visits = places * values.size
     is_few = places <= rest[0].size and visits <= MOST_VISITS
+    if not outside:
+        values, rest = without_zeros(values, rest)
     terms = terms_of(values, rest[0].rank - 1)
     most = FEW_VISITS if terms is None else FEW_OF_SUMS if is_summed(values) else 0
     if is_few and visits <= most:

@@ -5,12 +5,13 @@ too large.
 """
 
 import math
+from functools import reduce
 
 from picograd.dtype import float64, int32
 from picograd.graph import matrix_loops, reflector_loops
 from picograd.graph.composites import join
-from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, identity, stacked
-from picograd.graph.node import Node
+from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, identity, part, stacked
+from picograd.graph.node import Node, constant
 from picograd.graph.shape import Shape
 from picograd.helpers import product
 from picograd.target import Target
@@ -18,6 +19,7 @@ from picograd.target import Target
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
+MOST_TINY = 4  # rows of matrices that a thread has
 EVEN = 32  # columns: tiles of products are whole
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 SQUARINGS = {4: 32, 8: 53}  # by the bytes of an element: more of them leave no digit
@@ -201,6 +203,44 @@ def pivots(node: Node, target: Target) -> tuple[Node, Node] | None:
     return diagonal, swaps.binary("not_equal", own.cast(x.dtype))
 
 
+def is_tiny(node: Node) -> bool:
+    """Tell whether a thread eliminates a whole matrix, so that nothing is shared."""
+    size = node.inputs[0].shape[-1]
+    return 0 < size <= MOST_TINY and not is_complex(node)
+
+
+def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
+    """Find the pivots of tiny matrices (B, N, N), and 1 or, after an odd number of swaps, -1."""
+    stack, size, _ = x.shape
+    cells = [(row, column) for row in range(size) for column in range(size)]
+    rows: list[list[Node]] = [[] for _ in range(size)]
+    for row, column in cells:
+        one = part(x, (row, row + 1), (column, column + 1))
+        rows[row].append(one.reshape((stack,)))
+    own: list[Node] = []
+    sign = constant(1, (stack,), x.dtype, x.device)
+    while rows:
+        first, *others = rows
+        for number, other in enumerate(others):
+            here = first[0].unary("abs")
+            there = other[0].unary("abs")
+            is_larger = here.binary("less", there)
+            sign = is_larger.where(-sign, sign)
+            both = list(zip(first, other, strict=True))
+            first = [is_larger.where(two, one) for one, two in both]
+            others[number] = [is_larger.where(one, two) for one, two in both]
+        head, *right = first
+        own.append(head)
+        is_nothing = head.binary("equal", 0.0)
+        divisor = is_nothing.where(1.0, head)
+        rows = []
+        for below, *rest in others:
+            factor = below / divisor
+            pairs = zip(right, rest, strict=True)
+            rows.append([two - factor * one for one, two in pairs])
+    return own, sign
+
+
 def sign_of(is_swapped: Node, like: Node) -> Node:
     """Give 1 for an even number of swaps, -1 for an odd one."""
     count = is_swapped.cast(int32).reduce("sum", (1,))
@@ -210,6 +250,10 @@ def sign_of(is_swapped: Node, like: Node) -> Node:
 
 def determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply pivots."""
+    if is_tiny(node):
+        own, sign = tiny_pivots(stacked(node.inputs[0]))
+        value = reduce(Node.__mul__, own, sign)
+        return value.reshape(node.shape)
     found = pivots(node, target)
     if found is None:
         return None
@@ -220,14 +264,22 @@ def determinant_kernels(node: Node, target: Target) -> Node | None:
 
 def log_determinant_kernels(node: Node, target: Target) -> Node | None:
     """Multiply the signs of pivots, and add the logarithms of their sizes."""
-    found = pivots(node, target)
-    if found is None:
-        return None
-    diagonal, is_swapped = found
-    signs = diagonal.unary("sign").reduce("prod", (1,))
-    signs = signs * sign_of(is_swapped, signs)
-    sizes = diagonal.unary("abs").unary("log")
-    sizes = sizes.reduce("sum", (1,))
+    if is_tiny(node):
+        own, sign = tiny_pivots(stacked(node.inputs[0]))
+        each_sign = [each.unary("sign") for each in own]
+        each_size = [each.unary("abs") for each in own]
+        logarithms = [each.unary("log") for each in each_size]
+        signs = reduce(Node.__mul__, each_sign, sign)
+        sizes = reduce(Node.__add__, logarithms)
+    else:
+        found = pivots(node, target)
+        if found is None:
+            return None
+        diagonal, is_swapped = found
+        signs = diagonal.unary("sign").reduce("prod", (1,))
+        signs = signs * sign_of(is_swapped, signs)
+        sizes = diagonal.unary("abs").unary("log")
+        sizes = sizes.reduce("sum", (1,))
     column = (*signs.shape, 1)
     parts = [each.reshape(column) for each in (signs, sizes)]
     both = join(parts, 1)

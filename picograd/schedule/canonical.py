@@ -124,7 +124,8 @@ class Numbering:
             return self.axis(step.column), self.axis(step.place), step.kind, step.count
         if isinstance(step, loop.Bins):
             key = self.expression(step.key)
-            return self.axis(step.tile), self.axis(step.place), step.run, step.lanes, key
+            form = step.lanes, step.is_beside
+            return self.axis(step.tile), self.axis(step.place), step.run, *form, key
         if isinstance(step, loop.Sort):
             return (step.run,)
         if isinstance(step, loop.Radix):

@@ -269,7 +269,8 @@ class Bins:
     """store[target at place] = sum of `body` where `key` is place, for each of `rows`.
 
     The axis falls into tiles of `run` elements, which are added in order; then tiles are, unless
-    the target tells them apart. So many `lanes` of a warp add to bins of their own.
+    the target tells them apart. So many `lanes` of a warp add to bins of their own, those of rows
+    that lie beside one another (`is_beside`) and have one key.
     """
 
     rows: tuple[Axis, ...]
@@ -282,6 +283,7 @@ class Bins:
     body: Expr
     slot: int
     target: Index
+    is_beside: bool = False
 
     @property
     def is_apart(self) -> bool:

@@ -122,11 +122,13 @@ def lower_bins(member: Facts, part: PartBuilder) -> Part:
     body, key = part.value(values, at), part.value(numbers, at)
     slot = output_slot(member, part)
     strides = part.kernel.locations[member.number].strides
-    forms = {"rows": (row, place), "turned": (place, row), "parts": (row, tile, place)}
-    target = flat_index(tuple(map(axis_index, forms[form])), strides)
+    forms = {"rows": (row, place), "parts": (row, tile, place)}
+    order = forms.get(form, (place, row))
+    target = flat_index(tuple(map(axis_index, order)), strides)
     rows = (row,) if row.size != 1 else ()
     run = ceil_div(axis.size, parts)
-    step = Bins(rows, axis, tile, place, run, lanes, key, body, slot, target)
+    is_beside = form == "beside"
+    step = Bins(rows, axis, tile, place, run, lanes, key, body, slot, target, is_beside)
     return Part((), (), None, step)
 
 

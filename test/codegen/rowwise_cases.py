@@ -27,7 +27,7 @@ from picograd.dtype import (
 )
 from picograd.graph.binning import shape_of
 from picograd.graph.bounded import End, ended
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant
 from picograd.graph.sorting import ordered_keys
 from picograd.schedule.interpret import FOLDS, interpret
 from picograd.schedule.loop import Bins, Kernel, Radix, Runs, walk
@@ -141,6 +141,10 @@ BINS: dict[str, tuple[Any, ...]] = {
     "bins_uneven_parts": (2, 701, 50, 3, float32, "parts", 32, 1),
     "bins_more": (3, 700, 50, 2, float32, "rows", 32, 1),
     "bins_short_more": (5, 3, 7, 1, int32, "rows", 1, 1),
+    "bins_counted": (1, 5000, 60, 2, int32, "rows", 1, 2),
+    "bins_counted_turned": (3, 900, 700, 1, int32, "turned", 1, 2),
+    "bins_beside": (40, 700, 50, 1, float32, "beside", 32),
+    "bins_beside_turns": (9, 9000, 700, 1, float64, "beside", 32, 1),
 }
 
 
@@ -157,7 +161,12 @@ def bins(
 ) -> Node:
     """Numbers past the last bin are left out; with `more`, what is not there is not 0."""
     values, numbers = leaf((rows, count), dtype, device), leaf((rows, count), int32, device)
-    inputs = values + more if more else values, numbers
+    if form == "beside":
+        values = leaf((count, rows), dtype, device).permute((1, 0))
+        numbers = leaf((1, count), int32, device).expand((rows, count))
+    if more > 1:
+        values = constant(1, (rows, count), dtype, device)
+    inputs = values + more if more == 1 else values, numbers
     arg = number, parts, lanes, form
     shape = shape_of(arg, (rows, count))
     return Node("bin_sums", inputs, arg, shape, dtype, device)
@@ -185,8 +194,14 @@ def arrays_of(kernel: Kernel) -> list[Any]:
     if isinstance(step, Runs):
         fill_runs(step, kernel, arrays)
     if isinstance(step, Bins):
-        arrays[1][::7] *= -1  # those below the first bin are left out, too
+        keys = arrays[0 if is_alone(step.body) else 1]
+        keys[::7] *= -1  # those below the first bin are left out, too
     return arrays
+
+
+def is_alone(body: Any) -> bool:
+    """Tell whether a value is no element of an array."""
+    return not any(each.op == "load" for each in walk(body))
 
 
 def counted_of(step: Any, values: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_scattering import CUDA, leaf
 
-from picograd.dtype import bfloat16, float32, int64
+from picograd.dtype import bfloat16, float32, float64, int32, int64
 from picograd.graph import indexing
 from picograd.graph.binned_updates import terms_of
 from picograd.graph.expand import expand_composites
@@ -16,6 +16,7 @@ from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.schedule import schedule
 
 PLACES = 13
+dtypes = {"float32": float32, "float64": float64, "int32": int32, "bfloat16": bfloat16}
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +98,58 @@ def test_a_sum_that_is_in_memory_is_read() -> None:
     total.is_asked = True
     terms = terms_of(total.permute((1, 0)), 0)
     assert terms is not None and terms.shape == (1, 9, 2)
+
+
+@pytest.mark.parametrize(("places", "count", "columns"), [(7, 60, 9), (50, 300, 40), (3, 70, 33)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
+def test_rows_of_one_index_lie_beside_one_another(
+    dtype: str, places: int, count: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "MOST_VISITS", 0)
+    random = np.random.default_rng(0)
+    base, values = leaf((places, columns), dtypes[dtype]), leaf((count, columns), dtypes[dtype])
+    index = leaf((count,), int64)
+    node = base.scatter(values, (index,), (0,), "sum")
+    found = list(expand_composites([node], target=CUDA))
+    forms = [each.arg[-1] for each in toposort(found) if each.op == "bin_sums"]
+    assert forms == ["beside"]
+    arrays = [random.integers(0, 9, each.shape).astype("f") for each in (base, values)]
+    at = random.integers(0, places, count)
+    wanted = arrays[0].copy()
+    np.add.at(wanted, at, arrays[1])
+    given = dict(zip((base, values, index), (*arrays, at), strict=True))
+    made = interpret(found, values=given)[0]
+    np.testing.assert_array_equal(made.astype("f"), wanted)
+
+
+def test_what_goes_to_lanes() -> None:
+    """Rows beside one another, an index for all, of which not too many are looked at."""
+
+    def form(places: int, count: int, columns: int, axis: int = 0) -> list[str]:
+        shapes = [(places, columns), (count, columns)]
+        base, values = (leaf(shape if axis == 0 else shape[::-1], float32) for shape in shapes)
+        node = base.scatter(values, (leaf((count,), int64),), (axis,), "sum")
+        found = toposort(expand_composites([node], target=CUDA))
+        return [each.arg[-1] for each in found if each.op == "bin_sums"]
+
+    assert form(10_000, 30_000, 64) == ["beside"]
+    assert form(10_000, 30_000, 64, axis=1) != ["beside"]
+    assert form(10_000, 30_000, 4) != ["beside"]
+    assert form(10_000, 40_000, 64) != ["beside"]
+    assert form(100_000, 10_000, 64) == []
+    assert form(50_000, 1_000_000, 64) == []
+
+
+def test_what_holds_is_counted_where_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are 1, and those of places where it does not hold are left out."""
+    monkeypatch.setattr(indexing, "FEW_VISITS", 0)
+    x, index = leaf((5000,), float32), leaf((5000,), int64)
+    mask = x.binary("less", 0.5)
+    node = zeros(PLACES).scatter(mask.cast(float32), (index,), (0,), "sum")
+    random = np.random.default_rng(1)
+    given = {x: random.random(5000).astype("f"), index: random.integers(0, PLACES, 5000)}
+    wanted = np.bincount(given[index], given[x] < 0.5, PLACES)
+    found = expand_composites([node], target=CUDA)
+    np.testing.assert_array_equal(interpret(found, values=given)[0], wanted)
+    heroes = [kernel.hero for kernel in schedule([node], CUDA).kernels]
+    assert heroes[0] == "bins"

@@ -1,5 +1,6 @@
 """Matrices by kernels of a GPU beside the host's calls; what these do is in templates/."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +55,25 @@ def test_a_gpu_eliminates_small_matrices(name: str) -> None:
 def test_swapped_rows_have_a_sign(order: list[int]) -> None:
     for name in ("det", "slogdet"):
         check_kernels(host_call(name, leaf(SQUARE[:, order])))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_tiny_matrices_have_a_thread_each(size: int) -> None:
+    """In any order of rows, equal ones, and singular ones of all kinds."""
+    orders = [*itertools.permutations(range(size))][::5]
+    x = RANDOM.normal(size=(1, size, size)) + size * np.eye(size)
+    turned = np.concatenate([x[:, order] for order in orders])
+    for name in ("det", "slogdet"):
+        node = host_call(name, leaf(turned))
+        check_kernels(node)
+        ops = {each.op for each in toposort(expand_composites([node], target=CUDA))}
+        assert ("eliminate" in ops) is (size > 4)
+        equal, empty = np.ones((1, size, size)), turned[:1].copy()
+        empty[:, :, 0] = 0
+        (root,) = expand_composites([host_call(name, leaf(empty))], target=CUDA)
+        assert value(root)[0, 0] == 0 if name == "slogdet" else value(root)[0] == 0
+        (root,) = expand_composites([host_call(name, leaf(equal))], target=CUDA)
+        np.testing.assert_array_equal(value(root), value(host_call(name, leaf(equal))))
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 2, 3)])

@@ -169,6 +169,21 @@ DEVICE int atomic_add(int* p, int a) {
 #endif
 }
 """
+# Lanes that raise one place, as those of sorted indices do, agree before.
+RAISE_TO = """\
+DEVICE void raise_to(uint32* p, uint32 a) {
+#if !defined(CUDA_SHIM) && __CUDA_ARCH__ >= 800
+  const uint32 here = __activemask();
+  const int first = __ffs(here) - 1;
+  const uint64 at = __shfl_sync(here, (uint64)p, first);
+  if (__all_sync(here, at == (uint64)p)) {
+    a = __reduce_max_sync(here, a);
+    if (threadIdx.x % 32 != first) return;
+  }
+#endif
+  atomicMax(p, a);
+}
+"""
 QUICK_TEXT = """\
 DEVICE float NAME(PARAMETERS) {
 #ifdef CUDA_SHIM
@@ -209,6 +224,7 @@ QUICK = {
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
     "cluster_arrive(": NEAR,
     "atomic_add(": ATOMIC_ADD,
+    "raise_to(": RAISE_TO,
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
     "wide_product(": WIDE_PRODUCT,
@@ -281,7 +297,7 @@ def barrier_text(threads: int | None) -> str:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
-    "atomic_max": lambda name, args, instr: [f"atomicMax({args[0]} + {args[1]}, {args[2]});"],
+    "atomic_max": lambda name, args, instr: [f"raise_to({args[0]} + {args[1]}, {args[2]});"],
     "count": lambda name, args, instr: [f"atomicAdd({args[0]} + {args[1]}, 1);"],
     **dict.fromkeys(
         ("cluster_arrive", "cluster_wait"), lambda name, args, instr: [f"{instr.op}();"]

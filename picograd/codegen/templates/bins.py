@@ -6,7 +6,7 @@ adds up what all its parts left, and stores that
 """
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates import bin_columns
+from picograd.codegen.templates import bin_columns, bin_rows
 from picograd.codegen.templates.grid import merge_part
 from picograd.codegen.terms import as_term, tile_at
 from picograd.codegen.tile import (
@@ -20,10 +20,11 @@ from picograd.codegen.tile import (
     Tile,
     TileKernel,
     TilePart,
+    is_counting,
 )
 from picograd.dtype import int32
 from picograd.errors import internal
-from picograd.graph.binning import warps_of
+from picograd.graph.binning import MOST_WARPS, copies_of, warps_of
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, axis_index, position_over
 from picograd.schedule.loop import Bins, Kernel
@@ -37,22 +38,35 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     step = merge_part(kernel.parts[0]).along
     if not isinstance(step, Bins) or not target.has_blocks:
         internal("a kernel of bins needs bins, and blocks", kernel)
+    if step.is_beside:
+        return bin_rows.build(kernel, step, target)
+    count = step.place.size
+    if is_counting(step.body):
+        warps, copies = MOST_WARPS, copies_of(count)
+    else:
+        warps = warps_of(count, step.body.dtype.itemsize, step.lanes, target)
+        copies = warps
+    if copies == warps and bin_columns.are_columns(step, warps, target):
+        part = bin_columns.build(step, warps)
+    else:
+        part = in_copies(step, warps, copies)
+    return TileKernel(kernel, (part,), warps * WARP)
+
+
+def in_copies(step: Bins, warps: int, copies: int) -> TilePart:
+    """Write sums in bins of which a block has some copies, a warp one or part of one."""
     dtype = step.body.dtype
     count = step.place.size
     lanes = step.lanes
-    warps = warps_of(count, dtype.itemsize, lanes, target)
-    if bin_columns.are_columns(step, warps, target):
-        part = bin_columns.build(step, warps)
-        return TileKernel(kernel, (part,), warps * WARP)
     warp = Axis("warp", warps)
     share = round_up(ceil_div(step.run, warps), WARP)
     begin = axis_index(step.tile) * step.run
     stop = begin + step.run
     first = begin + axis_index(warp) * share
-    every = warp, step.place, Axis("lane", lanes)
+    every = Axis("own", copies), step.place, Axis("lane", lanes)
     here = tuple(map(axis_index, every))
     nothing = as_term(0, dtype)
-    copy = Axis("copy", warps * lanes)
+    copy = Axis("copy", copies * lanes)
     number = axis_index(copy)
     own = number // lanes, axis_index(step.place), number % lanes
     is_each = lanes == 1 and count >= warps * WARP  # a thread adds up what all warps have of a bin
@@ -68,11 +82,10 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     )
     whole = sharing_of(sharing)
     tiles = (
-        Tile("bins", (warps, count, lanes), dtype, "shared"),
+        Tile("bins", (copies, count, lanes), dtype, "shared"),
         Tile("total", (count,), dtype, "register", whole),
     )
-    made = added_up(step, whole, tiles, steps)
-    return TileKernel(kernel, (made,), warps * WARP)
+    return added_up(step, whole, tiles, steps, warps)
 
 
 def sharing_of(layout: Blocked) -> Blocked:
@@ -81,13 +94,12 @@ def sharing_of(layout: Blocked) -> Blocked:
 
 
 def added_up(
-    step: Bins, whole: Blocked, tiles: tuple[Tile, ...], steps: tuple[Step, ...]
+    step: Bins, whole: Blocked, tiles: tuple[Tile, ...], steps: tuple[Step, ...], warps: int
 ) -> TilePart:
     """Store the sums of a block, or let the last block of a row add up those of its parts."""
     grid = *step.rows, step.tile
     dtype = step.body.dtype
     count, parts = step.place.size, step.tile.size
-    warps = tiles[0].shape[0]
     place = axis_index(step.place)
     if parts == 1 or step.is_apart:
         return TilePart(grid, tiles, (*steps, stored(step, "total", whole)))
