@@ -127,6 +127,8 @@ class Cutter:
     def pads_of(self, node: Node) -> Pads:
         """Find along which axes of a node there are zeros, and where."""
         row, role = node.row, node.row.role
+        if is_pad(node) and node.arg[1] != 0:
+            return {}  # what is put beside zeros, too
         found = [self.passed(node, place) for place in range(len(node.inputs))]
         if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
@@ -182,10 +184,8 @@ class Cutter:
 
 def few_padded(node: Node) -> Pads:
     """Find the axes along which most of a node is zeros that were put there."""
-    row = node.row
-    is_pad = row.role is Role.VIEW and row.starts is not None and not row.is_showing
     found: Pads = {}
-    if not is_pad or is_leaf(node) or type(node) is not Node:
+    if not is_pad(node) or is_leaf(node) or type(node) is not Node:
         return found
     pads, fill = node.arg
     sizes = node.inputs[0].shape
@@ -194,6 +194,12 @@ def few_padded(node: Node) -> Pads:
         if is_few and fill == 0:
             found[axis] = pad
     return found
+
+
+def is_pad(node: Node) -> bool:
+    """Tell whether a node puts a number beside its input."""
+    row = node.row
+    return row.role is Role.VIEW and row.starts is not None and not row.is_showing
 
 
 def is_zero(node: Node) -> bool:
