@@ -54,14 +54,14 @@ def given_start(number, item, at):
     if PyLong_AsLongLong(item) >= 0:
         return own(number)
     place = PyLong_FromLongLong(at)
-    start = call_with(world.GivenInt, place)
+    start = PyObject_CallFunctionObjArgs(world.GivenInt, place, 0)
     Py_DecRef(place)
     return start
 
 def choose_axis(chosen: chosen, axis, item, size):
     at = place_on(item, size)
     need(at < size)
-    number = call_with(world.GivenInt, item)
+    number = PyObject_CallFunctionObjArgs(world.GivenInt, item, 0)
     need(number)
     failed = PyList_Append(chosen.listed, number)
     start = given_start(number, item, at)
