@@ -11,10 +11,12 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.schedule.cost import Machine, machine
 from picograd.schedule.narrowed import FEW, axes_read, is_same, is_slice
 from picograd.schedule.values import is_leaf
 from picograd.target import Target
@@ -45,7 +47,7 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
     if not any(map(few_padded, order)):
         return list(roots)
-    cutter = Cutter()
+    cutter = Cutter(machine(target))
     for node in order:
         cutter.visit(node)
     return [cutter.whole(root) for root in roots] if cutter.products else list(roots)
@@ -54,7 +56,8 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
 class Cutter:
     """This class knows what nodes have become, in a walk over them, inputs first."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.few = machine.launch * machine.rate * machine.workers  # elements of a launch's time
         self.made: dict[int, Node] = {}
         self.padded: dict[int, Padded] = {}
         self.products = 0  # that are smaller
@@ -62,9 +65,21 @@ class Cutter:
     def whole(self, node: Node) -> Node:
         """Give what a node has become, with its zeros."""
         found = self.made.get(id(node))
-        if found is None:
-            found = self.made[id(node)] = self.padded[id(node)].whole()
+        if found is not None:
+            return found
+        known = self.padded[id(node)]
+        if is_sum(node) and (node.size - known.inside.size) * length(node) <= self.few:
+            inputs = [self.widened(source) for source in node.inputs]
+            found = node.with_inputs(tuple(inputs))  # another kernel for the zeros takes longer
+        else:
+            found = known.whole()
+        self.made[id(node)] = found
         return found
+
+    def widened(self, node: Node) -> Node:
+        """Give what a node has become, with zeros beside the smaller value."""
+        found = self.made.get(id(node))
+        return self.padded[id(node)].whole() if found is None else found
 
     def visit(self, node: Node) -> None:
         """Make a node of what its inputs have become."""
@@ -127,12 +142,13 @@ class Cutter:
     def pads_of(self, node: Node) -> Pads:
         """Find along which axes of a node there are zeros, and where."""
         row, role = node.row, node.row.role
+        if is_pad(node) and node.arg[1] != 0:
+            return {}  # what is put beside zeros, too
         found = [self.passed(node, place) for place in range(len(node.inputs))]
         if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
-        is_sum = role is Role.REDUCE and node.arg[0] == SUM
         is_alone = len(found) == 1 and (row.linear or row.factors)
-        if is_sum or is_alone or role is Role.VIEW or row.linear == (0,):
+        if is_sum(node) or is_alone or role is Role.VIEW or row.linear == (0,):
             return found[0]
         added = row.linear if row.linear == CHOSEN else range(len(row.factors))
         numbers = [found[place] for place in added if not is_zero(node.inputs[place])]
@@ -182,10 +198,8 @@ class Cutter:
 
 def few_padded(node: Node) -> Pads:
     """Find the axes along which most of a node is zeros that were put there."""
-    row = node.row
-    is_pad = row.role is Role.VIEW and row.starts is not None and not row.is_showing
     found: Pads = {}
-    if not is_pad or is_leaf(node) or type(node) is not Node:
+    if not is_pad(node) or is_leaf(node) or type(node) is not Node:
         return found
     pads, fill = node.arg
     sizes = node.inputs[0].shape
@@ -194,6 +208,28 @@ def few_padded(node: Node) -> Pads:
         if is_few and fill == 0:
             found[axis] = pad
     return found
+
+
+def is_sum(node: Node) -> bool:
+    """Tell whether a node is a product, or sums its input."""
+    role = node.row.role
+    return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == SUM)
+
+
+def length(node: Node) -> int:
+    """Count what each element of a sum is the sum of."""
+    (source, *_) = node.inputs
+    if node.row.role is Role.REDUCE:
+        return source.size // max(node.size, 1)
+    labels, _, out = node.arg
+    sizes = zip(labels, source.shape, strict=True)
+    return prod(size for label, size in sizes if label not in out)
+
+
+def is_pad(node: Node) -> bool:
+    """Tell whether a node puts a number beside its input."""
+    row = node.row
+    return row.role is Role.VIEW and row.starts is not None and not row.is_showing
 
 
 def is_zero(node: Node) -> bool:
