@@ -60,7 +60,9 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
             if type(made) is not list:
                 return made
             result = record(function, *operands)
-            RECIPES[made[0]] = recipe_of(function, [as_read(each, read) for each in operands])
+            with EVENTS.lock:
+                if native(function, operands) == made:  # recording computed none of them
+                    RECIPES[made[0]] = recipe_of(function, [as_read(x, read) for x in operands])
             return result
 
         return call  # type: ignore[return-value]

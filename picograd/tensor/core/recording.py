@@ -492,12 +492,16 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
+def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
+    """Record an operation on a list of tensors, or on the rows of one."""
+    listed = list(tensors) if isinstance(tensors, Recorded) else tensors
+    return apply_listed(function, listed, *options)
+
+
 @again(read)
 @event
-def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
+def apply_listed(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
-    if isinstance(tensors, Recorded):
-        tensors = list(tensors)
     if not isinstance(tensors, (list, tuple)):
         text = f"expected a list of tensors, got {type(tensors).__name__}"
         raise DTypeError(getattr(function, "__name__", "op"), text, "pass [a, b]")
