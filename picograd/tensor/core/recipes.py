@@ -72,8 +72,6 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
 
 def as_read(value: Any, read: Callable[[Any], Any]) -> Any:
     """Give an operand as functions on nodes take it."""
-    if type(value) is list or (type(value) is tuple and read(value[:1]) is not value[:1]):
-        return [*map(read, value)]
     return given(value) if type(value) is float else read(value)
 
 

@@ -498,7 +498,13 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     return apply_listed(function, listed, *options)
 
 
-@again(read)
+def read_listed(value: Any) -> Any:
+    """Give the nodes of a list of tensors as an operand, or what it is."""
+    is_list = isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], Recorded)
+    return [*map(read, value)] if is_list else value
+
+
+@again(read_listed)
 @event
 def apply_listed(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""

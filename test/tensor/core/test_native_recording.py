@@ -43,6 +43,8 @@ def stamped(monkeypatch):
 
 
 def read_plainly(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(read_plainly, value))
     return value._node if isinstance(value, Tensor) else value
 
 
@@ -212,3 +214,11 @@ def test_rows_of_a_tensor_are_joined(join):
     a = drawn(1, 3, 4)
     for _ in range(4):
         np.testing.assert_array_equal(join(a).numpy(), join(list(a)).numpy())
+
+
+@pytest.mark.parametrize("size", [1, 2, True])
+def test_sizes_that_tensors_have_are_read_each_time(size):
+    a = drawn(1, 2, 3)
+    for number in (2, 2, 2, 3, 1, 2):
+        assert a.repeat([picograd.tensor(number), picograd.tensor(size)]).shape == (2 * number, 3 * size)
+        assert a.reshape((picograd.tensor(number), -1) if number < 3 else (-1,)).numel() == 6
