@@ -17,9 +17,8 @@ from picograd.tensor.core.aliasing import show_items
 ROWS = """
 def new_move(op, source: Node, arg, shape):
     "a view of a node; 0 where there is no memory"
-    read = PyTuple_New(1)
+    read = PyTuple_Pack(1, source)
     need(read)
-    set_item(read, 0, source)
     return new_node(op, read, own(arg), shape, source.dtype, source.device)
 
 def place_on(item, size):
@@ -80,8 +79,8 @@ def fill_chosen(chosen: chosen, node: Node, items, count):
                 item = PyTuple_GetItem(items, axis)
             need(choose_axis(chosen, axis, item, PyLong_AsLongLong(size)))
         else:
-            set_item(chosen.cut, axis, size)
-            set_item(chosen.rest, axis - count, size)
+            PyTuple_SetItem(chosen.cut, axis, own(size))
+            PyTuple_SetItem(chosen.rest, axis - count, own(size))
             need(set_range(chosen.ranges, axis, own(world.zero), PyLong_AsLongLong(size)))
     return 1
 
@@ -91,10 +90,9 @@ def show_chosen(chosen: chosen, tensor: Tensor, enabled):
     need(node)
     shown = new_move(world.reshape, node, chosen.rest, chosen.rest)
     Py_DecRef(node)
-    operands = PyTuple_New(1)
+    operands = PyTuple_Pack(1, chosen.listed)
     found = 0
     if shown and operands:
-        set_item(operands, 0, chosen.listed)
         found = tensor_of_view(shown, tensor._tracks, tensor, world.show_items, operands, enabled)
     Py_DecRef(operands)
     Py_DecRef(shown)
@@ -171,9 +169,11 @@ def number_of(kind, word):
 def number_in(buffer: Buffer, place):
     need(type_of(buffer) == world.Buffer and is_alike(buffer.device, world.cpu))
     named = PyDict_GetItemWithError(world.number_kinds, buffer.dtype)
-    need(named and place < PyLong_AsLongLong(buffer.count) and not PyErr_Occurred())
+    need(named and place >= 0 and place < PyLong_AsLongLong(buffer.count))
+    start = PyLong_AsUnsignedLongLong(buffer.address)
+    need(start and not PyErr_Occurred())
     kind = PyLong_AsLongLong(named)
-    at = PyLong_AsUnsignedLongLong(buffer.address) + place * ((kind & 255) >> 3)
+    at = start + place * ((kind & 255) >> 3)
     words = at - (at & 7)
     word = words[0] >> ((at & 7) << 3)
     return number_of(kind, word)
@@ -188,6 +188,7 @@ def memory_behind(node: Node):
 
 def number_behind(node: Node):
     "the one number that a node has, or shows, in memory of the host"
+    need(type_of(node) == world.Node)
     for axis in range(PyTuple_Size(node.shape)):
         need(PyLong_AsLongLong(PyTuple_GetItem(node.shape, axis)) == 1)
     place = 0

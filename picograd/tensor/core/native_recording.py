@@ -163,7 +163,7 @@ def view_of(node, tracks, function, operands, enabled):
     others = PyTuple_New(PyTuple_Size(operands) - 1)
     need(others)
     for number in range(PyTuple_Size(operands) - 1):
-        set_item(others, number, PyTuple_GetItem(operands, number + 1))
+        PyTuple_SetItem(others, number, own(PyTuple_GetItem(operands, number + 1)))
     found = tensor_of_view(node, tracks, PyTuple_GetItem(operands, 0), function, others, enabled)
     Py_DecRef(others)
     return found

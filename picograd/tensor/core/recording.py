@@ -492,7 +492,12 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
-@again(read)
+def read_listed(value: Any) -> Any:
+    """Give the nodes of a list of tensors as an operand, or what it is."""
+    return [*map(read, value)] if isinstance(value, (list, tuple)) else value
+
+
+@again(read_listed)
 @event
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
@@ -831,8 +836,9 @@ def root_of(tensor: "Recorded") -> "Recorded":
 def memory_of(tensor: "Recorded") -> tuple[Any, int]:
     """Find the tensor that has the memory a view shows, and where in it the view starts.
 
-    It is cut off from gradients if the view is. A view that a computed number chooses, or of other
-    bits, counts as memory of its own, as does one whose gradients are its own, that shows all.
+    It is cut off from gradients if the view is. Memory of another dtype is shown as that of the
+    view. A view that a computed number chooses counts as memory of its own, as does one whose
+    gradients are its own, that shows all.
     """
     root: Any = tensor
     is_cut = False
@@ -842,9 +848,9 @@ def memory_of(tensor: "Recorded") -> tuple[Any, int]:
         if root._tracks and not view.passes and aliasing.shows_all(root):
             break
         root, is_cut = view.base, is_cut or not view.passes
-    if offset is None or root.dtype is not tensor.dtype:
+    if offset is None:
         return tensor, 0
-    return (root.detach() if is_cut else root), offset
+    return aliasing.seen_as(root.detach() if is_cut else root, tensor.dtype), offset
 
 
 def hand_over(tensor: "Recorded") -> Any:
