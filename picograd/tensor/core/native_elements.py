@@ -17,9 +17,8 @@ from picograd.tensor.core.aliasing import show_items
 ROWS = """
 def new_move(op, source: Node, arg, shape):
     "a view of a node; 0 where there is no memory"
-    read = PyTuple_New(1)
+    read = PyTuple_Pack(1, source)
     need(read)
-    set_item(read, 0, source)
     return new_node(op, read, own(arg), shape, source.dtype, source.device)
 
 def place_on(item, size):
@@ -54,14 +53,14 @@ def given_start(number, item, at):
     if PyLong_AsLongLong(item) >= 0:
         return own(number)
     place = PyLong_FromLongLong(at)
-    start = call_with(world.GivenInt, place)
+    start = PyObject_CallFunctionObjArgs(world.GivenInt, place, 0)
     Py_DecRef(place)
     return start
 
 def choose_axis(chosen: chosen, axis, item, size):
     at = place_on(item, size)
     need(at < size)
-    number = call_with(world.GivenInt, item)
+    number = PyObject_CallFunctionObjArgs(world.GivenInt, item, 0)
     need(number)
     failed = PyList_Append(chosen.listed, number)
     start = given_start(number, item, at)
@@ -80,8 +79,8 @@ def fill_chosen(chosen: chosen, node: Node, items, count):
                 item = PyTuple_GetItem(items, axis)
             need(choose_axis(chosen, axis, item, PyLong_AsLongLong(size)))
         else:
-            set_item(chosen.cut, axis, size)
-            set_item(chosen.rest, axis - count, size)
+            PyTuple_SetItem(chosen.cut, axis, own(size))
+            PyTuple_SetItem(chosen.rest, axis - count, own(size))
             need(set_range(chosen.ranges, axis, own(world.zero), PyLong_AsLongLong(size)))
     return 1
 
@@ -91,10 +90,9 @@ def show_chosen(chosen: chosen, tensor: Tensor, enabled):
     need(node)
     shown = new_move(world.reshape, node, chosen.rest, chosen.rest)
     Py_DecRef(node)
-    operands = PyTuple_New(1)
+    operands = PyTuple_Pack(1, chosen.listed)
     found = 0
     if shown and operands:
-        set_item(operands, 0, chosen.listed)
         found = tensor_of_view(shown, tensor._tracks, tensor, world.show_items, operands, enabled)
     Py_DecRef(operands)
     Py_DecRef(shown)

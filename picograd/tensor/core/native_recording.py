@@ -128,7 +128,7 @@ def renew(nodes, row, operands):
         return 1
     if PyTuple_GetItem(row, 1) != None:
         value = PyTuple_GetItem(operands, PyLong_AsLongLong(PyTuple_GetItem(row, 1)))
-    number = call_with(kind, value)
+    number = PyObject_CallFunctionObjArgs(kind, value, 0)
     need(number)
     replace(node.arg, number)
     return 1
@@ -139,7 +139,7 @@ def is_met(graph: graph, demands):
     for number in range(PyTuple_Size(demands)):
         pair = PyTuple_GetItem(demands, number)
         place = PyLong_AsLongLong(PyTuple_GetItem(pair, 0))
-        found = call_with(PyTuple_GetItem(pair, 1), nodes[place])
+        found = PyObject_CallFunctionObjArgs(PyTuple_GetItem(pair, 1), nodes[place], 0)
         Py_DecRef(found)
         need(found == True)
     return 1
@@ -163,7 +163,7 @@ def view_of(node, tracks, function, operands, enabled):
     others = PyTuple_New(PyTuple_Size(operands) - 1)
     need(others)
     for number in range(PyTuple_Size(operands) - 1):
-        set_item(others, number, PyTuple_GetItem(operands, number + 1))
+        PyTuple_SetItem(others, number, own(PyTuple_GetItem(operands, number + 1)))
     found = tensor_of_view(node, tracks, PyTuple_GetItem(operands, 0), function, others, enabled)
     Py_DecRef(others)
     return found
