@@ -20,6 +20,7 @@ from picograd.config import config
 from picograd.dtype import uint64
 from picograd.engine.backends import get_device
 from picograd.engine.watch import PROFILES
+from picograd.errors import check
 from picograd.runtime import cuda_calls, python_calls
 from picograd.runtime.cuda_calls import GPU, KERNEL, MAP, TAPE
 from picograd.runtime.device import Running
@@ -157,14 +158,25 @@ def declare(
     tables: Mapping[str, int],
     constants: Mapping[str, int] | None = None,
 ) -> None:
-    """Add functions, with the objects, slots and tables that they read; before any is compiled."""
+    """Add functions, with the objects, slots and tables that they read; before any is compiled.
+
+    All texts share their names: one that another has for something else is an internal error.
+    """
+    for known, added in (WORLD, world), (TABLES, tables), (CONSTANTS, constants or {}):
+        add_names(known, added)
     TEXTS.append(text)
     FUNCTIONS.extend(functions)
-    WORLD.update(world)
     for kind, names in slots.items():
         SLOTS[kind] = *SLOTS.get(kind, ()), *names
-    TABLES.update(tables)
-    CONSTANTS.update(constants or {})
+
+
+def add_names(known: dict[str, Any], added: Mapping[str, Any]) -> None:
+    """Add what names stand for; the same number, text or object may be added again."""
+    for name, value in added.items():
+        before = known.setdefault(name, value)
+        is_plain = type(value) in (int, str) and type(value) is type(before)
+        is_same = before == value if is_plain else before is value
+        check(is_same, f"machine code knows {name} as something else", (before, value))
 
 
 def sample_of(kind: type) -> Any:

@@ -12,6 +12,7 @@ from picograd import Tensor
 from picograd.engine import native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER, NativeCalls
 from picograd.engine.plan_cache import PLANS
+from picograd.errors import InternalError
 from picograd.runtime.python_layout import is_possible
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")
@@ -232,3 +233,12 @@ def test_small_kernels_on_several_threads_are_run_by_machine_code():
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+
+
+def test_a_name_stands_for_one_thing():
+    known = {"LIMIT": 8, "open": (opened := []), "name": "cpu"}
+    native_calls.add_names(known, {"LIMIT": 8, "open": opened, "name": "cpu", "more": 1})
+    assert known["more"] == 1
+    for name, other in (("LIMIT", 16), ("LIMIT", True), ("open", []), ("name", "cuda")):
+        with pytest.raises(InternalError, match=f"knows {name} as something else"):
+            native_calls.add_names(known, {name: other})

@@ -170,9 +170,11 @@ def number_of(kind, word):
 def number_in(buffer: Buffer, place):
     need(type_of(buffer) == world.Buffer and is_alike(buffer.device, world.cpu))
     named = PyDict_GetItemWithError(world.number_kinds, buffer.dtype)
-    need(named and place < PyLong_AsLongLong(buffer.count) and not PyErr_Occurred())
+    need(named and place >= 0 and place < PyLong_AsLongLong(buffer.count))
+    start = PyLong_AsUnsignedLongLong(buffer.address)
+    need(start and not PyErr_Occurred())
     kind = PyLong_AsLongLong(named)
-    at = PyLong_AsUnsignedLongLong(buffer.address) + place * ((kind & 255) >> 3)
+    at = start + place * ((kind & 255) >> 3)
     words = at - (at & 7)
     word = words[0] >> ((at & 7) << 3)
     return number_of(kind, word)
@@ -187,6 +189,7 @@ def memory_behind(node: Node):
 
 def number_behind(node: Node):
     "the one number that a node has, or shows, in memory of the host"
+    need(type_of(node) == world.Node)
     for axis in range(PyTuple_Size(node.shape)):
         need(PyLong_AsLongLong(PyTuple_GetItem(node.shape, axis)) == 1)
     place = 0

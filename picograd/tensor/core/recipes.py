@@ -60,7 +60,9 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
             if type(made) is not list:
                 return made
             result = record(function, *operands)
-            RECIPES[made[0]] = recipe_of(function, [as_read(each, read) for each in operands])
+            with EVENTS.lock:
+                if native(function, operands) == made:  # recording computed none of them
+                    RECIPES[made[0]] = recipe_of(function, [as_read(x, read) for x in operands])
             return result
 
         return call  # type: ignore[return-value]
@@ -70,8 +72,6 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
 
 def as_read(value: Any, read: Callable[[Any], Any]) -> Any:
     """Give an operand as functions on nodes take it."""
-    if type(value) is list or (type(value) is tuple and read(value[:1]) is not value[:1]):
-        return [*map(read, value)]
     return given(value) if type(value) is float else read(value)
 
 

@@ -492,12 +492,22 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
-@again(read)
-@event
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
+    """Record an operation on a list of tensors, or on the rows of one."""
+    listed = list(tensors) if isinstance(tensors, Recorded) else tensors
+    return apply_listed(function, listed, *options)
+
+
+def read_listed(value: Any) -> Any:
+    """Give the nodes of a list of tensors as an operand, or what it is."""
+    is_list = isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], Recorded)
+    return [*map(read, value)] if is_list else value
+
+
+@again(read_listed)
+@event
+def apply_listed(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
-    if isinstance(tensors, Recorded):
-        tensors = list(tensors)
     if not isinstance(tensors, (list, tuple)):
         text = f"expected a list of tensors, got {type(tensors).__name__}"
         raise DTypeError(getattr(function, "__name__", "op"), text, "pass [a, b]")

@@ -111,3 +111,8 @@ def test_a_trace_notes_rows(counted):
     for _ in range(3):
         assert jitted(t).tolist() == [6.0, 8.0, 10.0]
     assert counted["row"] == before
+
+
+def test_what_is_no_node_has_no_number():
+    for other in (None, 1, "text", (), [Tensor([1.0])], Tensor([1.0])):
+        assert CODED.number(other) is None

@@ -5,6 +5,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.engine import pending
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, CODED
 from picograd.graph.node import toposort
@@ -42,6 +43,8 @@ def stamped(monkeypatch):
 
 
 def read_plainly(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(read_plainly, value))
     return value._node if isinstance(value, Tensor) else value
 
 
@@ -192,3 +195,30 @@ def test_classes_of_tensors_are_kept():
 
     own = Own([1.0, 2.0])
     assert {type(own.exp()) for _ in range(4)} == {Own}
+
+
+def test_what_recording_computes_is_told_by_the_next_call(stamped):
+    a, b = drawn(1, 3, 4), drawn(2, 3, 4)
+    for number in range(5):
+        view = a.exp()
+        for _ in range(pending.HOPS):  # a chain so long is memory of its own once it is computed
+            view = view.T.reshape(3, 4)
+        pending.IS_DUE[0] = number == 1
+        found = picograd.maximum(view, b)
+        np.testing.assert_array_equal(found.numpy(), np.maximum(view.numpy(), b.numpy()))
+    assert picograd.maximum.__name__ in {each.__name__ for each in stamped}
+
+
+@pytest.mark.parametrize("join", [picograd.cat, picograd.stack, picograd.hstack])
+def test_rows_of_a_tensor_are_joined(join):
+    a = drawn(1, 3, 4)
+    for _ in range(4):
+        np.testing.assert_array_equal(join(a).numpy(), join(list(a)).numpy())
+
+
+@pytest.mark.parametrize("size", [1, 2, True])
+def test_sizes_that_tensors_have_are_read_each_time(size):
+    a = drawn(1, 2, 3)
+    for number in (2, 2, 2, 3, 1, 2):
+        assert a.repeat([picograd.tensor(number), picograd.tensor(size)]).shape == (2 * number, 3 * size)
+        assert a.reshape((picograd.tensor(number), -1) if number < 3 else (-1,)).numel() == 6

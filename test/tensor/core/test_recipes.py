@@ -58,5 +58,5 @@ def test_rooms_are_noted():
 def test_operands_are_read():
     tensor = Tensor([1.0])
     read = {id(tensor): "node"}.get
-    assert as_read([tensor], lambda each: read(id(each))) == ["node"]
+    assert as_read(tensor, lambda each: read(id(each))) == "node"
     assert type(as_read(1.5, None)) is type(given(1.5))
