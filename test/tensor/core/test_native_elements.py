@@ -63,6 +63,7 @@ def test_nodes_are_those_of_python(counted):
         assert type(start) is picograd.number.GivenInt
         assert row._view.base is t
         assert row._view.operands == (listed,)
+        assert (row._view.operands[0][0] is start) is (listed[0] >= 0)
     assert counted["row"] == 4
 
 
