@@ -82,7 +82,7 @@ BRANCHES = 4  # ways that are learnt beside the first, behind one place
 # events that Python follows; and of a way what its begin and end take, which machine code saves
 OTHERS, BY_PYTHON, SHORT = 3, -4, 9
 SHORTS = 64  # of those in turn, until it is let
-TRIES = 24  # of a plan by Python, which takes 16 until there is machine code
+TRIES = 24  # times that Python computes what machine code of a plan did not take
 LONGEST = 12  # powers of two of steps that nothing is tried for
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
@@ -296,9 +296,12 @@ class Known:
     def may_rest(self) -> bool:
         """Tell whether nothing is followed for once: short ways alone came for a while.
 
-        What machine code computes then begins none. So this is asked again where it does not.
+        What machine code computes then begins none. So this is asked again where it does not, and
+        not before there is some.
         """
         if not self.ways or not self.is_short or EVENTS.shorts < SHORTS or not self.tries:
+            return False
+        if not self.native.address:
             return False
         self.tries -= 1
         return True

@@ -23,6 +23,7 @@ from picograd.engine.native_calls import CODED
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError, PicogradError, ShapeError
 from picograd.nn import functional as F
+from picograd.runtime.cpu import CpuDevice
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import aliasing, demands, following, known_values, native_ends, ways
 
@@ -1662,6 +1663,22 @@ def test_short_ways_are_left_to_machine_code(
         plain(program, number)
         assert EVENTS.shorts < 8
     assert hits.count(True) >= 6
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_short_ways_are_left_to_machine_code_that_comes_late(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the kernels of a plan have all passes it has none, and its tries are kept."""
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    PLANS.clear()
+    with monkeypatch.context() as early:
+        early.setattr(CpuDevice, "is_settled", lambda device, tape: False)
+        assert short_loop(hits, 80) == 10
+    assert short_loop(hits, 80) == 0
 
 
 @pytest.mark.usefixtures("cpu_by_default")
