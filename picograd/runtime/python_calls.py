@@ -66,6 +66,9 @@ def let_go(found, count):
     for number in range(count):
         Py_DecRef(found[number])
 
+def set_item(made, at, value):
+    PyTuple_SetItem(made, at, own(value))
+
 def own_table(self):
     "the table of a function is the first thing that `self` has, and lives as long"
     return PyLong_AsUnsignedLongLong(PyTuple_GetItem(self, 0))

@@ -67,7 +67,7 @@ class Rows:
             self.moved[id(node)] = self.moved[id(source)]
         elif id(source) in self.products and node.size == source.size:
             if is_mixing(node):
-                if id(node) not in self.summed:
+                if row.is_same_bytes and id(node) not in self.summed:
                     self.moved[id(node)] = source
             elif not row.is_shifting:
                 self.products.add(id(node))

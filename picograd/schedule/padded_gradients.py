@@ -122,6 +122,8 @@ class Cutter:
     def cuts_of(self, node: Node) -> Cuts:
         """Find where a node that is made of others is not 0."""
         row, role = node.row, node.row.role
+        if is_pad(node) and node.arg[1] != 0:
+            return WHOLE  # what is put beside zeros, too
         found = [self.shown_by(node, place) for place in range(len(node.inputs))]
         if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
@@ -169,9 +171,7 @@ class Cutter:
 
 def few_padded(node: Node) -> Cuts:
     """Find the axes along which most of a node is zeros that were put there."""
-    row = node.row
-    is_pad = row.role is Role.VIEW and row.starts is not None and not row.is_showing
-    if not is_pad or is_leaf(node) or type(node) is not Node or node.arg[1] != 0:
+    if not is_pad(node) or is_leaf(node) or type(node) is not Node or node.arg[1] != 0:
         return WHOLE
     found: Cuts = {}
     for axis, (low, high) in enumerate(node.arg[0]):
@@ -179,6 +179,12 @@ def few_padded(node: Node) -> Cuts:
         if 0 < node.inputs[0].shape[axis] * FEW <= size:
             found[axis] = low, size - high, 1
     return found
+
+
+def is_pad(node: Node) -> bool:
+    """Tell whether a node puts a number beside its input."""
+    row = node.row
+    return row.role is Role.VIEW and row.starts is not None and not row.is_showing
 
 
 def is_zero(node: Node) -> bool:

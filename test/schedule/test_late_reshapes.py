@@ -3,6 +3,7 @@
 import pytest
 from plan_support import TARGET, check_plan, leaf
 
+from picograd.graph import build
 from picograd.graph.node import Node, toposort
 from picograd.schedule.late_reshapes import reshape_late
 from picograd.target import Target, cuda_target
@@ -63,7 +64,10 @@ def test_what_is_no_row_stays_as_it_is() -> None:
     ones = groups(x).reshape((3, 1, 4, 2, 24)) * 2.0  # no dimension is mixed
     sums = x.reduce("sum", (2, 3)).reshape((24,)) * 2.0  # a number a row
     padded = normed(x).reshape((3, 4, 48)) * leaf(3, 4, 40).pad(((0, 0), (0, 0), (8, 0)))
-    for root in (plain, ones, sums, padded):
+    weights = build.softmax(leaf(4, 2, 6), 2)
+    heads = weights.contract(leaf(4, 6, 3), ((0, 1, 2), (0, 2, 3), (0, 1, 3)))
+    reversed_heads = heads.flip((0,)) * 2.0  # bytes that lie elsewhere
+    for root in (plain, ones, sums, padded, reversed_heads):
         assert reshape_late([root], toposort([root]), TARGET) == [root]
         check_plan([root])
     cut = normed(x).reshape((576,)) * leaf(600).slice(((24, 600, 1),)).flip((0,))

@@ -90,6 +90,12 @@ def test_zeros_beside_numbers_stay() -> None:
     assert all(slot.nbytes < y.size * 4 for slot in found.slots if slot.kind == "temporary")
 
 
+def test_a_number_beside_zeros_is_not_lost() -> None:
+    around = leaf(2, 2, WIDTH).pad(((0, 0), (0, PLACES), (0, 0)))
+    framed = around.pad(((0, 0), (0, 0), (1, 2)), 1.0)
+    check_plan([build.matmul(framed, leaf(WIDTH + 3, WORDS))])
+
+
 @pytest.mark.parametrize("place", [0, 3, -1])
 def test_a_place_may_be_another_each_time(place: int) -> None:
     numbers = np.random.default_rng(0)
