@@ -99,6 +99,21 @@ def test_views_are_written_through(stamped):
     assert stamped
 
 
+def test_views_of_one_shape_are_apart(stamped):
+    a = drawn(1, 3, 3, 3)
+    for axes in ((1, 0, 2), (2, 1, 0)) * 3:
+        found = a.permute(axes).permute(0, 2, 1).numpy()  # what is moved again is one move
+        np.testing.assert_array_equal(found, a.numpy().transpose(axes).transpose(0, 2, 1))
+    assert stamped
+
+
+def test_long_lists_are_left_to_python(stamped):
+    a = drawn(1, 2)
+    for count in (2, 2, 2, 5000, 5000, 5000):
+        assert picograd.cat([a] * count).shape == (2 * count,)
+    assert len(stamped) == 1
+
+
 def test_numbers_stay_arguments(stamped):
     a = drawn(1, 3, 3)
     values = [a.clamp(-0.5, top).max().item() for top in (0.25, 0.25, 0.25, 0.125, 0.125, 0.125)]
