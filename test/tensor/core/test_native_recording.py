@@ -110,8 +110,21 @@ def test_views_of_one_shape_are_apart(stamped):
 def test_long_lists_are_left_to_python(stamped):
     a = drawn(1, 2)
     for count in (2, 2, 2, 5000, 5000, 5000):
-        assert picograd.cat([a] * count).shape == (2 * count,)
+        later = a + 1.0  # of memory rows are copied at once
+        assert picograd.cat([later] * count).shape == (2 * count,)
     assert len(stamped) == 1
+
+
+def test_gradients_stop_at_no_grad(stamped):
+    a = drawn(1, 3, requires_grad=True)
+    for _ in range(4):
+        with picograd.no_grad():
+            factor = a.exp()
+        (found,) = picograd.autograd.grad((factor * a).sum(), a)
+        np.testing.assert_array_equal(found.numpy(), factor.numpy())
+    with picograd.no_grad():
+        assert [drawn(2, 3).exp().requires_grad for _ in range(4)] == [False] * 4
+    assert stamped
 
 
 def test_numbers_stay_arguments(stamped):
@@ -235,5 +248,8 @@ def test_rows_of_a_tensor_are_joined(join):
 def test_sizes_that_tensors_have_are_read_each_time(size):
     a = drawn(1, 2, 3)
     for number in (2, 2, 2, 3, 1, 2):
-        assert a.repeat([picograd.tensor(number), picograd.tensor(size)]).shape == (2 * number, 3 * size)
+        assert a.repeat([picograd.tensor(number), picograd.tensor(size)]).shape == (
+            2 * number,
+            3 * size,
+        )
         assert a.reshape((picograd.tensor(number), -1) if number < 3 else (-1,)).numel() == 6
