@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Storage
-from picograd.dtype import int64
+from picograd.dtype import DType, int64
 from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING, caller_of
 from picograd.errors import ShapeError
@@ -168,21 +168,25 @@ def is_definition(function: Any) -> bool:
 
 def offset_of(tensor: Any) -> int | None:
     """Find the first element that a tensor shows in the memory it is in; None if unknown."""
-    views: list[View] = []
+    views: list[tuple[View, DType]] = []
     while (view := tensor._view) is not None and view.strides() is not None:
-        views.append(view)
+        views.append((view, tensor.dtype))
         tensor = view.base
     before: int | None = 0
-    for each in reversed(views):
-        before = offset_in(each, before)
+    for each, dtype in reversed(views):
+        before = offset_in(each, before, dtype)
     return before
 
 
-def offset_in(view: View, before: int | None) -> int | None:
-    """Find the first element that a view shows, whose base begins at `before`."""
+def offset_in(view: View, before: int | None, dtype: DType) -> int | None:
+    """Find the first element that a view of a dtype shows, whose base begins at `before`."""
     if before is None:
         return None
-    strides, arg = strides_of(view.base), view.operands
+    strides, arg, own = strides_of(view.base), view.operands, view.base.dtype
+    if dtype is not own:
+        before = before * own.itemsize // dtype.itemsize
+        if not (dtype.is_complex or own.is_complex):
+            return before
     if view.function is movement.diagonal:
         offset, first, second = view.of_diagonal()
         along = strides[second if offset > 0 else first]

@@ -25,7 +25,7 @@ from picograd.buffer import Storage
 from picograd.dtype import int64
 from picograd.engine import pending
 from picograd.engine.followed import EVENTS
-from picograd.engine.foreign import is_shared
+from picograd.engine.foreign import VIEWS, is_shared
 from picograd.engine.realize import check_later
 from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_check
 from picograd.errors import AxisError, PicogradError, ValueRangeError, check
@@ -33,7 +33,7 @@ from picograd.graph.bounds import Bounds, bounds
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.target import is_host
-from picograd.tensor.core.known_values import CHECKED, LOOKS, known_values
+from picograd.tensor.core.known_values import CHECKED, LOOKS, STEPS, known_values
 from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.traced_number import TracedNumber
 
@@ -49,11 +49,16 @@ def kept_answer(node: Node, question: Hashable, ask: Callable[[], Any]) -> Any:
 
     None is no answer. A way that is learnt, or a trace, has to see each question.
     """
-    storage = node.arg
-    if type(storage) is not Storage or storage.buffer is None or EVENTS.learning is not None:
+    if EVENTS.learning is not None or is_tracing():
         return ask()
-    if storage.answers is False or is_tracing() or is_shared(node):
+    leaf, moves = below_moves(node)
+    storage = leaf.arg
+    if type(storage) is not Storage or storage.buffer is None or storage.answers is False:
         return ask()
+    if is_shared(leaf):
+        return ask()
+    if moves:
+        question = question, moves
     now = storage.moment()
     asked, answers = storage.answers or (now, {})
     found = answers.get(question) if asked == now else None
@@ -62,6 +67,15 @@ def kept_answer(node: Node, question: Hashable, ask: Callable[[], Any]) -> Any:
         kept = answers if asked == now and len(answers) < ANSWERS else {}
         storage.answers = now, kept | {question: found}
     return found
+
+
+def below_moves(node: Node) -> tuple[Node, tuple[Any, ...]]:
+    """Follow views down to what they show; gives that, and how they show it."""
+    moves: list[Any] = []
+    while node.op in VIEWS and node.realized is None and len(moves) < STEPS:
+        moves.append((node.op, node.arg))
+        node = node.inputs[0]
+    return node, tuple(moves)
 
 
 def demand(

@@ -841,8 +841,9 @@ def root_of(tensor: "Recorded") -> "Recorded":
 def memory_of(tensor: "Recorded") -> tuple[Any, int]:
     """Find the tensor that has the memory a view shows, and where in it the view starts.
 
-    It is cut off from gradients if the view is. A view that a computed number chooses, or of other
-    bits, counts as memory of its own, as does one whose gradients are its own, that shows all.
+    It is cut off from gradients if the view is. Memory of another dtype is shown as that of the
+    view. A view that a computed number chooses counts as memory of its own, as does one whose
+    gradients are its own, that shows all.
     """
     root: Any = tensor
     is_cut = False
@@ -852,9 +853,14 @@ def memory_of(tensor: "Recorded") -> tuple[Any, int]:
         if root._tracks and not view.passes and aliasing.shows_all(root):
             break
         root, is_cut = view.base, is_cut or not view.passes
-    if offset is None or root.dtype is not tensor.dtype:
+    if offset is None:
         return tensor, 0
-    return (root.detach() if is_cut else root), offset
+    root = root.detach() if is_cut else root
+    if root.dtype is tensor.dtype:
+        return root, offset
+    whole = root.numel() * root.dtype.itemsize // tensor.dtype.itemsize * tensor.dtype.itemsize
+    flat = root.reshape(-1)[: whole // root.dtype.itemsize]
+    return flat.view(tensor.dtype), offset
 
 
 def hand_over(tensor: "Recorded") -> Any:

@@ -288,8 +288,9 @@ def as_strided(
 ) -> Tensor:
     """Read the memory that a tensor shows at offset + sum(index * stride): a view.
 
-    Offsets count from where that memory starts; left out it is the first element shown. A copy, as
-    of most reshapes of what is transposed, has memory of its own.
+    Offsets count from where that memory starts, and all counts elements of this dtype: parts of
+    complex numbers lie two apart. Left out, the offset is the first element shown. A copy, as of
+    most reshapes of what is transposed, has memory of its own.
 
     >>> picograd.as_strided(picograd.Tensor([1, 2, 3]), (2, 2), (1, 1)).tolist()
     [[1, 2], [2, 3]]

@@ -581,6 +581,6 @@ def test_writes_through_parts_of_complex_numbers(line: str) -> None:
 def test_places_of_parts_of_what_is_seen_as_other_bits() -> None:
     x = picograd.arange(6.0)
     bits = x.view(picograd.int32).as_strided((2,), (1,), 1)
-    assert bits.storage_offset() in (0, 1)
+    assert bits.storage_offset() == 1
     bits.zero_()
     assert x.tolist() == [0.0, 0.0, 0.0, 3.0, 4.0, 5.0]

@@ -173,3 +173,21 @@ def test_what_a_trace_or_an_address_writes_is_asked_again() -> None:
     ctypes.c_int64.from_address(address).value = 10
     with pytest.raises(AxisError):
         demand_index("op", index.node, 10, 0)
+
+
+def test_rows_of_memory_are_asked_once_until_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    plain = demands.Below.__call__
+    counted = lambda self, values: (looks.append(values.size), plain(self, values))[0]  # noqa: E731
+    monkeypatch.setattr(demands.Below, "__call__", counted)
+    whole = Tensor([[0, 1, 2], [2, 1, 9]]).realize()
+    for _ in range(3):
+        demand_labels("op", whole[0].node, 3, -100)
+        demand_index("op", whole[0, 1:].node, 3, 0)
+        with pytest.raises(AxisError, match="label 9"):
+            demand_labels("op", whole[1].node, 3, -100)
+    assert looks == [3, 2, 3, 3, 3]
+    whole[0, 1] = 4
+    for _ in range(2):
+        with pytest.raises(AxisError, match="label 4"):
+            demand_labels("op", whole[0].node, 3, -100)

@@ -104,6 +104,39 @@ def test_as_strided_of_a_leaf_that_shares_memory() -> None:
         picograd.as_strided(part, (2,), (1,), 1)
 
 
+def pairs(f: Any) -> Any:
+    return f.tensor([[1 + 2j, 3 + 4j], [5 + 6j, 7 + 8j]])
+
+
+OF_OTHER_DTYPES: dict[str, Any] = {
+    "real": lambda f: pairs(f).real,
+    "imaginary": lambda f: pairs(f).imag,
+    "rows": lambda f: pairs(f)[1:].imag,
+    "columns": lambda f: pairs(f).real[:, 1],
+    "turned": lambda f: pairs(f).T.real,
+    "cut off": lambda f: pairs(f).real.detach(),
+    "numbers as parts": lambda f: pairs(f)[1:].view(f.float32),
+    "pairs of parts": lambda f: f.view_as_real(pairs(f)).view(8)[2:].view(f.complex64).real,
+    "same width": lambda f: f.arange(8, dtype=f.int32)[1:].view(f.float32).view(f.int32),
+    "narrower": lambda f: f.arange(8, dtype=f.int32)[1:].view(f.int16)[1:],
+    "wider": lambda f: f.arange(11, dtype=f.int16)[2:10].view(f.int32)[1:],
+}
+
+
+@pytest.mark.parametrize("show", OF_OTHER_DTYPES.values(), ids=OF_OTHER_DTYPES)
+@pytest.mark.parametrize("offset", [None, 0, 2])
+def test_as_strided_counts_elements_of_memory(show: Any, offset: int | None) -> None:
+    found = []
+    for f in (torch, picograd):
+        x = show(f)
+        for sizes, strides in ((2,), (1,)), ((2,), (2,)):
+            part = x.as_strided(sizes, strides, offset)
+            found.append([x.storage_offset(), x.stride(), part.tolist(), part.storage_offset()])
+        part.fill_(1)
+        found.append(x.tolist())
+    assert found[:3] == found[3:]
+
+
 def test_no_tensors_have_no_axes() -> None:
     assert picograd.atleast_1d() == picograd.atleast_3d() == ()
 
