@@ -11,11 +11,13 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.schedule.cost import Machine, machine
 from picograd.schedule.narrowed import (
     FEW,
     WHOLE,
@@ -48,7 +50,7 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
     if not any(map(few_padded, order)):
         return list(roots)
-    cutter = Cutter()
+    cutter = Cutter(machine(target))
     for node in order:
         cutter.visit(node)
     return [cutter.whole(root) for root in roots] if cutter.products else list(roots)
@@ -57,7 +59,8 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
 class Cutter:
     """This class knows what nodes have become, in a walk over them, inputs first."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.few = machine.launch * machine.rate * machine.workers  # elements of a launch's time
         self.made: dict[int, Node] = {}
         self.padded: dict[int, Padded] = {}
         self.products = 0  # that are smaller
@@ -65,10 +68,21 @@ class Cutter:
     def whole(self, node: Node) -> Node:
         """Give what a node has become, with its zeros."""
         found = self.made.get(id(node))
-        if found is None:
-            inside, cuts = self.padded[id(node)]
-            found = self.made[id(node)] = with_zeros(inside, cuts, node.shape)
+        if found is not None:
+            return found
+        inside, cuts = self.padded[id(node)]
+        if is_sum(node) and (node.size - inside.size) * length(node) <= self.few:
+            inputs = [self.widened(source) for source in node.inputs]
+            found = node.with_inputs(tuple(inputs))  # another kernel for the zeros takes longer
+        else:
+            found = with_zeros(inside, cuts, node.shape)
+        self.made[id(node)] = found
         return found
+
+    def widened(self, node: Node) -> Node:
+        """Give what a node has become, with zeros beside the smaller value."""
+        found = self.made.get(id(node))
+        return with_zeros(*self.padded[id(node)], node.shape) if found is None else found
 
     def cuts(self, node: Node) -> Cuts:
         """Find where a node is not 0."""
@@ -127,9 +141,8 @@ class Cutter:
         found = [self.shown_by(node, place) for place in range(len(node.inputs))]
         if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
-        is_sum = role is Role.REDUCE and node.arg[0] == SUM
         is_alone = len(found) == 1 and (row.linear or row.factors)
-        if is_sum or is_alone or role is Role.VIEW or row.linear == (0,):
+        if is_sum(node) or is_alone or role is Role.VIEW or row.linear == (0,):
             return found[0]
         added = row.linear if row.linear == CHOSEN else range(len(row.factors))
         numbers = [found[place] for place in added if not is_zero(node.inputs[place])]
@@ -179,6 +192,22 @@ def few_padded(node: Node) -> Cuts:
         if 0 < node.inputs[0].shape[axis] * FEW <= size:
             found[axis] = low, size - high, 1
     return found
+
+
+def is_sum(node: Node) -> bool:
+    """Tell whether a node is a product, or sums its input."""
+    role = node.row.role
+    return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == SUM)
+
+
+def length(node: Node) -> int:
+    """Count what each element of a sum is the sum of."""
+    (source, *_) = node.inputs
+    if node.row.role is Role.REDUCE:
+        return source.size // max(node.size, 1)
+    labels, _, out = node.arg
+    sizes = zip(labels, source.shape, strict=True)
+    return prod(size for label, size in sizes if label not in out)
 
 
 def is_pad(node: Node) -> bool:
