@@ -71,7 +71,8 @@ class Cutter:
         if found is not None:
             return found
         inside, cuts = self.padded[id(node)]
-        if is_sum(node) and (node.size - inside.size) * length(node) <= self.few:
+        zeros = node.size - inside.size
+        if is_sum(node) and zeros * length(node) <= self.few:
             inputs = [self.widened(source) for source in node.inputs]
             found = node.with_inputs(tuple(inputs))  # another kernel for the zeros takes longer
         else:
@@ -108,7 +109,8 @@ class Cutter:
         """Put zeros beside a value, but not yet along the axes of which it has few."""
         (source,) = node.inputs
         pads, _ = node.arg
-        kept = {axis: cut for axis, cut in self.cuts(source).items() if pads[axis] == NONE}
+        cuts = self.cuts(source)
+        kept = {axis: cut for axis, cut in cuts.items() if pads[axis] == NONE}
         rest = [NONE if axis in few else pad for axis, pad in enumerate(pads)]
         inside = self.inside(source, kept)
         return Padded(inside.pad(tuple(rest)), kept | few)
@@ -158,8 +160,9 @@ class Cutter:
         """Find where what a node sums is not 0, by the axes of each operand."""
         found: dict[int, Cuts] = {}
         if node.row.role is Role.REDUCE and node.arg[0] == SUM:
-            cuts = self.cuts(node.inputs[0])
-            own = {axis: cut for axis, cut in cuts.items() if axis in node.arg[1]}
+            cuts_read = self.cuts(node.inputs[0])
+            gone = node.arg[1]
+            own = {axis: cut for axis, cut in cuts_read.items() if axis in gone}
             return {0: own} if own else found
         if node.row.role is not Role.CONTRACT:
             return found
@@ -167,7 +170,8 @@ class Cutter:
         for label in set(first) & set(second) - set(out):
             axes = first.index(label), second.index(label)
             pairs = zip(node.inputs, axes, strict=True)
-            known = [self.cuts(source)[axis] for source, axis in pairs if axis in self.cuts(source)]
+            cuts = [self.cuts(source).get(axis) for source, axis in pairs]
+            known = [cut for cut in cuts if cut is not None]
             for place in range(2 if known else 0):
                 found.setdefault(place, {})[axes[place]] = known[0]
         return found
@@ -184,7 +188,8 @@ class Cutter:
 
 def few_padded(node: Node) -> Cuts:
     """Find the axes along which most of a node is zeros that were put there."""
-    if not is_pad(node) or is_leaf(node) or type(node) is not Node or node.arg[1] != 0:
+    is_plain = type(node) is Node and not is_leaf(node)
+    if not is_plain or not is_pad(node) or node.arg[1] != 0:
         return WHOLE
     found: Cuts = {}
     for axis, (low, high) in enumerate(node.arg[0]):
