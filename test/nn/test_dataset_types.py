@@ -128,7 +128,7 @@ def test_orders_are_drawn_when_the_first_sample_is_asked_for(sampler):
 @pytest.mark.parametrize("part", [
     np.s_[2:6], np.s_[::2], np.s_[::-1], np.s_[:, 1:], np.s_[3:4],
 ])  # fmt: skip
-def test_parts_of_numpys_memory_are_gathered(part):
+def test_parts_of_numpys_memory_are_gathered(part, cpu_by_default):
     rows = np.arange(24, dtype=np.float32).reshape(8, 3)
     whole = picograd.from_numpy(rows)
     chosen = whole.flip(0) if part == np.s_[::-1] else whole[part]

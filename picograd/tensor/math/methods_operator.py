@@ -449,7 +449,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     What `apply` asks for one by one is not there: numbers, other dtypes, traces, autocast.
     """
     x, y = a._node, b._node
-    if x.shape != y.shape or not are_usual(x, y, op):
+    if not are_usual(x, y, op) or x.shape != y.shape:  # a trace would note that shapes differ
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
@@ -460,7 +460,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
 def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
     """Record a comparison of two tensors as `paired` does."""
     x, y = a._node, b._node
-    if x.shape != y.shape or not are_usual(x, y, op):
+    if not are_usual(x, y, op) or x.shape != y.shape:
         return None
     x, y = (x, y) if function is elementwise.compare else (y, x)
     return wrap_own(x.binary(op, y), False)

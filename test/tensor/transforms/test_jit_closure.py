@@ -754,7 +754,9 @@ def test_views_of_what_a_trace_writes_are_not_its_arguments(calls: int) -> None:
 
 
 @pytest.mark.parametrize("calls", [0, 1, 30])
-def test_arguments_over_the_same_bytes_of_an_array_are_not_written(calls: int) -> None:
+def test_arguments_over_the_same_bytes_of_an_array_are_not_written(
+    calls: int, cpu_by_default: None
+) -> None:
     array = np.arange(6, dtype=np.float32)
     add = picograd.jit(lambda x, y: (x.add_(1), y * 2)[1])
     for _ in range(calls):
