@@ -430,6 +430,18 @@ def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
     return node.reshape((math.prod(node.shape),)).gather([index], (0,))
 
 
+def seen_as(memory: Any, dtype: DType) -> Any:
+    """Show memory as elements of a dtype: flat, if of another, but for what is left at its end."""
+    if memory.dtype is dtype:
+        return memory
+    own, width = memory.dtype.itemsize, dtype.itemsize
+    count = memory.numel() * own // width
+    end = count * width // own
+    flat = memory.reshape(-1)
+    part = flat[:end]
+    return part.view(dtype)
+
+
 def is_shown(tensor: Any) -> bool:
     """Tell whether a tensor is a view, or live ones show it."""
     return tensor._view is not None or any(each() is not None for each in tensor._views or ())

@@ -492,22 +492,17 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
-def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
-    """Record an operation on a list of tensors, or on the rows of one."""
-    listed = list(tensors) if isinstance(tensors, Recorded) else tensors
-    return apply_listed(function, listed, *options)
-
-
 def read_listed(value: Any) -> Any:
     """Give the nodes of a list of tensors as an operand, or what it is."""
-    is_list = isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], Recorded)
-    return [*map(read, value)] if is_list else value
+    return [*map(read, value)] if isinstance(value, (list, tuple)) else value
 
 
 @again(read_listed)
 @event
-def apply_listed(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
+def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
+    if isinstance(tensors, Recorded):
+        tensors = list(tensors)
     if not isinstance(tensors, (list, tuple)):
         text = f"expected a list of tensors, got {type(tensors).__name__}"
         raise DTypeError(getattr(function, "__name__", "op"), text, "pass [a, b]")
@@ -855,12 +850,7 @@ def memory_of(tensor: "Recorded") -> tuple[Any, int]:
         root, is_cut = view.base, is_cut or not view.passes
     if offset is None:
         return tensor, 0
-    root = root.detach() if is_cut else root
-    if root.dtype is tensor.dtype:
-        return root, offset
-    whole = root.numel() * root.dtype.itemsize // tensor.dtype.itemsize * tensor.dtype.itemsize
-    flat = root.reshape(-1)[: whole // root.dtype.itemsize]
-    return flat.view(tensor.dtype), offset
+    return aliasing.seen_as(root.detach() if is_cut else root, tensor.dtype), offset
 
 
 def hand_over(tensor: "Recorded") -> Any:

@@ -248,8 +248,6 @@ def test_rows_of_a_tensor_are_joined(join):
 def test_sizes_that_tensors_have_are_read_each_time(size):
     a = drawn(1, 2, 3)
     for number in (2, 2, 2, 3, 1, 2):
-        assert a.repeat([picograd.tensor(number), picograd.tensor(size)]).shape == (
-            2 * number,
-            3 * size,
-        )
+        sizes = [picograd.tensor(number), picograd.tensor(size)]
+        assert a.repeat(sizes).shape == (2 * number, 3 * size)
         assert a.reshape((picograd.tensor(number), -1) if number < 3 else (-1,)).numel() == 6
