@@ -43,9 +43,13 @@ def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
             made[id(node)] = node
             continue
         own = cuts[id(node)]
+        is_cutting = is_slice(node)
+        if not own and not is_cutting:
+            made[id(node)] = node.with_inputs(tuple([made[id(source)] for source in node.inputs]))
+            continue
         inputs = []
         for place, source in enumerate(node.inputs):
-            if is_slice(node):
+            if is_cutting:
                 wanted = shown(node) | own
             else:
                 wanted = passed(node, own, place)
@@ -53,7 +57,7 @@ def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
             left = {axis: cut for axis, cut in wanted.items() if axis not in known}
             inside = sliced(made[id(source)], left)
             inputs.append(inside)
-        if is_slice(node):
+        if is_cutting:
             made[id(node)] = inputs[0]
         else:
             made[id(node)] = rebuilt(node, own, tuple(inputs))
@@ -70,6 +74,9 @@ def find_cuts(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Cuts]:
                 own[axis] = cut
         cuts[id(node)] = own
         sources = () if is_leaf(node) else node.inputs
+        if not own and not is_slice(node):  # it reads all
+            cuts.update((id(source), WHOLE) for source in sources)
+            continue
         for place, source in enumerate(sources):
             asked = few_shown(node) | passed(node, own, place)
             known = cuts.get(id(source), asked)

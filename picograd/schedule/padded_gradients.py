@@ -48,7 +48,7 @@ class Padded(NamedTuple):
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    if not any(map(few_padded, order)):
+    if not any(node.op in CONTRACTIONS for node in order) or not any(map(few_padded, order)):
         return list(roots)
     cutter = Cutter(machine(target))
     for node in order:
@@ -95,15 +95,16 @@ class Cutter:
         if is_leaf(node):
             self.made[id(node)] = node
             return
+        few = few_padded(node)
+        if not few and self.padded.keys().isdisjoint(map(id, node.inputs)):
+            self.made[id(node)] = node.with_inputs(tuple([self.made[id(x)] for x in node.inputs]))
+            return
         is_plain = type(node) is Node and not ends_of(node)
-        if is_plain and (few := few_padded(node)):
+        if is_plain and few:
             self.padded[id(node)] = self.pad(node, few)
-            return
-        is_beside = self.padded.keys().isdisjoint(map(id, node.inputs))
-        if is_plain and not is_beside and self.cut(node):
-            return
-        inputs = map(self.whole, node.inputs)
-        self.made[id(node)] = node.with_inputs(tuple(inputs))
+        elif not is_plain or not self.cut(node):
+            inputs = map(self.whole, node.inputs)
+            self.made[id(node)] = node.with_inputs(tuple(inputs))
 
     def pad(self, node: Node, few: Cuts) -> Padded:
         """Put zeros beside a value, but not yet along the axes of which it has few."""
