@@ -48,7 +48,8 @@ class Padded(NamedTuple):
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    if not any(node.op in CONTRACTIONS for node in order) or not any(map(few_padded, order)):
+    has_products = any(node.op in CONTRACTIONS for node in order)
+    if not has_products or not any(map(few_padded, order)):
         return list(roots)
     cutter = Cutter(machine(target))
     for node in order:
@@ -97,14 +98,15 @@ class Cutter:
             return
         few = few_padded(node)
         if not few and self.padded.keys().isdisjoint(map(id, node.inputs)):
-            self.made[id(node)] = node.with_inputs(tuple([self.made[id(x)] for x in node.inputs]))
+            inputs = [self.made[id(source)] for source in node.inputs]
+            self.made[id(node)] = node.with_inputs(tuple(inputs))
             return
         is_plain = type(node) is Node and not ends_of(node)
         if is_plain and few:
             self.padded[id(node)] = self.pad(node, few)
         elif not is_plain or not self.cut(node):
-            inputs = map(self.whole, node.inputs)
-            self.made[id(node)] = node.with_inputs(tuple(inputs))
+            wholes = map(self.whole, node.inputs)
+            self.made[id(node)] = node.with_inputs(tuple(wholes))
 
     def pad(self, node: Node, few: Cuts) -> Padded:
         """Put zeros beside a value, but not yet along the axes of which it has few."""
