@@ -245,6 +245,7 @@ def is_over_budget() -> bool:
     """Count one recorded operation and tell whether it is time to compute what is pending."""
     RECORDED[0] += 1
     if RECORDED[0] == BUDGET + 1 and all(is_shown(node, ()) for node in LIVE.pending()):
+        leave()  # or what is learnt of the way would hold all that is gone
         flushed()  # a loop that reads elements: all of it is memory, or gone
     is_late = IS_DUE[0] or RECORDED[0] > BUDGET
     return is_late and not is_tracing() and (IS_DUE[0] or (is_unwatched() and is_place()))

@@ -503,3 +503,13 @@ def test_what_interrupts_a_computation_takes_nothing_of_it(monkeypatch: pytest.M
     monkeypatch.setattr(engine, "find_plan", interrupted)
     assert (x + 1.5).tolist() == [2.5, 3.5, 5.5]
     assert met == [3.0] and not pending.WAITING and failed.item() is False
+
+
+def test_counting_begins_anew_with_no_way(monkeypatch):
+    pending.realize_all()
+    left = []
+    monkeypatch.setattr(pending, "leave", lambda: left.append(1))
+    pending.RECORDED[0] = pending.BUDGET  # a loop of views, of which nothing waits
+    assert not pending.is_over_budget()
+    assert left
+    assert pending.RECORDED == [0]
