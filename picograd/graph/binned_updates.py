@@ -156,27 +156,26 @@ def is_mask(values: Node) -> bool:
 def goes_beside(terms: Node, rows: int, bins: int, target: Target) -> bool:
     """Tell whether rows beside one another, an index for all of them, go to lanes of a warp."""
     count = terms.size // rows
-    is_plain = terms.shape[0] == 1 and is_number(terms)
+    is_plain = terms.shape[0] == 1 and may_add(terms)
     is_dense = count * SPARSE >= bins
     itemsize = terms.dtype.itemsize
     found = beside_of(bins, rows, count, itemsize, target)
     return is_plain and is_dense and found is not None
 
 
-def is_number(values: Node) -> bool:
-    """Tell whether there are sums in bins of a dtype."""
+def may_add(values: Node) -> bool:
+    """Tell whether bins have sums of the dtype of some values."""
     dtype = values.dtype
     return dtype.kind in ("int", "uint", "float") and dtype.bits >= 32
 
 
 def is_binned(values: Node, rows: int, bins: int, in_columns: bool, target: Target) -> bool:
-    """Tell whether there are sums in bins of a dtype, and room for so many."""
-    dtype = values.dtype
-    if not is_number(values) or not may_bin(values, rows, bins, target):
+    """Tell whether values go to bins: those of their dtype, of which there is room for so many."""
+    if not may_add(values) or not may_bin(values, rows, bins, target):
         return False
     if not in_columns or values.size <= MOST_BINNED:
         return True
-    return lanes_of(bins, dtype.itemsize, rows, values.size // rows, target) > 1
+    return lanes_of(bins, values.dtype.itemsize, rows, values.size // rows, target) > 1
 
 
 def numbered(indices: Sequence[Node], sizes: Sequence[int]) -> Node:

@@ -69,8 +69,8 @@ def grouped_mm(
     (M, K) by (G, K, N) has groups of rows, one an expert: -> (M, N). (G, M, K) by (K, N) has groups
     of columns -> (M, N), (M, K) by (K, N) groups along K -> (G, M, N), two stacks have no `offs`.
     What no group has is 0. Ends are read where the program runs, so that other groups need no new
-    plan: every group multiplies all rows, of which the others are 0. Raises ShapeError for
-    operands and ends that do not fit.
+    plan; so each group multiplies all rows, those of other groups as zeros: G times the work of
+    a loop over groups. Raises ShapeError for operands and ends that do not fit.
 
     >>> from picograd import Tensor, nn
     >>> rows, weights = Tensor([[1.0], [2.0], [3.0]]), Tensor([[[1.0]], [[10.0]]])

@@ -55,7 +55,7 @@ KINDS: dict[tuple[str, ...], str] = {
     ("i64", "i64", "i64"): """
         PyDict_GetItemWithError PyList_GetItem PyObject_CallObject PyObject_GetAttr
         PyObject_GetItem PyTuple_GetItem PyType_GenericAlloc PyWeakref_NewRef""",
-    ("i64", "i64", "i64", "i64"): "memcpy",
+    ("i64", "i64", "i64", "i64"): "memcpy PyTuple_GetSlice",
     ("i64", *["i64"] * 7): "syscall",
     ("void",): "PyErr_Clear",
     ("void", "i64"): "Py_IncRef Py_DecRef PyDict_Clear",

@@ -78,7 +78,7 @@ def find_cuts(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Cuts]:
             cuts.update((id(source), WHOLE) for source in sources)
             continue
         for place, source in enumerate(sources):
-            asked = passed(node, own, place)
+            asked = few_shown(node) | passed(node, own, place)
             known = cuts.get(id(source), asked)
             cuts[id(source)] = common(known, asked)
     return cuts
@@ -161,14 +161,9 @@ def may_cut(node: Node, axis: int) -> bool:
 
 
 def passed(node: Node, cuts: Cuts, place: int) -> Cuts:
-    """Find how a node that is cut reads an operand."""
-    found = dict(few_shown(node))
-    if cuts:
-        axes = axes_read(node, place)
-        for axis, cut in cuts.items():
-            if axes[axis] >= 0:
-                found[axes[axis]] = cut
-    return found
+    """Find how an operand is cut of which a node that is cut is made."""
+    axes = axes_read(node, place) if cuts else ()
+    return {axes[axis]: cut for axis, cut in cuts.items() if axes[axis] >= 0}
 
 
 def is_same(one: Range, other: Range) -> bool:

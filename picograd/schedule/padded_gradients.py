@@ -10,14 +10,26 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
 from picograd.schedule.cost import Machine, machine
-from picograd.schedule.narrowed import FEW, axes_read, is_same, is_slice
+from picograd.schedule.narrowed import (
+    FEW,
+    WHOLE,
+    Cuts,
+    axes_read,
+    common,
+    is_slice,
+    passed,
+    rebuilt,
+    shown,
+    sliced,
+)
 from picograd.schedule.values import is_leaf
 from picograd.target import Target
 
@@ -25,27 +37,19 @@ CONTRACTIONS = ops_of(Role.CONTRACT)
 SUM = "sum"
 NONE = 0, 0
 FACTORS, CHOSEN = (0, 1), (1, 2)  # inputs in which a product is linear, and what is chosen of two
-Pads = dict[int, tuple[int, int]]  # by axis: zeros before, and behind
 
 
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """A value that is 0 beside a smaller one."""
+class Padded(NamedTuple):
+    """A value that is 0 but for a part of it, which has some ranges of its axes."""
 
     inside: Node
-    pads: Pads
-
-    def whole(self) -> Node:
-        """Put the zeros there."""
-        around = [NONE] * self.inside.rank
-        for axis, pad in self.pads.items():
-            around[axis] = pad
-        return self.inside.pad(tuple(around))
+    cuts: Cuts
 
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    if not any(node.op in CONTRACTIONS for node in order) or not any(map(few_padded, order)):
+    has_products = any(node.op in CONTRACTIONS for node in order)
+    if not has_products or not any(map(few_padded, order)):
         return list(roots)
     cutter = Cutter(machine(target))
     for node in order:
@@ -67,19 +71,25 @@ class Cutter:
         found = self.made.get(id(node))
         if found is not None:
             return found
-        known = self.padded[id(node)]
-        if is_sum(node) and (node.size - known.inside.size) * length(node) <= self.few:
+        inside, cuts = self.padded[id(node)]
+        zeros = node.size - inside.size
+        if is_sum(node) and zeros * length(node) <= self.few:
             inputs = [self.widened(source) for source in node.inputs]
             found = node.with_inputs(tuple(inputs))  # another kernel for the zeros takes longer
         else:
-            found = known.whole()
+            found = with_zeros(inside, cuts, node.shape)
         self.made[id(node)] = found
         return found
 
     def widened(self, node: Node) -> Node:
         """Give what a node has become, with zeros beside the smaller value."""
         found = self.made.get(id(node))
-        return self.padded[id(node)].whole() if found is None else found
+        return with_zeros(*self.padded[id(node)], node.shape) if found is None else found
+
+    def cuts(self, node: Node) -> Cuts:
+        """Find where a node is not 0."""
+        known = self.padded.get(id(node))
+        return WHOLE if known is None else known.cuts
 
     def visit(self, node: Node) -> None:
         """Make a node of what its inputs have become."""
@@ -88,64 +98,52 @@ class Cutter:
             return
         few = few_padded(node)
         if not few and self.padded.keys().isdisjoint(map(id, node.inputs)):
-            self.made[id(node)] = node.with_inputs(tuple([self.made[id(x)] for x in node.inputs]))
+            inputs = [self.made[id(source)] for source in node.inputs]
+            self.made[id(node)] = node.with_inputs(tuple(inputs))
             return
         is_plain = type(node) is Node and not ends_of(node)
         if is_plain and few:
             self.padded[id(node)] = self.pad(node, few)
         elif not is_plain or not self.cut(node):
-            inputs = map(self.whole, node.inputs)
-            self.made[id(node)] = node.with_inputs(tuple(inputs))
+            wholes = map(self.whole, node.inputs)
+            self.made[id(node)] = node.with_inputs(tuple(wholes))
 
-    def pad(self, node: Node, few: Pads) -> Padded:
+    def pad(self, node: Node, few: Cuts) -> Padded:
         """Put zeros beside a value, but not yet along the axes of which it has few."""
         (source,) = node.inputs
         pads, _ = node.arg
-        kept: Pads = {}
-        for axis, pad in self.pads(source).items():
-            if pads[axis] == NONE:
-                kept[axis] = pad
-        rest = list(pads)
-        for axis in few:
-            rest[axis] = NONE
+        cuts = self.cuts(source)
+        kept = {axis: cut for axis, cut in cuts.items() if pads[axis] == NONE}
+        rest = [NONE if axis in few else pad for axis, pad in enumerate(pads)]
         inside = self.inside(source, kept)
         return Padded(inside.pad(tuple(rest)), kept | few)
 
-    def pads(self, node: Node) -> Pads:
-        """Find where there are zeros in what a node has become."""
-        known = self.padded.get(id(node))
-        return {} if known is None else known.pads
-
     def cut(self, node: Node) -> bool:
         """Make a node smaller, if that is what it is but for zeros."""
-        pads = self.pads_of(node)
-        summed = self.summed(node)
-        if not pads and not summed:
+        cuts, summed = self.cuts_of(node), self.summed(node)
+        if not cuts and not summed:
             return False
         inputs = []
         for place, source in enumerate(node.inputs):
-            axes = axes_read(node, place)
-            own = dict(summed.get(place, {}))
-            for axis, pad in pads.items():
-                if axes[axis] >= 0:
-                    own[axes[axis]] = pad
-            inside = self.inside(source, own)
-            inputs.append(inside)
-        shape = without(node.shape, pads)
-        made = remade(node, tuple(inputs), shape)
+            wanted = summed.get(place, WHOLE) | passed(node, cuts, place)
+            inputs.append(self.inside(source, wanted))
+        if is_slice(node):  # it shows all of the axes that are smaller
+            made = sliced(inputs[0], shown(node))
+        else:
+            made = rebuilt(node, cuts, tuple(inputs))
         self.products += node.op in CONTRACTIONS
-        if pads:
-            self.padded[id(node)] = Padded(made, pads)
+        if cuts:
+            self.padded[id(node)] = Padded(made, cuts)
         else:
             self.made[id(node)] = made
         return True
 
-    def pads_of(self, node: Node) -> Pads:
-        """Find along which axes of a node there are zeros, and where."""
+    def cuts_of(self, node: Node) -> Cuts:
+        """Find where a node that is made of others is not 0."""
         row, role = node.row, node.row.role
         if is_pad(node) and node.arg[1] != 0:
-            return {}  # what is put beside zeros, too
-        found = [self.passed(node, place) for place in range(len(node.inputs))]
+            return WHOLE  # what is put beside zeros, too
+        found = [self.shown_by(node, place) for place in range(len(node.inputs))]
         if role is Role.CONTRACT or row.linear == FACTORS:
             return found[1] | found[0]
         is_alone = len(found) == 1 and (row.linear or row.factors)
@@ -153,61 +151,54 @@ class Cutter:
             return found[0]
         added = row.linear if row.linear == CHOSEN else range(len(row.factors))
         numbers = [found[place] for place in added if not is_zero(node.inputs[place])]
-        first, *others = numbers or [{}]
-        return common(first, others)
+        return reduce(common, numbers or [WHOLE])
 
-    def passed(self, node: Node, place: int) -> Pads:
-        """Find where a node has zeros because one of its inputs has."""
-        pads = self.pads(node.inputs[place])
-        found: Pads = {}
-        for axis, own in enumerate(axes_read(node, place) if pads else ()):
-            if own in pads:
-                found[axis] = pads[own]
-        return found
+    def shown_by(self, node: Node, place: int) -> Cuts:
+        """Find where a node shows what an operand is not 0."""
+        cuts = self.cuts(node.inputs[place])
+        axes = axes_read(node, place) if cuts else ()
+        return {axis: cuts[own] for axis, own in enumerate(axes) if own in cuts}
 
-    def summed(self, node: Node) -> dict[int, Pads]:
-        """Find where what a node sums is 0, by the axes of each operand."""
-        found: dict[int, Pads] = {}
+    def summed(self, node: Node) -> dict[int, Cuts]:
+        """Find where what a node sums is not 0, by the axes of each operand."""
+        found: dict[int, Cuts] = {}
         if node.row.role is Role.REDUCE and node.arg[0] == SUM:
-            pads = self.pads(node.inputs[0])
-            own = {axis: pad for axis, pad in pads.items() if axis in node.arg[1]}
+            cuts_read = self.cuts(node.inputs[0])
+            gone = node.arg[1]
+            own = {axis: cut for axis, cut in cuts_read.items() if axis in gone}
             return {0: own} if own else found
         if node.row.role is not Role.CONTRACT:
             return found
         first, second, out = node.arg
         for label in set(first) & set(second) - set(out):
             axes = first.index(label), second.index(label)
-            for source, axis in zip(node.inputs, axes, strict=True):
-                pad = self.pads(source).get(axis)
-                if pad is None:
-                    continue
-                for place in range(2):
-                    found.setdefault(place, {})[axes[place]] = pad
-                break
+            pairs = zip(node.inputs, axes, strict=True)
+            cuts = [self.cuts(source).get(axis) for source, axis in pairs]
+            known = [cut for cut in cuts if cut is not None]
+            for place in range(2 if known else 0):
+                found.setdefault(place, {})[axes[place]] = known[0]
         return found
 
-    def inside(self, node: Node, pads: Pads) -> Node:
-        """Give a value where it is not beside: without zeros, or cut."""
+    def inside(self, node: Node, cuts: Cuts) -> Node:
+        """Give a value where it is asked for: of what is padded alike, without its zeros."""
         known = self.padded.get(id(node))
         if known is None:
-            return cut(self.whole(node), pads)
-        same = common(known.pads, [pads])
-        others = beside(known.pads, same)
-        whole = Padded(known.inside, others).whole()
-        return cut(whole, beside(pads, same))
+            return sliced(self.whole(node), cuts)
+        same = common(known.cuts, cuts)
+        whole = with_zeros(known.inside, beside(known.cuts, same), node.shape)
+        return sliced(whole, beside(cuts, same))
 
 
-def few_padded(node: Node) -> Pads:
+def few_padded(node: Node) -> Cuts:
     """Find the axes along which most of a node is zeros that were put there."""
-    found: Pads = {}
-    if not is_pad(node) or is_leaf(node) or type(node) is not Node:
-        return found
-    pads, fill = node.arg
-    sizes = node.inputs[0].shape
-    for axis, pad in enumerate(pads):
-        is_few = 0 < sizes[axis] * FEW <= node.shape[axis]
-        if is_few and fill == 0:
-            found[axis] = pad
+    is_plain = type(node) is Node and not is_leaf(node)
+    if not is_plain or not is_pad(node) or node.arg[1] != 0:
+        return WHOLE
+    found: Cuts = {}
+    for axis, (low, high) in enumerate(node.arg[0]):
+        size = node.shape[axis]
+        if 0 < node.inputs[0].shape[axis] * FEW <= size:
+            found[axis] = low, size - high, 1
     return found
 
 
@@ -238,56 +229,14 @@ def is_zero(node: Node) -> bool:
     return node.op in NUMBERS and node.arg == 0
 
 
-def is_alike(one: tuple[int, int], other: tuple[int, int] | None) -> bool:
-    """Tell whether as much is beside a value, by the same position."""
-    return other is not None and is_same((*one, 1), (*other, 1))
-
-
-def common(first: Pads, others: Sequence[Pads]) -> Pads:
-    """Find what there is alike beside several values."""
-    found: Pads = {}
-    for axis, pad in first.items():
-        if all(is_alike(pad, other.get(axis)) for other in others):
-            found[axis] = pad
-    return found
-
-
-def beside(pads: Pads, others: Pads) -> Pads:
+def beside(cuts: Cuts, others: Cuts) -> Cuts:
     """Leave out the axes that others have."""
-    return {axis: pad for axis, pad in pads.items() if axis not in others}
+    return {axis: cut for axis, cut in cuts.items() if axis not in others}
 
 
-def without(shape: tuple[int, ...], pads: Pads) -> tuple[int, ...]:
-    """Give a shape without what is beside."""
-    sizes = list(shape)
-    for axis, pad in pads.items():
-        sizes[axis] -= sum(pad)
-    return tuple(sizes)
-
-
-def cut(node: Node, pads: Pads) -> Node:
-    """Cut off what is beside."""
-    if not pads:
-        return node
-    if node.op in NUMBERS:
-        shape = without(node.shape, pads)
-        return Node(node.op, (), node.arg, shape, node.dtype, node.device)
-    ranges = [(0, size, 1) for size in node.shape]
-    for axis, (lo, hi) in pads.items():
-        ranges[axis] = lo, node.shape[axis] - hi, 1
-    return node.slice(tuple(ranges))
-
-
-def remade(node: Node, inputs: tuple[Node, ...], shape: tuple[int, ...]) -> Node:
-    """Make a node of smaller inputs."""
-    row = node.row
-    if row.role is Role.VIEW and (row.is_same_bytes or row.is_repeating):
-        return Node(node.op, inputs, shape, shape, node.dtype, node.device)
-    arg = node.arg
-    if is_slice(node):  # it shows all of what is smaller
-        ranges = list(arg)
-        for axis, size in enumerate(shape):
-            if size != node.shape[axis]:
-                ranges[axis] = 0, size, 1
-        arg = tuple(ranges)
-    return Node(node.op, inputs, arg, shape, node.dtype, node.device)
+def with_zeros(inside: Node, cuts: Cuts, shape: Sequence[int]) -> Node:
+    """Put zeros around what was cut out of a shape."""
+    pads = [NONE] * inside.rank
+    for axis, (first, end, _) in cuts.items():
+        pads[axis] = first, shape[axis] - end
+    return inside.pad(tuple(pads))

@@ -19,7 +19,8 @@ def new_move(op, source: Node, arg, shape):
     "a view of a node; 0 where there is no memory"
     read = PyTuple_Pack(1, source)
     need(read)
-    return new_node(op, read, own(arg), shape, source.dtype, source.device)
+    arg = own(arg)
+    return new_node(world.Node, op, read, arg, shape, source.dtype, source.device)
 
 def place_on(item, size):
     "where a whole number is on an axis of more than one element; or the size"

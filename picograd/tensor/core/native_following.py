@@ -301,7 +301,7 @@ def standing_node(follower: Follower, at):
     place = PyLong_AsLongLong(at) - PyLong_AsLongLong(template.count)
     step = PyList_GetItem(template.steps, place)
     need(step)
-    standing: Standing = node_of_step(world.Standing, step)
+    standing: Standing = node_of_step(world.Standing, step, 0)
     need(standing)
     pair = PyTuple_Pack(2, record, at)
     standing.record = pair

@@ -8,7 +8,7 @@ changes it, or something among its operands is none of tensors, ints, words, and
 The caller holds `pending.LOCK`; the language is that of runtime/python_code.py.
 """
 
-from picograd.dtype import NEW_FLOATS, DType
+from picograd.dtype import NEW_FLOATS
 from picograd.engine import foreign, native_calls
 from picograd.engine.followed import STEADY
 from picograd.graph.ops import OPS
@@ -18,7 +18,7 @@ from picograd.runtime.python_calls import places
 from picograd.tensor.core.native_small import GRAPH
 from picograd.tensor.core.recipes import RECIPES, note_rooms
 from picograd.tensor.core.recording import SHOWING
-from picograd.tensor.core.repeated import DEEPEST, PURE
+from picograd.tensor.core.repeated import DEEPEST, PLAIN, PURE
 from picograd.traced_number import SIZED
 
 OPERANDS = """
@@ -160,10 +160,8 @@ def stamp_all(graph: graph, nodes, recipe, operands):
 
 def view_of(node, tracks, function, operands, enabled):
     "the tensor of a view of the first operand"
-    others = PyTuple_New(PyTuple_Size(operands) - 1)
+    others = PyTuple_GetSlice(operands, 1, PyTuple_Size(operands))
     need(others)
-    for number in range(PyTuple_Size(operands) - 1):
-        PyTuple_SetItem(others, number, own(PyTuple_GetItem(operands, number + 1)))
     found = tensor_of_view(node, tracks, PyTuple_GetItem(operands, 0), function, others, enabled)
     Py_DecRef(others)
     return found
@@ -278,11 +276,10 @@ def declare_recording() -> None:
     """Let these functions be compiled with the others."""
     note_rooms()
     views = {*MOVES, *(name for name, row in OPS.items() if row.is_repeating)}
-    plain = bool, int, str, type(None), DType, type(Ellipsis)
     world = {
         "pure": PURE, "steady": STEADY, "showing": SHOWING, "recipes": RECIPES,
         "seen_through": {**dict.fromkeys((*NUMBERS, *PAIRS), False), **dict.fromkeys(views, True)},
-        "plain_kinds": dict.fromkeys(plain, True), "float_kind": float, "verify": "verify",
+        "plain_kinds": dict.fromkeys(PLAIN, True), "float_kind": float, "verify": "verify",
         "largest": LARGEST, "least": -LARGEST, "new_floats": NEW_FLOATS,
         "shared": foreign.SHARED, "sized": SIZED, "notes": NOTES,
     }  # fmt: skip

@@ -38,9 +38,9 @@ def new_storage(buffer):
     storage.answers = own(None)
     return storage
 
-def new_node(op, inputs, arg, shape, dtype, device):
-    "takes the inputs and the argument"
-    node: Node = PyType_GenericAlloc(world.Node, 0)
+def new_node(kind, op, inputs, arg, shape, dtype, device):
+    "takes the argument and the inputs, which are 0 where the node has none of its own yet"
+    node: Node = PyType_GenericAlloc(kind, 0)
     if node == 0:
         Py_DecRef(inputs)
         Py_DecRef(arg)
@@ -61,7 +61,8 @@ def new_leaf(buffer: Buffer, shape):
     storage = new_storage(buffer)
     need(storage)
     nothing = own(world.nothing)
-    return new_node(world.buffer, nothing, storage, shape, buffer.dtype, buffer.device)
+    dtype = buffer.dtype
+    return new_node(world.Node, world.buffer, nothing, storage, shape, dtype, buffer.device)
 
 def new_tensor(node):
     "takes the node"
@@ -402,29 +403,20 @@ def read_of(nodes, place, several):
         return PyObject_CallFunctionObjArgs(several, nodes, 0)
     return PyTuple_Pack(1, PyList_GetItem(nodes, PyLong_AsLongLong(place)))
 
-def node_of_step(kind, step):
-    "the node of a step, but for what it reads; 0 where there is no memory"
-    node: Node = PyType_GenericAlloc(kind, 0)
-    need(node)
-    node.op = own(PyTuple_GetItem(step, 0))
-    node.arg = own(PyTuple_GetItem(step, 3))
-    node.shape = own(PyTuple_GetItem(step, 4))
-    node.dtype = own(PyTuple_GetItem(step, 5))
-    node.device = own(PyTuple_GetItem(step, 6))
-    node.realized = own(None)
-    node.leaf = own(None)
-    node.is_asked = own(False)
-    return node
+def node_of_step(kind, step, inputs):
+    "the node of a step; takes the inputs, as `new_node` does"
+    op = PyTuple_GetItem(step, 0)
+    arg = own(PyTuple_GetItem(step, 3))
+    shape = PyTuple_GetItem(step, 4)
+    dtype = PyTuple_GetItem(step, 5)
+    return new_node(kind, op, inputs, arg, shape, dtype, PyTuple_GetItem(step, 6))
 
 def stamp_step(nodes, step):
     "appends the node of a step: 1, or 0"
     read = read_of(nodes, PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2))
     need(read)
-    node: Node = node_of_step(world.Node, step)
-    if node == 0:
-        Py_DecRef(read)
-        return 0
-    node.inputs = read
+    node = node_of_step(world.Node, step, read)
+    need(node)
     failed = PyList_Append(nodes, node)
     Py_DecRef(node)
     return failed == 0

@@ -1,5 +1,7 @@
 """Rows and numbers by machine code are those of Python, and of NumPy."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,7 @@ def test_nodes_are_those_of_python(counted):
         assert type(start) is picograd.number.GivenInt
         assert row._view.base is t
         assert row._view.operands == (listed,)
+        assert (row._view.operands[0][0] is start) is (listed[0] >= 0)
     assert counted["row"] == 4
 
 
@@ -104,6 +107,11 @@ def test_numbers_that_are_no_look(counted):
     assert counted["row"] == 0
 
 
+def test_one_number_of_any_rank_is_read(counted):
+    assert Tensor([[[5.0]]]).item() == 5.0
+    assert counted["number"] == 1
+
+
 def test_a_trace_notes_rows(counted):
     t = Tensor(np.arange(6.0, dtype="f").reshape(2, 3))
     jitted = picograd.jit(lambda x: x[1] * 2)
@@ -116,3 +124,12 @@ def test_a_trace_notes_rows(counted):
 def test_what_is_no_node_has_no_number():
     for other in (None, 1, "text", (), [Tensor([1.0])], Tensor([1.0])):
         assert CODED.number(other) is None
+
+
+def test_rows_leave_nothing(counted):
+    t = Tensor(np.zeros((3, 4), "f"))
+    numbers = sys.getrefcount(picograd.number.GivenInt)  # one for each that is alive
+    for _ in range(100):
+        t[1], t[-1], t[2, 3], t[0, 0].item()
+    assert counted["row"] > 300
+    assert sys.getrefcount(picograd.number.GivenInt) < numbers + 10  # a plan may have some

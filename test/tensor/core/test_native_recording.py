@@ -99,6 +99,34 @@ def test_views_are_written_through(stamped):
     assert stamped
 
 
+def test_views_of_one_shape_are_apart(stamped):
+    a = drawn(1, 3, 3, 3)
+    for axes in ((1, 0, 2), (2, 1, 0)) * 3:
+        found = a.permute(axes).permute(0, 2, 1).numpy()  # what is moved again is one move
+        np.testing.assert_array_equal(found, a.numpy().transpose(axes).transpose(0, 2, 1))
+    assert stamped
+
+
+def test_long_lists_are_left_to_python(stamped):
+    a = drawn(1, 2)
+    for count in (2, 2, 2, 5000, 5000, 5000):
+        later = a + 1.0  # of memory rows are copied at once
+        assert picograd.cat([later] * count).shape == (2 * count,)
+    assert len(stamped) == 1
+
+
+def test_gradients_stop_at_no_grad(stamped):
+    a = drawn(1, 3, requires_grad=True)
+    for _ in range(4):
+        with picograd.no_grad():
+            factor = a.exp()
+        (found,) = picograd.autograd.grad((factor * a).sum(), a)
+        np.testing.assert_array_equal(found.numpy(), factor.numpy())
+    with picograd.no_grad():
+        assert [drawn(2, 3).exp().requires_grad for _ in range(4)] == [False] * 4
+    assert stamped
+
+
 def test_numbers_stay_arguments(stamped):
     a = drawn(1, 3, 3)
     values = [a.clamp(-0.5, top).max().item() for top in (0.25, 0.25, 0.25, 0.125, 0.125, 0.125)]
