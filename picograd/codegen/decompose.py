@@ -258,14 +258,14 @@ def polynomials(op: str) -> Function:
     return build
 
 
-def in_single(op: str) -> Function:
-    """Make a function of our own for float32, and the library's for float64."""
+def in_single(op: str, other: Function | None = None) -> Function:
+    """Make a function of our own for float32, and another, or the library's, for float64."""
     formula = {**polynomial.FLOAT32, **QUICK}[op]
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
         if dtype.bits == 32 and dtype.is_float:
             return formula(*(Value(emitter, a) for a in args)).position
-        return emitter.raw(op, dtype, *args)
+        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
 
     return build
 
@@ -279,7 +279,8 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "exp2", "log1p", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op, PORTABLE[op]) for op in ("exp2", "log1p")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

@@ -406,7 +406,7 @@ def test_a_gpu_transforms_in_loops() -> None:
 def test_the_null_device_counts_them() -> None:
     null: Any = get_device("null")
     before = null.host_calls
-    y = picograd.linalg.pinv(picograd.zeros(150, 150, device="null"))
+    y = picograd.linalg.pinv(picograd.zeros(150, 150, dtype="float64", device="null"))
     picograd.fft.rfft(y, PRIME).realize()
     assert null.host_calls - before == 2
     step = picograd.jit(lambda x: picograd.linalg.pinv(x))

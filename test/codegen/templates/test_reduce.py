@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import plain_nodes
 import pytest
 from cases import guard, kernel, load
 from cuda_tools import source_of
@@ -77,7 +78,7 @@ def test_short_columns_are_reduced_by_a_thread_each() -> None:
 
 def test_sums_that_walk_side_by_side_are_those_of_all_rows() -> None:
     gpu = cuda_target("sm_90a", 2)
-    x = build_graph.buffer(Storage(Buffer("cpu", float32, 4096 * 128, 0)), (4096, 128))
+    x = plain_nodes.buffer(Storage(Buffer("cpu", float32, 4096 * 128, 0)), (4096, 128))
     tiles = long_rows(x.reduce("sum", (0,)), gpu)
     (split,) = (axis for axis in tiles.parts[0].grid if axis.name == "split")
     assert split.size > 1 and 4096 % split.size == 0
@@ -136,7 +137,7 @@ def test_blocks_hold_long_rows_that_they_read_again() -> None:
         (bfloat16, 40000, 1024, 256),
         (float32, 100_000, 256, 256),  # no threads hold these
     ):
-        x = build_graph.buffer(Storage(Buffer("cpu", dtype, 256 * length, 0)), (256, length))
+        x = plain_nodes.buffer(Storage(Buffer("cpu", dtype, 256 * length, 0)), (256, length))
         wide = x.cast(float32)
         assert long_rows(build_graph.softmax(wide, 1), gpu).threads == softmax
         assert long_rows(build_graph.logsumexp(wide, 1), gpu).threads == total
@@ -147,7 +148,7 @@ def test_shared_memory_keeps_rows_of_16_bits_beside_others(dtype: DType) -> None
     """They are read from memory once, and computed again from what each thread has read."""
     gpu, length = cuda_target("sm_80", 2), 33001
     x, y = (
-        build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+        plain_nodes.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
         for _ in range(2)
     )
     tiles = long_rows(build_graph.softmax(x.cast(float32), 1) * y.cast(float32), gpu)
@@ -181,7 +182,7 @@ def test_blocks_of_a_cluster_share_a_long_row(
 ) -> None:
     """Each has a part of it, and is told of the others' maxima and sums."""
     gpu = cuda_target("sm_90a", 2)
-    x = build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+    x = plain_nodes.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
     tiles = long_rows(build_graph.softmax(x, 1), gpu)
     program = verify_program(linearize(tiles, gpu))
     assert (tiles.cluster, program.tasks, program.threads) == (blocks, 2 * blocks, threads)
@@ -207,14 +208,14 @@ def test_rows_that_clusters_do_not_share() -> None:
         (bfloat16, 32768, False),
         (bfloat16, 32776, True),
     ):
-        x = build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+        x = plain_nodes.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
         assert (long_rows(build_graph.softmax(x, 1), gpu).cluster > 1) == is_shared
         assert long_rows(build_graph.logsumexp(x, 1), gpu).cluster == 1
 
 
 def test_a_row_of_many_threads() -> None:
     gpu = cuda_target("sm_80", 2)
-    x = build_graph.buffer(Storage(Buffer("cpu", float32, 2 * 17000, 0)), (2, 17000))
+    x = plain_nodes.buffer(Storage(Buffer("cpu", float32, 2 * 17000, 0)), (2, 17000))
     tiles = long_rows(build_graph.softmax(x, 1), gpu)
     assert tiles.threads == 1024
     assert any(tile.shape == (1, 17000) for tile in tiles.parts[0].tiles)  # exponentials are kept
