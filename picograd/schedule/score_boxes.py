@@ -33,6 +33,7 @@ from picograd.schedule.cost import machine
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Indices
 from picograd.schedule.joined_softmaxes import join_softmaxes
+from picograd.schedule.score_circles import untangled
 from picograd.schedule.score_operands import (
     ALIGNMENT,
     MOST_COLUMNS,
@@ -98,7 +99,7 @@ def streams_of(
     found = find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
     if found and target.packs_operands:
         found = join_sides(found, machine(target).workers)
-    return found
+    return untangled(found, values, reasons)
 
 
 def has_scores(order: Sequence[Node], target: Target) -> bool:
