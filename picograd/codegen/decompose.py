@@ -258,9 +258,10 @@ def polynomials(op: str) -> Function:
     return build
 
 
-def in_single(op: str, other: Function | None = None) -> Function:
-    """Make a function of our own for float32, and another, or the library's, for float64."""
+def in_single(op: str) -> Function:
+    """Make a function of our own for float32; that of float64 is the library's, if not ours."""
     formula = {**polynomial.FLOAT32, **QUICK}[op]
+    other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
         if dtype.bits == 32 and dtype.is_float:
@@ -279,8 +280,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
-    **{op: in_single(op, PORTABLE[op]) for op in ("exp2", "log1p")},
+    **{op: in_single(op) for op in ("exp", "exp2", "log1p", "tanh", "sin", "cos", "tan", "pow")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

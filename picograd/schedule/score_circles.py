@@ -13,9 +13,7 @@ from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.score_sinks import Stream, waits_of
 
 
-def untangled(
-    streams: list[Stream], values: Sequence[Facts], reasons: Reasons
-) -> list[Stream]:
+def untangled(streams: list[Stream], values: Sequence[Facts], reasons: Reasons) -> list[Stream]:
     """Leave out a region of each circle: its scores go to memory. `values` are inputs first."""
     while circle := find_circle(streams, values):
         region = streams[max(circle)].region
