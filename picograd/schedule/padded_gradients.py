@@ -11,13 +11,11 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
 from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
-from picograd.schedule.cost import Machine, machine
 from picograd.schedule.narrowed import (
     FEW,
     WHOLE,
@@ -51,7 +49,7 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     has_products = any(node.op in CONTRACTIONS for node in order)
     if not has_products or not any(map(few_padded, order)):
         return list(roots)
-    cutter = Cutter(machine(target))
+    cutter = Cutter()
     for node in order:
         cutter.visit(node)
     return [cutter.whole(root) for root in roots] if cutter.products else list(roots)
@@ -60,8 +58,7 @@ def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) 
 class Cutter:
     """This class knows what nodes have become, in a walk over them, inputs first."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.few = machine.launch * machine.rate * machine.workers  # elements of a launch's time
+    def __init__(self) -> None:
         self.made: dict[int, Node] = {}
         self.padded: dict[int, Padded] = {}
         self.products = 0  # that are smaller
@@ -69,22 +66,10 @@ class Cutter:
     def whole(self, node: Node) -> Node:
         """Give what a node has become, with its zeros."""
         found = self.made.get(id(node))
-        if found is not None:
-            return found
-        inside, cuts = self.padded[id(node)]
-        zeros = node.size - inside.size
-        if is_sum(node) and zeros * length(node) <= self.few:
-            inputs = [self.widened(source) for source in node.inputs]
-            found = node.with_inputs(tuple(inputs))  # another kernel for the zeros takes longer
-        else:
-            found = with_zeros(inside, cuts, node.shape)
-        self.made[id(node)] = found
+        if found is None:
+            found = with_zeros(*self.padded[id(node)], node.shape)
+            self.made[id(node)] = found
         return found
-
-    def widened(self, node: Node) -> Node:
-        """Give what a node has become, with zeros beside the smaller value."""
-        found = self.made.get(id(node))
-        return with_zeros(*self.padded[id(node)], node.shape) if found is None else found
 
     def cuts(self, node: Node) -> Cuts:
         """Find where a node is not 0."""
@@ -206,16 +191,6 @@ def is_sum(node: Node) -> bool:
     """Tell whether a node is a product, or sums its input."""
     role = node.row.role
     return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == SUM)
-
-
-def length(node: Node) -> int:
-    """Count what each element of a sum is the sum of."""
-    (source, *_) = node.inputs
-    if node.row.role is Role.REDUCE:
-        return source.size // max(node.size, 1)
-    labels, _, out = node.arg
-    sizes = zip(labels, source.shape, strict=True)
-    return prod(size for label, size in sizes if label not in out)
 
 
 def is_pad(node: Node) -> bool:

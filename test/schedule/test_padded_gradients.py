@@ -97,14 +97,13 @@ def test_a_number_beside_zeros_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("places", [8, 64])
-def test_zeros_of_little_work_are_computed_with_the_rest(places: int) -> None:
+def test_columns_that_a_slice_reads_are_computed_alone(places: int) -> None:
     x, w, b = leaf(places, WIDTH), leaf(WIDTH, WORDS), leaf(WORDS)
     y = build.matmul(x, w) + b.reshape((1, WORDS)).expand((places, WORDS))
     roots = gradients(cut(y, 1, 3, 2), w, b)
     check_plan(roots, tolerance=1e-3)
     names = [kernel.name for kernel in schedule(roots, TARGET).kernels]
-    wanted = f"contract_{WIDTH}x2" if places == 64 else f"contract_{WIDTH}x{WORDS}"
-    assert wanted in names
+    assert f"contract_{WIDTH}x2" in names
 
 
 @pytest.mark.parametrize("place", [0, 3, -1])
