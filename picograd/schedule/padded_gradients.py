@@ -14,8 +14,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
+from picograd.graph.gradient import is_zero
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.graph.row import Role, ops_of
 from picograd.schedule.narrowed import (
     FEW,
     WHOLE,
@@ -29,10 +30,10 @@ from picograd.schedule.narrowed import (
     sliced,
 )
 from picograd.schedule.values import is_leaf
+from picograd.schedule.weighted_sums import is_sum
 from picograd.target import Target
 
 CONTRACTIONS = ops_of(Role.CONTRACT)
-SUM = "sum"
 NONE = 0, 0
 FACTORS, CHOSEN = (0, 1), (1, 2)  # inputs in which a product is linear, and what is chosen of two
 
@@ -147,7 +148,7 @@ class Cutter:
     def summed(self, node: Node) -> dict[int, Cuts]:
         """Find where what a node sums is not 0, by the axes of each operand."""
         found: dict[int, Cuts] = {}
-        if node.row.role is Role.REDUCE and node.arg[0] == SUM:
+        if is_sum(node):
             cuts_read = self.cuts(node.inputs[0])
             gone = node.arg[1]
             own = {axis: cut for axis, cut in cuts_read.items() if axis in gone}
@@ -187,21 +188,10 @@ def few_padded(node: Node) -> Cuts:
     return found
 
 
-def is_sum(node: Node) -> bool:
-    """Tell whether a node is a product, or sums its input."""
-    role = node.row.role
-    return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == SUM)
-
-
 def is_pad(node: Node) -> bool:
     """Tell whether a node puts a number beside its input."""
     row = node.row
     return row.role is Role.VIEW and row.starts is not None and not row.is_showing
-
-
-def is_zero(node: Node) -> bool:
-    """Tell whether a node is the number 0."""
-    return node.op in NUMBERS and node.arg == 0
 
 
 def beside(cuts: Cuts, others: Cuts) -> Cuts:
