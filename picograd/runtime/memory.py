@@ -139,7 +139,7 @@ class Pool:
             watcher(self.device, self.in_use)
 
     def empty(self, kept: int = 0) -> None:
-        """Give free blocks back to the system until `kept` bytes are reserved, oldest sizes first."""
+        """Give free blocks back to the system, oldest sizes first, until `kept` bytes remain."""
         for size, blocks in list(self.free.items()):
             while blocks and self.reserved > kept:
                 self.give_back(blocks.pop())
