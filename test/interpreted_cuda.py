@@ -16,7 +16,8 @@ from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.program import Program
 from picograd.codegen.tile import TileKernel
 from picograd.conversion import from_bits, to_bits
-from picograd.engine import backends, cache, compile
+from picograd.engine import backends, cache, compile, pending
+from picograd.engine.plan_cache import PLANS
 from picograd.runtime.cpu import CpuDevice
 from picograd.runtime.device import Executable, Tape, as_array, empty_tape
 from picograd.schedule.loop import Slot
@@ -93,13 +94,22 @@ def noting(known: Known, generate: Callable[..., Code]) -> Callable[..., Code]:
 
 @contextmanager
 def interpreted_cuda(monkeypatch: Any) -> Iterator[InterpretedCuda]:
-    """Open "cuda:0" as a device that is interpreted."""
+    """Open "cuda:0" as a device that is interpreted.
+
+    On a machine with a GPU nothing of the true device is computed meanwhile, and neither uses a
+    plan of the other: their memory is not each other's.
+    """
     known: Known = {}
     device = InterpretedCuda(known)
+    pending.realize_all()
+    PLANS.clear()
     with monkeypatch.context() as patch:
         patch.setattr(compile, "generate", noting(known, compile.generate))
         patch.setattr(compile, "LOADED", {})
         patch.setattr(cache, "find_kernel", lambda *_: None)
         patch.setattr(cache, "lookup", lambda *_: None)
         patch.setitem(backends.OPEN, NAME, device)
-        yield device
+        try:
+            yield device
+        finally:
+            PLANS.clear()

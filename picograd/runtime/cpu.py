@@ -49,6 +49,7 @@ ALIGNMENT = 64  # a cache line and the widest vector
 SMALL_COPY = 4096  # bytes
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
+SPARE = 64 << 20  # bytes that may lie free beside twice what was ever in use
 MADV_HUGEPAGE = 14  # linux/mman.h
 Keep = Callable[[Device, Executable, Code, bytes], None]
 COPY_RANK, MOST_COPIED = 4, 1 << 62  # axes of a native copy; it may be of any length
@@ -152,7 +153,7 @@ class CpuDevice(Device):
         self.machine, self.remember, self.keep = Compiler(machine), remember, keep
         self.runner: Runner = Runner(self.machine, threads, remember)
         system = System(capacity or usable_memory())
-        self.pool: Pool = Pool(self.name, system.reserve, system.give_back)
+        self.pool: Pool = Pool(self.name, system.reserve, system.give_back, SPARE)
         self.workspaces: Workspaces = Workspaces(self.pool, fill_zero)
 
     def allocate(self, nbytes: int) -> Allocation:

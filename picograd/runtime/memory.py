@@ -63,13 +63,19 @@ class Pool:
 
     __slots__ = (
         "__weakref__", "allocations", "device", "free", "give_back", "in_use", "peak", "reserve",
-        "reserved",
+        "reserved", "spare",
     )  # fmt: skip
 
     def __init__(
-        self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]
+        self,
+        device: str,
+        reserve: Callable[[int], int | None],
+        give_back: Callable[[int], None],
+        spare: int | None = None,
     ) -> None:
+        """Make an empty pool; it grows to twice its peak of use and `spare` bytes, or any size."""
         self.device: str = device
+        self.spare: int | None = spare
         self.reserve: Callable[[int], int | None] = reserve
         self.give_back: Callable[[int], None] = give_back
         self.free: defaultdict[int, list[int]] = defaultdict(list)
@@ -97,6 +103,10 @@ class Pool:
 
     def grow(self, nbytes: int, size: int) -> int:
         """Reserve a new block; when that fails, once more after giving free blocks back."""
+        if self.spare is not None:
+            most = 2 * max(self.peak, self.in_use + size) + self.spare
+            if self.reserved + size > most:
+                self.empty(max(most - size, self.in_use))
         address = self.reserve(size)
         if address is None:
             gc.collect()  # buffers may be waiting in reference cycles
@@ -128,10 +138,10 @@ class Pool:
         for watcher in WATCHERS:
             watcher(self.device, self.in_use)
 
-    def empty(self) -> None:
-        """Give every free block back to the system."""
+    def empty(self, kept: int = 0) -> None:
+        """Give free blocks back to the system, oldest sizes first, until `kept` bytes remain."""
         for size, blocks in list(self.free.items()):
-            while blocks:
+            while blocks and self.reserved > kept:
                 self.give_back(blocks.pop())
                 self.reserved -= size
                 if config.debug >= 2:

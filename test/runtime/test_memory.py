@@ -137,3 +137,25 @@ def test_a_block_that_outlives_the_names_of_modules_says_nothing(monkeypatch):
     monkeypatch.setattr(memory, "config", None)
     del block
     assert not said
+
+
+def test_a_bounded_pool_gives_the_oldest_free_blocks_back_where_it_grows():
+    source = Source()
+    pool = Pool("test", source.reserve, source.give_back, spare=4096)
+    for kib in range(1, 9):  # sizes that no later one takes
+        pool.allocate(kib << 10)
+    assert pool.peak == 8 << 10 < pool.reserved <= 2 * pool.peak + pool.spare
+    assert not pool.free[1 << 10] and len(pool.free[8 << 10]) == 1
+    held = [pool.allocate(16 << 10) for _ in range(3)]  # what is in use is never given back
+    assert pool.in_use == pool.peak == 48 << 10 and len({each.address for each in held}) == 3
+
+
+def test_a_bounded_pool_keeps_what_a_loop_takes_again_and_again():
+    source = Source()
+    pool = Pool("test", source.reserve, source.give_back, spare=1 << 20)
+    for _ in range(3):
+        held = [pool.allocate(size << 20) for size in (5, 6, 7)]
+        del held
+        other = [pool.allocate(size << 20) for size in (8, 9)]
+        del other
+    assert source.next == 4096 + (35 << 20)  # each block was reserved once
