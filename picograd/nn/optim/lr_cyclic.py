@@ -16,6 +16,11 @@ from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, in_place, per_group, positive
 from picograd.number import converted
 
+__all__ = [
+    "ChainedScheduler", "CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR",
+    "ReduceLROnPlateau", "SequentialLR",
+]  # fmt: skip
+
 Rates = float | Sequence[float]
 PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 MODES = ("triangular", "triangular2", "exp_range")
