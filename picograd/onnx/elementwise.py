@@ -1,7 +1,6 @@
 """ONNX operators on elements: arithmetic, comparisons, activations, casts."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -65,12 +64,6 @@ FORMULAS: dict[str, Callable[..., Value]] = {  # options have the attributes' de
 formulas(FORMULAS)
 
 
-@operator("Clip")
-def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Tensor:
-    """Limit to bounds, which are attributes before opset 11."""
-    return x.clamp(min, max)
-
-
 @operator("Pow")
 def power(x: Tensor, y: Tensor) -> Tensor:
     """Raise to a power, in the dtype of the base."""
@@ -79,11 +72,10 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     return x.pow(y).to(x.dtype)
 
 
-@operator("Clip", since=11)
-def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
-    """Limit to bounds; the upper one wins."""
-    x = x if low is None else x.maximum(low)
-    return x if high is None else x.minimum(high)
+@operator("Clip")
+def clip(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """Limit to bounds, attributes before opset 11; the upper one wins."""
+    return x if min is None and max is None else x.clamp(min, max)
 
 
 @operator("Shrink")
