@@ -130,22 +130,19 @@ def bit_cast(call: Call, x: Value, to: int) -> Value:
     return x.view(dtype)
 
 
-@operator("Dropout", since=12)
+@operator("Dropout")
 def dropout(
-    call: Call, x: Tensor, ratio: float | None = None, training: bool = False, seed: int = 0
+    call: Call, x: Tensor, ratio: float | None = None, training: bool = False, **_: Any
 ) -> Any:
-    """Drop elements while training; the second output says which are kept."""
+    """Drop elements while training; the second output says which are kept.
+
+    Before opset 12 nothing is trained: the input is given, as trained networks do.
+    """
     share = 0.5 if ratio is None else ratio
     if not training or share == 0:
         return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
     kept = x.rand_like() >= share
     return where(kept, x / (1 - share), x.zeros_like()), kept
-
-
-@operator("Dropout")
-def dropout_before(call: Call, x: Tensor, **_: Any) -> Any:
-    """Give the input, as trained networks do."""
-    return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
 
 
 @operator("Bernoulli")
