@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, NoReturn
 
-from picograd.aten import slice_of
 from picograd.errors import DataError, GradientError
 from picograd.late_names import find
 from picograd.nn import functional
@@ -154,6 +153,12 @@ def inner(name: str) -> Any:
     if not name.startswith("_") or name.startswith("__"):
         return find(name)
     return lambda *inputs, **options: find(name)
+
+
+def slice_of(x: Tensor, dim: int = 0, *bounds: int | None) -> Tensor:
+    """Take a slice of an axis: from, to, step."""
+    start, end, step = (*bounds, None, None, None)[:3]
+    return x.movedim(dim, 0)[start:end:step].movedim(0, dim)
 
 
 PRIVATE: dict[str, Any] = {
