@@ -243,7 +243,8 @@ def value_label(node: Node, name: str, numbers: Mapping[int, np.ndarray[Any, Any
     """Describe a value: its name, shape, numbers and gradient."""
     tensor = pending.owner(node)
     name = name or getattr(tensor, "name", "")
-    label = [f"{node.op} {_argument(node)}".strip()] if not node.inputs and not name else [name]
+    argument = str(node.arg) if node.op in ("const", "iota") else ""  # others differ between runs
+    label = [f"{node.op} {argument}".strip()] if not node.inputs and not name else [name]
     label += [str(node.shape), f"{node.dtype.name} {node.device}"]
     if id(node) in numbers and node.op != "const":
         label.append(f"data {_numbers(numbers[id(node)])}")
@@ -390,11 +391,6 @@ def _flat(value: Any) -> list[Tensor]:
     parts = value.values() if isinstance(value, Mapping) else value
     is_many = isinstance(parts, (list, tuple)) or isinstance(value, Mapping)
     return [tensor for part in parts for tensor in _flat(part)] if is_many else []
-
-
-def _argument(node: Node) -> str:
-    """Show the argument of a constant; other leaves hold objects that differ between runs."""
-    return str(node.arg) if node.op in ("const", "iota") else ""
 
 
 def _escape(text: str) -> str:

@@ -103,12 +103,7 @@ class Final:
         return item
 
 
-def is_compiling() -> bool:
-    """Tell whether `picograd.jit` traces the function this is called in."""
-    return tracing.is_tracing()
-
-
-is_dynamo_compiling = is_exporting = is_compiling
+is_compiling = is_dynamo_compiling = is_exporting = is_tracing
 
 
 def refuse_archive(*given: Any, **options: Any) -> NoReturn:

@@ -419,16 +419,12 @@ square, symmetric, lower_triangular = Square(), Symmetric(), LowerTriangular()
 lower_cholesky, corr_cholesky = LowerCholesky(), CorrCholesky()
 positive_definite, positive_semidefinite = PositiveDefinite(), PositiveSemidefinite()
 dependent = Dependent()
-dependent_property = _DependentProperty = DependentProperty
-independent = _IndependentConstraint = IndependentConstraint
+dependent_property = DependentProperty
+independent = IndependentConstraint
 interval, half_open_interval, integer_interval = Interval, HalfOpenInterval, IntegerInterval
 greater_than, greater_than_eq, less_than = GreaterThan, GreaterThanEq, LessThan
 multinomial, cat, stack = Multinomial, Cat, Stack
-_Dependent, _Real, _Boolean, _OneHot, _Simplex = Dependent, Real, Boolean, OneHot, Simplex
-_Interval, _HalfOpenInterval, _IntegerInterval = Interval, HalfOpenInterval, IntegerInterval
-_GreaterThan, _GreaterThanEq, _LessThan = GreaterThan, GreaterThanEq, LessThan
-_IntegerGreaterThan, _IntegerLessThan = IntegerGreaterThan, IntegerLessThan
-_Square, _Symmetric, _LowerTriangular = Square, Symmetric, LowerTriangular
-_LowerCholesky, _CorrCholesky = LowerCholesky, CorrCholesky
-_PositiveDefinite, _PositiveSemidefinite = PositiveDefinite, PositiveSemidefinite
-_Multinomial, _Cat, _Stack = Multinomial, Cat, Stack
+# programs of PyTorch import the classes by names of an underscore
+for _kind in [kind for kind in vars().values() if isinstance(kind, type)]:
+    if issubclass(_kind, Constraint):
+        globals()[f"_{_kind.__name__}"] = _kind

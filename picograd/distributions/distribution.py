@@ -15,7 +15,7 @@ import numpy as np
 from picograd.distributions.constraints import Constraint, dependent_property, is_dependent
 from picograd.dtype import default_float
 from picograd.engine.tracing import is_tracing
-from picograd.errors import ShapeError, StateError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.autograd import enable_grad, no_grad
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.recording import grad, read
@@ -282,8 +282,3 @@ def need_one(op: str, **given: Any) -> str:
         text = f"{len(named)} of {', '.join(given)} are given"
         raise ValueRangeError(op, text, "pass one of them")
     return named[0]
-
-
-def refuse(op: str, text: str, fix: str) -> StateError:
-    """Make the error of what a distribution cannot do."""
-    return StateError(op, text, fix)

@@ -154,9 +154,6 @@ class InverseTransform(Transform):
     def _inv_call(self, y: Tensor) -> Tensor:
         return self.inv(y)
 
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self.inv(y)
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute that of the function, negated."""
         return -self.inv.log_abs_det_jacobian(y, x)

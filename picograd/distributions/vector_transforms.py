@@ -35,11 +35,6 @@ def padded_by_one(x: Tensor, places: tuple[int, int]) -> Tensor:
     return x.pad(edges, value=1.0)
 
 
-def log_of_rest(x: Tensor) -> Tensor:
-    """Compute log(1 - sigmoid(x))."""
-    return x.logsigmoid() - x
-
-
 def is_axis(dim: int, x: Tensor) -> bool:
     """Tell whether a tensor has an axis of this number."""
     return -x.ndim <= dim < x.ndim
@@ -103,8 +98,9 @@ class StickBreakingTransform(SameKind):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute log |dy / dx| of all but the last part."""
-        slopes = log_of_rest(self.centred(x)) + y[..., :-1].log()
-        return slopes.sum(-1)
+        moved = self.centred(x)
+        log_of_rest = moved.logsigmoid() - moved  # log(1 - sigmoid(x))
+        return (log_of_rest + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Shape:
         """Give the shape of results."""

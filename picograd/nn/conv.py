@@ -20,9 +20,7 @@ from picograd.tensor.tensor import Tensor
 Sizes = int | tuple[int, ...]
 
 
-def _padding_mode(op: str, mode: str) -> str:
-    check_known(op, "padding_mode", mode, ("zeros", "reflect", "replicate", "circular"))
-    return mode
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class ConvSettings(Family):
@@ -54,7 +52,8 @@ class ConvSettings(Family):
         if self.in_channels % self.groups or self.out_channels % self.groups:
             problem = f"{channels} channels do not divide into {self.groups} groups"
             raise ShapeError(op, problem, "choose a divisor of both")
-        self.padding_mode: str = _padding_mode(op, options["padding_mode"])
+        self.padding_mode: str = options["padding_mode"]
+        check_known(op, "padding_mode", self.padding_mode, PADDING_MODES)
         outer, inner = channels if self.is_adjoint else channels[::-1]
         shape = (outer, inner // self.groups, *self.kernel_size)
         bound = init.fan_in_bound(product(shape[1:]))

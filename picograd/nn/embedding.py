@@ -29,10 +29,9 @@ class Table(Module):
         self.scale_grad_by_freq: Any = options["scale_grad_by_freq"]
         self.sparse: Any = options["sparse"]
         self.padding_idx: int | None = self._padding(options["padding_idx"])
-        place = (options["device"], options["dtype"])
         given = options["_weight"]
         if given is None:
-            given = init.normal_values(sizes, 0.0, 1.0, *place)
+            given = Tensor.normal(*sizes, device=options["device"], dtype=options["dtype"])
             if self.padding_idx is not None:
                 given = given * self._is_real(Tensor.arange(sizes[0], device=given.device), given)
         elif tuple(given.shape) != sizes:

@@ -63,17 +63,6 @@ def uniform_parameter(
     return Parameter(Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype))
 
 
-def normal_values(
-    shape: Shape,
-    mean: float,
-    std: float,
-    device: DeviceLike | None = None,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """Draw from the normal distribution."""
-    return Tensor.normal(*shape, mean=mean, std=std, device=device, dtype=dtype)
-
-
 def constant_values(
     shape: Shape, value: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
 ) -> Tensor:

@@ -392,7 +392,18 @@ class Recurrent(Module):
         return f"{self.input_size}, {self.hidden_size}{unusual}"
 
 
-class RNN(Recurrent):
+class OfOneState(Recurrent):
+    """This class is the base of layers whose state is their output alone."""
+
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
+        """Run over time; the first states are zero unless given."""
+        y, last = self.run(input, None if hx is None else (hx,))
+        return y, last[0]
+
+
+class RNN(OfOneState):
     """This class is an Elman network h' = tanh(W x + b + U h + c) (Elman, 1990).
 
     (T, B, I), with batch_first (B, T, I), (T, I) or a PackedSequence -> output (T, B, D H) in the
@@ -414,13 +425,6 @@ class RNN(Recurrent):
         self.mode: str = mode_of("RNN", nonlinearity)
         options = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *options, device=device, dtype=dtype)
-
-    def forward(
-        self, input: Tensor | PackedSequence, hx: Tensor | None = None
-    ) -> tuple[Any, Tensor]:
-        """Run over time; the first states are zero unless given."""
-        y, last = self.run(input, None if hx is None else (hx,))
-        return y, last[0]
 
 
 class LSTM(Recurrent):
@@ -444,7 +448,7 @@ class LSTM(Recurrent):
         return self.run(input, None if hx is None else tuple(hx))
 
 
-class GRU(Recurrent):
+class GRU(OfOneState):
     """This class is a gated recurrent unit (Cho et al., 2014).
 
     (T, B, I), with batch_first (B, T, I), (T, I) or a PackedSequence -> output (T, B, D H) in the
@@ -456,10 +460,3 @@ class GRU(Recurrent):
     """
 
     mode = "GRU"
-
-    def forward(
-        self, input: Tensor | PackedSequence, hx: Tensor | None = None
-    ) -> tuple[Any, Tensor]:
-        """Run over time; the first states are zero unless given."""
-        y, last = self.run(input, None if hx is None else (hx,))
-        return y, last[0]

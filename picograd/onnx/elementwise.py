@@ -1,7 +1,6 @@
 """ONNX operators on elements: arithmetic, comparisons, activations, casts."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -65,12 +64,6 @@ FORMULAS: dict[str, Callable[..., Value]] = {  # options have the attributes' de
 formulas(FORMULAS)
 
 
-@operator("Clip")
-def clip_before(x: Tensor, min: float = -math.inf, max: float = math.inf) -> Tensor:
-    """Limit to bounds, which are attributes before opset 11."""
-    return x.clamp(min, max)
-
-
 @operator("Pow")
 def power(x: Tensor, y: Tensor) -> Tensor:
     """Raise to a power, in the dtype of the base."""
@@ -79,11 +72,10 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     return x.pow(y).to(x.dtype)
 
 
-@operator("Clip", since=11)
-def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
-    """Limit to bounds; the upper one wins."""
-    x = x if low is None else x.maximum(low)
-    return x if high is None else x.minimum(high)
+@operator("Clip")
+def clip(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """Limit to bounds, attributes before opset 11; the upper one wins."""
+    return x if min is None and max is None else x.clamp(min, max)
 
 
 @operator("Shrink")
@@ -138,22 +130,19 @@ def bit_cast(call: Call, x: Value, to: int) -> Value:
     return x.view(dtype)
 
 
-@operator("Dropout", since=12)
+@operator("Dropout")
 def dropout(
-    call: Call, x: Tensor, ratio: float | None = None, training: bool = False, seed: int = 0
+    call: Call, x: Tensor, ratio: float | None = None, training: bool = False, **_: Any
 ) -> Any:
-    """Drop elements while training; the second output says which are kept."""
+    """Drop elements while training; the second output says which are kept.
+
+    Before opset 12 nothing is trained: the input is given, as trained networks do.
+    """
     share = 0.5 if ratio is None else ratio
     if not training or share == 0:
         return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
     kept = x.rand_like() >= share
     return where(kept, x / (1 - share), x.zeros_like()), kept
-
-
-@operator("Dropout")
-def dropout_before(call: Call, x: Tensor, **_: Any) -> Any:
-    """Give the input, as trained networks do."""
-    return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
 
 
 @operator("Bernoulli")

@@ -9,7 +9,7 @@ import numpy as np
 import picograd.nn.functional as functional
 from picograd.late_methods import dataclass
 from picograd.onnx.table import Call, Value, formulas, operator
-from picograd.tensor.public import where
+from picograd.tensor.public import stack
 from picograd.tensor.tensor import Tensor
 
 LOW = -math.inf
@@ -370,7 +370,7 @@ def deformable_conv(
     base_x = (cells % kw * dx)[:, None, None] + (np.arange(ow) * sx - left)[None, None, :]
     y = shift[:, :, :, 0] + Tensor(np.broadcast_to(base_y, (kh * kw, oh, ow)).astype(np.float32))
     z = shift[:, :, :, 1] + Tensor(np.broadcast_to(base_x, (kh * kw, oh, ow)).astype(np.float32))
-    grid = stack_last(z * 2 / max(width - 1, 1) - 1, y * 2 / max(height - 1, 1) - 1)
+    grid = stack([z * 2 / max(width - 1, 1) - 1, y * 2 / max(height - 1, 1) - 1], -1)
     parts = x.reshape(n * offset_group, c // offset_group, height, width)
     read = functional.grid_sample(
         parts, grid.reshape(n * offset_group, kh * kw * oh, ow, 2), align_corners=True
@@ -381,9 +381,3 @@ def deformable_conv(
     weights = w.reshape(group, w.shape[0] // group, -1)
     found = (weights @ columns).reshape(n, w.shape[0], oh, ow)
     return found if bias is None else found + bias.reshape(-1, 1, 1)
-
-
-def stack_last(x: Tensor, y: Tensor) -> Tensor:
-    """Put two tensors side by side in a new last axis."""
-    last = Tensor(np.arange(2))
-    return where(last == 0, x.unsqueeze(-1), y.unsqueeze(-1))

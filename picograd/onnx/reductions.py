@@ -99,27 +99,18 @@ for each, function in NORMALISED.items():  # before opset 13 over an axis and al
     )
 
 
-@operator("CumSum")
-def cumulative_sum(x: Tensor, axis: int, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Sum up to each element, without it for `exclusive`."""
-    return running(x, axis, exclusive, reverse, "cumsum", 0)
-
-
-@operator("CumProd")
-def cumulative_product(x: Tensor, axis: int, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Multiply up to each element, without it for `exclusive`."""
-    return running(x, axis, exclusive, reverse, "cumprod", 1)
-
-
-def running(x: Tensor, place: int, exclusive: int, reverse: int, method: str, first: int) -> Tensor:
-    """Combine up to each element, from either end."""
-    x = x.flip(place) if reverse else x
+@operator("CumSum", "CumProd")
+def running(call: Call, x: Tensor, axis: int, exclusive: int = 0, reverse: int = 0) -> Tensor:
+    """Add or multiply up to each element, without it for `exclusive`, from either end."""
+    method = call.node.op_type.lower()
+    x = x.flip(axis) if reverse else x
     if exclusive:
         widths = [0] * (2 * x.ndim)
-        widths[2 * (x.ndim - 1 - place % x.ndim)] = 1
-        x = functional.pad(x.narrow(place, 0, x.shape[place] - 1), widths, value=first)
-    found = getattr(x, method)(place).to(x.dtype)
-    return found.flip(place) if reverse else found
+        widths[2 * (x.ndim - 1 - axis % x.ndim)] = 1
+        first = int(method == "cumprod")
+        x = functional.pad(x.narrow(axis, 0, x.shape[axis] - 1), widths, value=first)
+    found = getattr(x, method)(axis).to(x.dtype)
+    return found.flip(axis) if reverse else found
 
 
 @operator("LpNormalization")

@@ -89,7 +89,7 @@ def split(
     return tuple(x.split(wanted, axis))
 
 
-@operator("Slice", since=10)
+@operator("Slice")
 def slice_(
     x: Tensor,
     starts: list[int],
@@ -97,18 +97,10 @@ def slice_(
     axes: list[int] | None = None,
     steps: list[int] | None = None,
 ) -> Tensor:
-    """Cut out a range of axes."""
+    """Cut out a range of axes; before opset 10 all but `x` are attributes."""
     which = range(len(starts)) if axes is None else axes
     for axis, low, high, stride in zip(which, starts, ends, steps or [1] * len(starts)):
         x = cut(x, axis, low, high, stride)
-    return x
-
-
-@operator("Slice")
-def slice_before(x: Tensor, starts: Any, ends: Any, axes: Any = None) -> Tensor:
-    """Cut out a range of axes, by attributes."""
-    for axis, low, high in zip(axes or range(len(starts)), starts, ends):
-        x = cut(x, axis, low, high, 1)
     return x
 
 
@@ -124,7 +116,7 @@ def cut(x: Tensor, axis: int, low: int, high: int, step: int) -> Tensor:
     return x[(slice(None),) * axis + (slice(begin, max(begin, end), step),)]
 
 
-@operator("Pad", since=11)
+@operator("Pad")
 def pad(
     x: Tensor,
     pads: list[int],
@@ -132,15 +124,9 @@ def pad(
     axes: list[int] | None = None,
     mode: str = "constant",
 ) -> Tensor:
-    """Add elements around; negative counts cut."""
+    """Add elements around; negative counts cut. Before opset 11 all but `x` are attributes."""
     which = list(range(x.ndim)) if axes is None else axes
     return padded(x, pads, which, mode, value or 0)
-
-
-@operator("Pad")
-def pad_before(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Add elements around, by attributes."""
-    return padded(x, list(pads), list(range(x.ndim)), mode, value)
 
 
 def padded(x: Tensor, pads: list[int], axes: list[int], mode: Any, value: float) -> Tensor:

@@ -27,20 +27,15 @@ def window(call: Call, count: int, output_datatype: int = 1, periodic: int = 1) 
     return Tensor(values.astype(np.float32)).to(dtype_of_onnx(output_datatype))
 
 
-@operator("DFT", since=20)
-def dft(
-    x: Tensor, size: int | None = None, axis: int | None = None, inverse: int = 0, onesided: int = 0
-) -> Tensor:
-    """Discrete Fourier transform along an axis."""
-    return transformed(x, -2 if axis is None else axis, size, bool(inverse), bool(onesided))
-
-
 @operator("DFT")
-def dft_before(
-    x: Tensor, size: int | None = None, axis: int = 1, inverse: int = 0, onesided: int = 0
-) -> Tensor:
-    """Discrete Fourier transform along an axis that is an attribute."""
-    return transformed(x, axis, size, bool(inverse), bool(onesided))
+def dft(
+    call: Call, x: Tensor, size: int | None = None, axis: int | None = None, inverse: int = 0,
+    onesided: int = 0,
+) -> Tensor:  # fmt: skip
+    """Discrete Fourier transform along an axis, which is an attribute before opset 20."""
+    usual = -2 if call.opset >= 20 else 1
+    place = usual if axis is None else axis
+    return transformed(x, place, size, bool(inverse), bool(onesided))
 
 
 def transformed(x: Tensor, axis: int, size: int | None, inverse: bool, onesided: bool) -> Tensor:

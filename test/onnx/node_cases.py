@@ -67,3 +67,15 @@ def run(name: str) -> None:
         found = found if isinstance(found, tuple) else (found,)
         for one, other in zip(found, outputs):
             check_same(one, read(other), case)
+
+
+def of_attributes(kind: str, opset: int, x: Any, **attributes: Any) -> Any:
+    """Compute an operator of one input in a model of an opset."""
+    node = onnx.helper.make_node(kind, ["x"], ["y"], **attributes)
+    given, made = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xy"
+    )
+    graph = onnx.helper.make_graph([node], "one", [given], [made])
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return picograd.onnx.load(model, check=False)(Tensor(x)).tolist()

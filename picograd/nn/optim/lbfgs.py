@@ -9,7 +9,7 @@ shrinks around it; trial points come from the cubic through both ends.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,7 @@ def _cubic_interpolate(
 
 # A pair of less curvature would spoil the estimate of the Hessian.
 LEAST_CURVATURE = 1e-10
+COUNTS = ("func_evals", "n_iter")  # that a state has before the first direction
 
 
 @dataclass(slots=True)
@@ -350,13 +351,8 @@ class LBFGS(Optimizer):
         state, memory = super().state_dict(), self.memory
         if not memory.func_evals:
             return state
-        entry: dict[str, Any] = dict(func_evals=memory.func_evals, n_iter=memory.n_iter)
-        if memory.d is not None:
-            entry |= dict(t=memory.t, H_diag=memory.H_diag, prev_loss=memory.prev_loss)
-            entry |= dict(ro=list(memory.ro))
-            entry |= dict(d=Tensor.of(memory.d), prev_flat_grad=Tensor.of(memory.prev_flat_grad))
-            entry |= dict(old_dirs=[Tensor.of(y) for y in memory.old_dirs])
-            entry |= dict(old_stps=[Tensor.of(s) for s in memory.old_stps])
+        names = COUNTS if memory.d is None else [each.name for each in fields(memory)]
+        entry = {name: as_saved(getattr(memory, name)) for name in names}
         return {**state, "state": {0: entry}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -370,10 +366,17 @@ class LBFGS(Optimizer):
             raise StateError("LBFGS.load_state_dict", problem, "load a state of these parameters")
         super().load_state_dict({**state_dict, "state": {}})
         ro = [1.0 / float(y @ s) for y, s in zip(lists["old_dirs"], lists["old_stps"])]
-        names = ("func_evals", "n_iter", "t", "H_diag", "prev_loss")
+        names = (*COUNTS, "t", "H_diag", "prev_loss")
         plain = {name: float(entry[name]) for name in names if name in entry}
-        counts = {name: int(plain.pop(name, 0)) for name in ("func_evals", "n_iter")}
+        counts = {name: int(plain.pop(name, 0)) for name in COUNTS}
         self.memory = Memory(**counts, **plain, **vectors, **lists, ro=ro)  # type: ignore[arg-type]
+
+
+def as_saved(value: Any) -> Any:
+    """Give what a state dict has for a number, a vector, or a list of them."""
+    if isinstance(value, list):
+        return [as_saved(each) for each in value]
+    return Tensor.of(value) if isinstance(value, np.ndarray) else value
 
 
 def _vector(value: Any) -> Any:

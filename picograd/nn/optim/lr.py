@@ -22,6 +22,11 @@ from picograd.number import converted
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow
 
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR",
+    "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "StepLR", "TriangleLR",
+]  # fmt: skip
+
 Factor = Callable[[int], float]
 EPOCH_DEPRECATION_WARNING = (  # PyTorch's name: programs filter what it says
     "step(epoch): a schedule counts its own steps, and some have no closed form to go by. "

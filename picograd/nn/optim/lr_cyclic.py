@@ -16,6 +16,11 @@ from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, in_place, per_group, positive
 from picograd.number import converted
 
+__all__ = [
+    "ChainedScheduler", "CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR",
+    "ReduceLROnPlateau", "SequentialLR",
+]  # fmt: skip
+
 Rates = float | Sequence[float]
 PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 MODES = ("triangular", "triangular2", "exp_range")
@@ -203,7 +208,8 @@ class OneCycleLR(LRScheduler):
         check_known("OneCycleLR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
         self.use_beta1: bool = "betas" in optimizer.defaults
-        self._schedule_phases: list[Any] = list_phases(self.total_steps, pct_start, three_phase)
+        phases = list_ends(self.total_steps, pct_start, three_phase)
+        self._schedule_phases: list[Any] = [dict(zip(PHASE, phase)) for phase in phases]
         rates = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
         for group, rate in zip(optimizer.param_groups, rates):
             if last_epoch == -1:
@@ -237,11 +243,6 @@ class OneCycleLR(LRScheduler):
         if self._anneal_func_type == "linear":
             return converted(float, (end - start) * share + start)
         return converted(float, end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0))
-
-
-def list_phases(total: int, share: float, is_three: bool) -> list[dict[str, Any]]:
-    """List what each phase goes through, by PyTorch's names."""
-    return [dict(zip(PHASE, phase)) for phase in list_ends(total, share, is_three)]
 
 
 def list_ends(total: int, share: float, is_three: bool) -> list[tuple[float, str, str, str, str]]:

@@ -1,34 +1,10 @@
 """All learning-rate schedules under the name PyTorch's users look for."""
 
+from picograd.nn.optim import lr, lr_cyclic
+from picograd.nn.optim.lr import *  # noqa: F403
 from picograd.nn.optim.lr import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
-from picograd.nn.optim.lr import (
-    ConstantLR,
-    CosineAnnealingLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    LRScheduler,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-    TriangleLR,
-)
-from picograd.nn.optim.lr_cyclic import (
-    ChainedScheduler,
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
-    OneCycleLR,
-    ReduceLROnPlateau,
-    SequentialLR,
-)
+from picograd.nn.optim.lr import LRScheduler
+from picograd.nn.optim.lr_cyclic import *  # noqa: F403
 
-__all__ = [
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR",
-    "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
-    "ReduceLROnPlateau", "SequentialLR", "StepLR",
-    "TriangleLR",
-]  # fmt: skip
-
+__all__ = sorted([*lr.__all__, *lr_cyclic.__all__])
 _LRScheduler = LRScheduler  # the name that older programs derive from

@@ -129,7 +129,8 @@ def einsum(equation: str, nodes: Sequence[Node]) -> Node:
     for position, (node, term) in enumerate(rest):
         later = {label for _, other in rest[position + 1 :] for label in other}
         result, labels = einsum_pair((result, labels), unique_labels(node, term), later, output)
-    return finish_einsum(result, labels, output)
+    result, labels = sum_labels(result, labels, set(output))
+    return build.permute(result, tuple(labels.index(label) for label in output))
 
 
 Labelled = tuple[Node, list[str]]
@@ -187,12 +188,6 @@ def unique_labels(node: Node, labels: list[str]) -> Labelled:
             node = movement.diagonal(node, 0, first, second)
             labels = [x for at, x in enumerate(labels) if at not in (first, second)] + [label]
     return node, labels
-
-
-def finish_einsum(node: Node, labels: list[str], output: list[str]) -> Node:
-    """Sum what is left over and order the axes as the output asks."""
-    node, labels = sum_labels(node, labels, set(output))
-    return build.permute(node, tuple(labels.index(label) for label in output))
 
 
 def parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:

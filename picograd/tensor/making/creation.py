@@ -57,7 +57,8 @@ def device_named(device: DeviceLike | None) -> str:
 def from_data(data: Any, dtype: DType | None, device: str) -> Node:
     """Turn Python numbers, nested lists, arrays and array-like objects into a leaf node."""
     if isinstance(data, RuntimeScalar):
-        return Node("scalar", (), data, (), dtype or scalar_kind(data.value), device)
+        usual = float32 if isinstance(data.value, float) else int64
+        return Node("scalar", (), data, (), dtype or usual, device)
     if type(data) is TracedNumber and type(data.value) in (int, float):
         return full((), data, dtype, device)
     array = as_array(data, dtype)
@@ -102,11 +103,6 @@ def check_range(array: "np.ndarray[Any, Any]", dtype: DType) -> None:
         return
     for number in (array.min().item(), array.max().item()):  # NaN is both
         fitting_integer("Tensor", number, dtype)
-
-
-def scalar_kind(value: Any) -> DType:
-    """Find the dtype of a runtime scalar."""
-    return float32 if isinstance(value, float) else int64
 
 
 def from_array(array: "np.ndarray[Any, Any]", dtype: DType, device: str) -> Node:
@@ -234,7 +230,8 @@ def array_of(data: Any, leaf: Any) -> "np.ndarray[Any, Any]":
     if isinstance(node, Node) and node.size == 1:
         return np.asarray(with_numbers(data))
     try:
-        return np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
+        has_tensors = any(hasattr(each, "__array__") for each in data)
+        return np.asarray([as_host(each) for each in data] if has_tensors else data)
     except ValueError:
         return np.asarray(with_numbers(data))
 
@@ -272,11 +269,6 @@ def has_fraction(data: Any) -> bool:
     """Tell whether nested lists have a float, beside which whole numbers are floats, too."""
     return any(has_fraction(each) if isinstance(each, (list, tuple)) else type(each) is float
                for each in data)  # fmt: skip
-
-
-def has_tensors(data: Any) -> bool:
-    """Tell whether a list holds objects that know how to become arrays."""
-    return any(hasattr(each, "__array__") for each in data)
 
 
 def as_host(data: Any) -> Any:

@@ -44,7 +44,8 @@ def max_pool_indices(rank: int, x: Node, options: dict[str, Any]) -> tuple[Node,
         for n, low in enumerate(per_axis(op, "padding", options["padding"], rank, 0))
     ]
     places = positions(x.shape[first:], x, pads)
-    rows, numbers = (window_rows(padded, each), place_rows(places, each, first))
+    spatial = tuple((axis - first, kernel, stride, gap) for axis, kernel, stride, gap in each)
+    rows, numbers = window_rows(padded, each), window_rows(places, spatial)
     best = composite.argmax(rows, len(rows.shape) - 1, True)
     numbers = build.expand(numbers.reshape((1,) * first + numbers.shape), rows.shape)
     chosen = rows.iota(len(rows.shape) - 1).binary("equal", best.expand(rows.shape))
@@ -56,12 +57,6 @@ def window_rows(x: Node, each: Window) -> Node:
     """Lay every window out as one row: (..., *count, window)."""
     cut = x.window(each)
     return cut.reshape((*cut.shape[: len(x.shape)], product(cut.shape[len(x.shape) :])))
-
-
-def place_rows(places: Node, each: Window, first: int) -> Node:
-    """Lay the windows over the spatial axes alone out as rows."""
-    moved = tuple((axis - first, kernel, stride, gap) for axis, kernel, stride, gap in each)
-    return window_rows(places, moved)
 
 
 def adaptive_max_pool(rank: int, x: Node, sizes: Any) -> tuple[Node, Node]:

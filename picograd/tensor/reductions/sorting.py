@@ -343,7 +343,7 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
 def is_listed(values: Node, ordered: Node) -> Node:
     """Tell which values are among the sorted elements of one axis, of which there are some."""
     place = search(ordered, values, False).binary("minimum", ordered.size - 1)
-    return picked_rows(ordered, place).binary("equal", values)
+    return ordered.gather((place,), (0,)).binary("equal", values)
 
 
 def along_last(node: Node, index: Node) -> Node:
@@ -387,11 +387,6 @@ def sorted_row(row: Node, target: Target) -> tuple[Node, Node]:
             return picked(keys, found, 0).cast(row.dtype) + least, found
     found = order("unique", row, 0)
     return picked(row, found, 0), found
-
-
-def picked_rows(row: Node, index: Node) -> Node:
-    """Gather from one axis by an index of another length."""
-    return row.gather((index,), (0,))
 
 
 @recorded()

@@ -435,7 +435,7 @@ def tensordot(a: Node, other: Node, dims: int | Sequence[Sequence[int]] = 2) -> 
         names[two] = one
     labels_a = tuple(range(count))
     kept = tuple(n for n in (*labels_a, *names) if not (n in labels_a and n in names))
-    x, y = pair_dtype(a, other)
+    x, y = promote_all("tensordot", [a, other])
     if any(one != two for one, two in pairs):  # an axis of size 1 meets every element
         longest = [max(pair) for pair in pairs]
         x, y = stretched(x, first, longest), stretched(y, second, longest)
@@ -448,12 +448,6 @@ def stretched(x: Node, axes: list[int], sizes: list[int]) -> Node:
     for axis, size in zip(axes, sizes):
         shape[axis] = size
     return broadcast_to(x, tuple(shape))
-
-
-def pair_dtype(a: Node, b: Node) -> tuple[Node, Node]:
-    """Promote two factors that keep their shapes."""
-    x, y = promote_all("tensordot", [a, b])
-    return x, y
 
 
 @recorded("isclose")
