@@ -54,10 +54,7 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
-    RadixStep,
     RunStep,
-    ScanStep,
-    ScatterStep,
     SortStep,
     Step,
     Store,
@@ -72,7 +69,7 @@ from picograd.errors import check, internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
-from picograd.schedule.loop import Condition, Expr, rewrite
+from picograd.schedule.loop import Condition, Expr, Radix, Scan, Scatter, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.schedule.score_masks import affine
 from picograd.target import Target
@@ -454,10 +451,10 @@ STEPS: dict[type, Callable[..., None]] = {
     When: when,
     Barrier: barrier,
     LastBlock: last_block,
-    ScatterStep: scatter_cuda,
-    ScanStep: scan_cuda,
+    Scatter: scatter_cuda,
+    Scan: scan_cuda,
     SortStep: sort_cuda,
-    RadixStep: radix_cuda,
+    Radix: radix_cuda,
     RunStep: runs_cuda,
     BinStep: bins_cuda,
     MainLoop: main_loop,

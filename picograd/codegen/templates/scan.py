@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import scan_lanes
 from picograd.codegen.operands import strides
-from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
+from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind, substitute_along
 from picograd.codegen.templates.transposed import loops
 from picograd.codegen.templates.turned_rows import (
     BLOCK,
@@ -25,7 +25,6 @@ from picograd.codegen.tile import (
     Accumulate,
     Assign,
     For,
-    ScanStep,
     Step,
     Store,
     Tile,
@@ -80,19 +79,15 @@ def scan_of(part: Part) -> Scan:
     return replace(scan, conditions=conditions)
 
 
-def step_of(scan: Scan, space: Cut) -> ScanStep:
+def step_of(scan: Scan, space: Cut) -> Scan:
     """Write the step over the dims of a cut."""
-    tests = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scan.conditions)
-    return ScanStep(
-        space.dims,
-        scan.axis,
-        scan.monoid,
-        rewrite(scan.body, space.axes),
-        None if scan.start is None else rewrite(scan.start, space.axes),
-        scan.slot,
-        rebind(scan.target, space.axes),
-        (*tests, *space.conditions),
-    )
+
+    def body(expr: Expr) -> Expr:
+        return rewrite(expr, space.axes)
+
+    made = substitute_along(scan, tuple, lambda index: rebind(index, space.axes), body)
+    conditions = (*made.conditions, *space.conditions)
+    return replace(made, outer=(), inner=space.dims, conditions=conditions)
 
 
 def cpu_part(scan: Scan) -> TilePart:
