@@ -21,17 +21,7 @@ from picograd.codegen.templates.turned_rows import (
     may_scan,
     whole_blocks,
 )
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    For,
-    Step,
-    Store,
-    Tile,
-    TileKernel,
-    TilePart,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -96,13 +86,7 @@ def cpu_part(scan: Scan) -> TilePart:
         space = cut(scan.inner, CROSSED_COLUMNS if is_crossed(scan) else CPU_COLUMNS)
         return TilePart((*scan.outer, *space.grid), (), (step_of(scan, space),))
     space = cut(scan.outer, max(1, CPU_POINTS // scan.axis.size))
-    rows, tests = space.dims, space.conditions
-    body: tuple[Step, ...] = (step_of(scan, Cut((), (), space.axes, ())),)
-    if tests:
-        body = (When(tests, body),)
-    for axis in reversed(rows):
-        body = (For(axis, body),)
-    return TilePart(space.grid, (), body)
+    return in_loops(space, (), [step_of(scan, Cut((), (), space.axes, ()))])
 
 
 def cpu_parts(kernel: Kernel, part: Part, target: Target) -> tuple[TilePart, ...]:

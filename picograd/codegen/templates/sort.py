@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from picograd.codegen.cuts import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
-from picograd.codegen.tile import For, SortStep, Step, Tile, TileKernel, TilePart, When
+from picograd.codegen.templates.transposed import loops
+from picograd.codegen.tile import SortStep, Step, Tile, TileKernel, TilePart, When
 from picograd.dtype import DType, int32, uint16, uint64
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
@@ -76,9 +77,7 @@ def counting_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     tests = (*space.conditions, *((rebind(index, space.axes), lo, hi) for index, lo, hi in rows))
     if tests:
         step = When(tests, (step,))
-    for axis in reversed(space.dims):
-        step = For(axis, (step,))
-    return TilePart(space.grid, (keys,), (step,))
+    return TilePart(space.grid, (keys,), tuple(loops(space.dims, [step])))
 
 
 def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
