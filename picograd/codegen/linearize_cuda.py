@@ -126,10 +126,9 @@ def leave(block: Block, step: Join, flags: int) -> None:
     """Store a part, and say so."""
     emitter = block.emitter
     acc, partial = block.arrays[step.acc], block.places[step.partial]
-    dtype = block.tiles[step.acc].dtype
     with pieces(block, step, step.block) as (place, registers):
         found = [emitter.get(acc, number) for number in registers]
-        value = emitter.add("pack", dtype, found, lanes=LANES)
+        value = emitter.add("pack", emitter.dtype(acc), found, lanes=LANES)
         emitter.store(partial, place, value)
     add(block, "warp_barrier")
     with emitter.when(first_lane(block)):
@@ -140,7 +139,7 @@ def take(block: Block, step: Join, flags: int) -> None:
     """Add the parts of other blocks, in order."""
     emitter = block.emitter
     acc, partial = block.arrays[step.acc], block.places[step.partial]
-    dtype = block.tiles[step.acc].dtype
+    dtype = emitter.dtype(acc)
     other = Axis("other", step.block.size)
     first = emitter.index(step.first)
     last = emitter.axis_value(step.block)

@@ -16,7 +16,7 @@ Scatter: updates one after the other, or all at once where that makes no differe
 from contextlib import ExitStack
 from dataclasses import replace
 
-from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
+from picograd.codegen.block_cuda import Block, enter_dims, inside
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.templates.grid import rebind
 from picograd.codegen.tile import RunStep
@@ -28,11 +28,9 @@ from picograd.schedule.loop import Runs, Scatter, dynamics_of, rewrite
 
 def runs_cuda(block: Block, step: RunStep) -> None:
     """Write a reduction of runs."""
-    emitter, layout = block.emitter, default_layout(block, step.dims)
-    found, values = block.walked(layout, step.dims, [], [])
+    emitter = block.emitter
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.dims)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         stack.enter_context(emitter.when(mask))
@@ -120,11 +118,8 @@ class Run:
 def scatter_cuda(block: Block, step: Scatter) -> None:
     """Write a Scatter: updates in order, elements of one update spread over the threads."""
     emitter = block.emitter
-    layout = default_layout(block, step.inner)
-    found, values = block.walked(layout, step.inner, [], [])
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.inner)
         for axis in step.serial:
             stack.enter_context(emitter.axis_loop(axis))
         tests = [(rebind(i, values), lo, hi) for i, lo, hi in step.conditions]

@@ -20,15 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
-from picograd.codegen.block_cuda import (
-    Block,
-    default_layout,
-    inside,
-    lane_of,
-    loops,
-    put,
-    write_once,
-)
+from picograd.codegen.block_cuda import Block, enter_dims, inside, lane_of, loops, put
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked, Walk, scan_lanes
 from picograd.codegen.polynomial import horner
@@ -166,12 +158,9 @@ def scan_cuda(block: Block, step: Scan) -> None:
 def scan_columns(block: Block, step: Scan) -> None:
     """Let every thread walk the axis of its own column."""
     emitter, dtype = block.emitter, compute_dtype(step.body.dtype)
-    layout = default_layout(block, step.inner)
-    found, values = block.walked(layout, step.inner, [], [])
     total, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.inner)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         uniform = [c for c in tests if step.axis not in emitter.index_axes(c[0])]
         outside = emitter.both(once, emitter.conditions([*found.conditions, *uniform]))
