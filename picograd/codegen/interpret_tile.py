@@ -146,48 +146,20 @@ class BlockInterpreter:
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order."""
         for step in steps:
-            self.step(step)
+            run = STEPS.get(type(step))
+            check(run is not None, f"no meaning for {step}")
+            run(self, step)  # type: ignore[misc]
 
-    def step(self, step: Step) -> None:
-        """Run one step."""
-        if isinstance(step, Assign):
-            self.assign(step)
-        elif isinstance(step, Accumulate):
-            self.accumulate(step)
-        elif isinstance(step, Store):
-            self.store(step)
-        elif isinstance(step, For):
-            for position in range(step.axis.size):
-                self.outer[step.axis] = position
-                self.steps(step.body)
-        elif isinstance(step, When):
-            if self.held(step.conditions, ()).all():
-                self.steps(step.body)
-        elif isinstance(step, LastBlock):
-            self.last_block(step)
-        elif isinstance(step, Scatter):
-            self.scatter(step)
-        elif isinstance(step, Scan):
-            self.points.scan(substitute_along(step, tuple, self.placed, self.readable))
-        elif isinstance(step, SortStep):
-            self.sort(step)
-        elif isinstance(step, Radix):
-            self.radix(step)
-        elif isinstance(step, RunStep):
-            self.runs(step)
-        elif isinstance(step, BinStep):
-            self.bins(step)
-        elif isinstance(step, Dot):
-            for each in step.each_run():
-                self.dot(each)
-        elif isinstance(step, MainLoop):
-            self.main_loop(step)
-        elif isinstance(step, Persistent | Pipeline | CopyBox):
-            self.pipelined(step)
-        elif isinstance(step, Join):
-            self.join(step)
-        else:
-            check(isinstance(step, Barrier), f"no meaning for {step}")
+    def loop(self, step: For) -> None:
+        """Run a loop."""
+        for position in range(step.axis.size):
+            self.outer[step.axis] = position
+            self.steps(step.body)
+
+    def when(self, step: When) -> None:
+        """Run steps if conditions hold."""
+        if self.held(step.conditions, ()).all():
+            self.steps(step.body)
 
     def assign(self, step: Assign) -> None:
         """Run an Assign where its conditions hold."""
@@ -291,6 +263,10 @@ class BlockInterpreter:
         body, target = self.readable(step.body), self.placed(step.target)
         self.points.scatter(replace(step, body=body, target=target, conditions=conditions))
 
+    def scan(self, step: Scan) -> None:
+        """Scan what this grid point has."""
+        self.points.scan(substitute_along(step, tuple, self.placed, self.readable))
+
     def sort(self, step: SortStep) -> None:
         """Sort a run of a row."""
         first, sort = self.here(step.first), step.sort
@@ -360,30 +336,29 @@ class BlockInterpreter:
         for each in self.once(step, lambda: accumulations(step)):
             self.accumulate(each)
 
-    def pipelined(self, step: Persistent | Pipeline | CopyBox) -> None:
-        """Run the body of a persistent loop or pipeline in order, or copy a box."""
-        if isinstance(step, CopyBox):
-            self.copy_box(step)
-        elif isinstance(step, Pipeline):
-            first = 0 if step.first is None else int(self.index(step.first, ()))
-            stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
-            for position in range(max(first, 0), min(stop, step.axis.size)):
-                self.outer[step.axis] = position
-                for axis, index in step.known:
-                    self.outer[axis] = int(self.index(index, ()))
-                if step.seen is None or int(self.index(step.seen, ())) >= 0 or position == first:
-                    self.steps((*step.produce, *step.consume))
-        else:
-            block = int(self.index(axis_index(step.block), ()))
-            if step.shares is None:
-                for point in step.points_of(block):
-                    self.point(step, point)
-                return
-            count = product(axis.size for axis in step.points)
-            for point, first, stop in step.shares.stretch(count, step.block.size, block):
-                self.outer[step.shares.first] = first
-                self.outer[step.shares.stop] = stop
+    def pipeline(self, step: Pipeline) -> None:
+        """Run what fills stages and what reads them, in order."""
+        first = 0 if step.first is None else int(self.index(step.first, ()))
+        stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
+        for position in range(max(first, 0), min(stop, step.axis.size)):
+            self.outer[step.axis] = position
+            for axis, index in step.known:
+                self.outer[axis] = int(self.index(index, ()))
+            if step.seen is None or int(self.index(step.seen, ())) >= 0 or position == first:
+                self.steps((*step.produce, *step.consume))
+
+    def persistent(self, step: Persistent) -> None:
+        """Run the points of a block."""
+        block = int(self.index(axis_index(step.block), ()))
+        if step.shares is None:
+            for point in step.points_of(block):
                 self.point(step, point)
+            return
+        count = product(axis.size for axis in step.points)
+        for point, first, stop in step.shares.stretch(count, step.block.size, block):
+            self.outer[step.shares.first] = first
+            self.outer[step.shares.stop] = stop
+            self.point(step, point)
 
     def point(self, step: Persistent, point: int) -> None:
         """Run the body of a persistent loop at one of its points."""
@@ -421,6 +396,11 @@ class BlockInterpreter:
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
             first = (before + slab) * span
             columns[row : row + len(value), first : first + span] = value
+
+    def dots(self, step: Dot) -> None:
+        """Add a product, run after run."""
+        for each in step.each_run():
+            self.dot(each)
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
@@ -475,3 +455,26 @@ class BlockInterpreter:
             internal(f"{name} has an empty origin", step)
         view = view[tuple(starts[:-2])]
         return view[starts[-2] :, starts[-1] :]
+
+
+STEPS: dict[type, Callable[[BlockInterpreter, Any], None]] = {
+    Assign: BlockInterpreter.assign,
+    Accumulate: BlockInterpreter.accumulate,
+    Store: BlockInterpreter.store,
+    For: BlockInterpreter.loop,
+    When: BlockInterpreter.when,
+    Barrier: lambda block, step: None,
+    LastBlock: BlockInterpreter.last_block,
+    Scatter: BlockInterpreter.scatter,
+    Scan: BlockInterpreter.scan,
+    SortStep: BlockInterpreter.sort,
+    Radix: BlockInterpreter.radix,
+    RunStep: BlockInterpreter.runs,
+    BinStep: BlockInterpreter.bins,
+    Dot: BlockInterpreter.dots,
+    MainLoop: BlockInterpreter.main_loop,
+    Persistent: BlockInterpreter.persistent,
+    Pipeline: BlockInterpreter.pipeline,
+    CopyBox: BlockInterpreter.copy_box,
+    Join: BlockInterpreter.join,
+}
