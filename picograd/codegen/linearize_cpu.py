@@ -59,7 +59,7 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
     emitter = builder.emitter
     task, first = emitter.add("task", emitter.index_dtype), 0
     for part in tiles.parts:
-        tasks = product(axis.size for axis in part.grid)
+        tasks = part.blocks
         condition = None
         if len(tiles.parts) > 1:
             low, high = emitter.integer(first), emitter.integer(first + tasks - 1)
@@ -123,10 +123,10 @@ class CpuBuilder:
         for tile in part.tiles:
             scratch = self.place(tile, scratch)
         self.scratch_bytes = max(self.scratch_bytes, scratch)
-        flat = Axis("task", product(a.size for a in part.grid))
+        flat = Axis("task", part.blocks)
         with emitter.scope({flat: task}):
-            shape = tuple(axis.size for axis in part.grid)
-            for axis, index in zip(part.grid, unflatten(axis_index(flat), shape), strict=True):
+            places = unflatten(axis_index(flat), part.shape)
+            for axis, index in zip(part.grid, places, strict=True):
                 emitter.bind(axis, emitter.index(index))
             self.steps(part.steps)
 
@@ -216,7 +216,7 @@ class CpuBuilder:
         elif isinstance(step, Scatter):
             self.scatter(step)
         elif isinstance(step, Scan):
-            linearize_scan.scan_cpu(self, step)
+            linearize_scan.scan_cpu(self.emitter, self.nest, step)
         elif isinstance(step, SortStep):
             linearize_sort_cpu.sort_cpu(self, step)
         elif isinstance(step, Dot):

@@ -18,7 +18,6 @@ reassociated, so the same inputs give the same bits.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
 from picograd.codegen.block_cuda import Block, enter_dims, inside, lane_of, loops, put
 from picograd.codegen.emit import Emitter, compute_dtype
@@ -28,7 +27,7 @@ from picograd.codegen.value import Value
 from picograd.dtype import DType, float64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Condition, Scan, rewrite
+from picograd.schedule.loop import Scan, rewrite
 from picograd.schedule.monoid import COMBINE, identity
 
 # log((1+s)/(1-s)) = s (2 + t P(t)), t = s^2 <= 1/9; relative error of P 9e-17 (mpmath)
@@ -41,19 +40,7 @@ LOG_TO_TWO = (
 SHORT_ROW = 16  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
 
 
-class Nests(Protocol):
-    """What the CPU linearizer offers to a scan."""
-
-    emitter: Emitter
-
-    def nest(
-        self,
-        dims: Sequence[Axis],
-        conditions: Sequence[Condition],
-        body: Callable[[], None],
-        is_unrolled: bool | None = False,
-    ) -> None:
-        """Emit loops over dims where all conditions hold, and a body."""
+Nest = Callable[..., None]  # loops over dims where conditions hold, and a body: of linearize_cpu.py
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
@@ -118,9 +105,9 @@ def nothing(emitter: Emitter, monoid: str, dtype: DType) -> int:
     return emitter.const(identity(monoid, dtype), dtype)
 
 
-def scan_cpu(builder: Nests, step: Scan) -> None:
+def scan_cpu(emitter: Emitter, nest: Nest, step: Scan) -> None:
     """Write the loops: the axis outside, neighbouring columns inside, as vectors."""
-    emitter, dtype = builder.emitter, compute_dtype(step.body.dtype)
+    dtype = compute_dtype(step.body.dtype)
     size = product(axis.size for axis in step.inner)
     totals = emitter.add("array", dtype, arg=size)
     flat = flatten([axis_index(a) for a in step.inner], [a.size for a in step.inner])
@@ -138,10 +125,10 @@ def scan_cpu(builder: Nests, step: Scan) -> None:
         emitter.put(totals, place, new)
         emitter.store(emitter.slots[step.slot], emitter.index(step.target), new)
 
-    builder.nest(step.inner, uniform, clear)
+    nest(step.inner, uniform, clear)
     is_loop = not step.inner and step.axis.size > SHORT_ROW
     is_unrolled = None if is_loop else False
-    builder.nest((step.axis, *step.inner), step.conditions, body, is_unrolled)
+    nest((step.axis, *step.inner), step.conditions, body, is_unrolled)
 
 
 WARP = 32
