@@ -486,6 +486,17 @@ def default_layout(block: Block, dims: Sequence[Axis]) -> Blocked:
     return Blocked(shape, tuple(reversed(threads)), (1,) * len(shape))
 
 
+def enter_dims(
+    block: Block, stack: ExitStack, dims: Sequence[Axis]
+) -> tuple[Walk, dict[Axis, Index], int | None]:
+    """Open loops over dims that threads share: how they are walked, the dims there, who writes."""
+    layout = default_layout(block, dims)
+    found, values = block.walked(layout, dims, [])
+    once = write_once(block, layout)
+    loops(block, stack, found.loops)
+    return found, values, once
+
+
 def set_registers(block: Block, found: Walk, tile: Tile, value: int) -> None:
     """Write a value (each lane of it) into the registers of a tile at the present point."""
     emitter, array = block.emitter, block.arrays[tile.name]

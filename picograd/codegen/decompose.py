@@ -6,7 +6,7 @@ and names that reduce to others. `PORTABLE`, a part of it, is all that CUDA C ne
 call one scalar library function per element; pow of float64 does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
 from picograd.codegen.emit import Emitter, Function
@@ -244,10 +244,11 @@ FLOAT64 = {"exp": elementary.exp, "log": polynomial.log_natural, "tanh": element
            "tan": elementary.tan_pair}  # fmt: skip
 
 
-def polynomials(op: str) -> Function:
-    """Make a function of polynomials where there are any, and else `COMMON` or the library."""
-    of_bits = {32: polynomial.FLOAT32[op], 64: FLOAT64.get(op)}
-    other = COMMON.get(op)
+def by_width(
+    op: str, of_bits: Mapping[int, Callable[..., Value] | None], other: Function | None
+) -> Function:
+    """Make a function of the formulas for floats of some bits, and else of another: the library's,
+    if there is none."""
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
         formula = of_bits.get(dtype.bits) if dtype.is_float else None
@@ -258,17 +259,16 @@ def polynomials(op: str) -> Function:
     return build
 
 
+def polynomials(op: str) -> Function:
+    """Make a function of polynomials where there are any, and else `COMMON` or the library."""
+    return by_width(op, {32: polynomial.FLOAT32[op], 64: FLOAT64.get(op)}, COMMON.get(op))
+
+
 def in_single(op: str) -> Function:
     """Make a function of our own for float32; that of float64 is the library's, if not ours."""
     formula = {**polynomial.FLOAT32, **QUICK}[op]
     other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
-
-    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
-        if dtype.bits == 32 and dtype.is_float:
-            return formula(*(Value(emitter, a) for a in args)).position
-        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
-
-    return build
+    return by_width(op, {32: formula}, other)
 
 
 def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:

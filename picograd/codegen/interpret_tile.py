@@ -15,6 +15,7 @@ from picograd.codegen.boxes import CopyBox, Join, Persistent, Pipeline
 from picograd.codegen.dot import Dot, InPlace, places_of
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
+from picograd.codegen.templates.grid import substitute_along
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -24,10 +25,7 @@ from picograd.codegen.tile import (
     LastBlock,
     MainLoop,
     Member,
-    RadixStep,
     RunStep,
-    ScanStep,
-    ScatterStep,
     SortStep,
     Step,
     Store,
@@ -51,7 +49,7 @@ from picograd.schedule.index import (
     unflatten,
 )
 from picograd.schedule.interpret import FOLDS, PartInterpreter, rank_in_group
-from picograd.schedule.loop import DIGITS, Condition, Expr, Part, Scan, Scatter, const, rewrite
+from picograd.schedule.loop import DIGITS, Condition, Expr, Part, Radix, Scan, Scatter, rewrite
 from picograd.schedule.monoid import identity
 
 Array = Any
@@ -79,14 +77,6 @@ def renamed(values: Sequence[Any], names: Sequence[int], places: Sequence[int]) 
     for name, place in zip(names, places, strict=True):
         found[name] = values[place]
     return found
-
-
-def where_held(step: Store | RunStep) -> Expr:
-    """Write the expression of a step that is not evaluated where the conditions fail."""
-    expr = step.expr
-    if not step.conditions:
-        return expr
-    return Expr("guard", (expr, const(0, expr.dtype)), step.conditions, expr.dtype)
 
 
 def accumulations(step: MainLoop) -> list[Accumulate]:
@@ -156,48 +146,20 @@ class BlockInterpreter:
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order."""
         for step in steps:
-            self.step(step)
+            run = STEPS.get(type(step))
+            check(run is not None, f"no meaning for {step}")
+            run(self, step)  # type: ignore[misc]
 
-    def step(self, step: Step) -> None:
-        """Run one step."""
-        if isinstance(step, Assign):
-            self.assign(step)
-        elif isinstance(step, Accumulate):
-            self.accumulate(step)
-        elif isinstance(step, Store):
-            self.store(step)
-        elif isinstance(step, For):
-            for position in range(step.axis.size):
-                self.outer[step.axis] = position
-                self.steps(step.body)
-        elif isinstance(step, When):
-            if self.held(step.conditions, ()).all():
-                self.steps(step.body)
-        elif isinstance(step, LastBlock):
-            self.last_block(step)
-        elif isinstance(step, ScatterStep):
-            self.scatter(step)
-        elif isinstance(step, ScanStep):
-            self.points.scan(self.scan(step))
-        elif isinstance(step, SortStep):
-            self.sort(step)
-        elif isinstance(step, RadixStep):
-            self.radix(step)
-        elif isinstance(step, RunStep):
-            self.runs(step)
-        elif isinstance(step, BinStep):
-            self.bins(step)
-        elif isinstance(step, Dot):
-            for each in step.each_run():
-                self.dot(each)
-        elif isinstance(step, MainLoop):
-            self.main_loop(step)
-        elif isinstance(step, Persistent | Pipeline | CopyBox):
-            self.pipelined(step)
-        elif isinstance(step, Join):
-            self.join(step)
-        else:
-            check(isinstance(step, Barrier), f"no meaning for {step}")
+    def loop(self, step: For) -> None:
+        """Run a loop."""
+        for position in range(step.axis.size):
+            self.outer[step.axis] = position
+            self.steps(step.body)
+
+    def when(self, step: When) -> None:
+        """Run steps if conditions hold."""
+        if self.held(step.conditions, ()).all():
+            self.steps(step.body)
 
     def assign(self, step: Assign) -> None:
         """Run an Assign where its conditions hold."""
@@ -281,7 +243,7 @@ class BlockInterpreter:
 
     def store(self, step: Store) -> None:
         """Store where the conditions hold; the expression is not evaluated elsewhere."""
-        expr = self.once(step, lambda: where_held(step))
+        expr = self.once(step, lambda: guarded(step.expr, step.conditions))
         held, value = (self.held(step.conditions, step.dims), self.value(expr, step.dims))
         index, slot = self.index(step.index, step.dims), self.slots[step.slot]
         slot[index[held]] = convert(value, self.points.kernel.slots[step.slot].dtype)[held]
@@ -295,37 +257,26 @@ class BlockInterpreter:
             cells[cell] = 0
             self.steps(step.body)
 
-    def scatter(self, step: ScatterStep) -> None:
+    def scatter(self, step: Scatter) -> None:
         """Apply the updates of this grid point."""
         conditions = tuple((self.placed(i), lo, hi) for i, lo, hi in step.conditions)
-        body, target = self.readable(step.expr), self.placed(step.target)
-        update = Scatter(step.serial, step.dims, step.monoid, body, step.slot, target, conditions)
-        self.points.scatter(update)
+        body, target = self.readable(step.body), self.placed(step.target)
+        self.points.scatter(replace(step, body=body, target=target, conditions=conditions))
 
-    def scan(self, step: ScanStep) -> Scan:
-        """Write a scan of this grid point in Loop IR."""
-        return Scan(
-            (),
-            step.axis,
-            step.dims,
-            step.monoid,
-            self.readable(step.expr),
-            None if step.start is None else self.readable(step.start),
-            step.slot,
-            self.placed(step.target),
-            tuple((self.placed(i), lo, hi) for i, lo, hi in step.conditions),
-        )
+    def scan(self, step: Scan) -> None:
+        """Scan what this grid point has."""
+        self.points.scan(substitute_along(step, tuple, self.placed, self.readable))
 
     def sort(self, step: SortStep) -> None:
         """Sort a run of a row."""
-        first = self.here(step.first)
-        last = min(first + step.count, step.axis.size)
+        first, sort = self.here(step.first), step.sort
+        last = min(first + sort.run, sort.axis.size)
         if step.stop is not None:
             last = min(last, int(self.index(step.stop, ())))
         run = slice(first, last)
-        keys, places = (self.value(step.expr, (step.axis,)), self.index(step.target, (step.axis,)))
+        keys, places = self.value(sort.body, (sort.axis,)), self.index(sort.target, (sort.axis,))
         order = np.argsort(keys[run], kind="stable")
-        self.slots[step.slot][places[run]] = order + first
+        self.slots[sort.slot][places[run]] = order + first
 
     def bins(self, step: BinStep) -> None:
         """Add what the warps have to their rows."""
@@ -342,11 +293,11 @@ class BlockInterpreter:
             cells: Any = key[here][is_bin], slice(None) if step.queue else lane
             np.add.at(rows[warp % len(rows)], cells, value[here][is_bin])
 
-    def radix(self, step: RadixStep) -> None:
+    def radix(self, step: Radix) -> None:
         """Count the digits of one tile, or move its elements."""
-        tile = self.here(step.place)
-        part = slice(tile * step.count, (tile + 1) * step.count)
-        body = self.value(step.expr, (step.axis,))[part].astype(np.uint64)
+        tile = self.here(axis_index(step.tile))
+        part = slice(tile * step.run, (tile + 1) * step.run)
+        body = self.value(step.body, (step.axis,))[part].astype(np.uint64)
         digit = (body >> np.uint64(step.shift)).astype(np.int64) % DIGITS
         slot, cells = self.slots[step.slot], (step.digit, step.tile)
         count = np.bincount(digit, minlength=DIGITS)
@@ -359,25 +310,25 @@ class BlockInterpreter:
 
     def runs(self, step: RunStep) -> None:
         """Reduce the runs that end here; a run is reduced whole, from its first position on."""
-        held = self.held(step.conditions, step.dims)
-        key = self.value(step.key, (step.axis,))
+        held, runs = self.held(step.conditions, step.dims), step.runs
+        key = self.value(runs.key, (runs.axis,))
         is_last: Array = np.append(key[1:] != key[:-1], True)
-        first = self.value(step.first, (step.axis,))
+        first = self.value(runs.first, (runs.axis,))
         place = np.where(held, self.index(step.place, step.dims), 0)
         held &= is_last[place]
-        axes = (*step.dims, step.axis)
-        expr = self.once(step, lambda: where_held(step))
-        body, target = self.value(expr, axes), self.index(step.target, axes)
-        slot, dtype = (self.slots[step.slot], self.points.kernel.slots[step.slot].dtype)
+        axes = (*step.dims, runs.axis)
+        expr = self.once(step, lambda: guarded(runs.body, step.conditions))
+        body, target = self.value(expr, axes), self.index(runs.target, axes)
+        slot, dtype = (self.slots[runs.slot], self.points.kernel.slots[runs.slot].dtype)
         for point in np.argwhere(held):
             stop = place[tuple(point)]
             run = body[tuple(point)][first[stop] : stop + 1]
             where = target[tuple(point)][stop]
             wide = np.float64 if run.dtype.kind == "f" else run.dtype
             total = run[-1]
-            if step.monoid:
+            if runs.monoid:
                 start = slot[where].astype(wide)
-                total = FOLDS[step.monoid].reduce(run.astype(wide), initial=start)
+                total = FOLDS[runs.monoid].reduce(run.astype(wide), initial=start)
             slot[where] = convert(total, dtype)
 
     def main_loop(self, step: MainLoop) -> None:
@@ -385,30 +336,29 @@ class BlockInterpreter:
         for each in self.once(step, lambda: accumulations(step)):
             self.accumulate(each)
 
-    def pipelined(self, step: Persistent | Pipeline | CopyBox) -> None:
-        """Run the body of a persistent loop or pipeline in order, or copy a box."""
-        if isinstance(step, CopyBox):
-            self.copy_box(step)
-        elif isinstance(step, Pipeline):
-            first = 0 if step.first is None else int(self.index(step.first, ()))
-            stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
-            for position in range(max(first, 0), min(stop, step.axis.size)):
-                self.outer[step.axis] = position
-                for axis, index in step.known:
-                    self.outer[axis] = int(self.index(index, ()))
-                if step.seen is None or int(self.index(step.seen, ())) >= 0 or position == first:
-                    self.steps((*step.produce, *step.consume))
-        else:
-            block = int(self.index(axis_index(step.block), ()))
-            if step.shares is None:
-                for point in step.points_of(block):
-                    self.point(step, point)
-                return
-            count = product(axis.size for axis in step.points)
-            for point, first, stop in step.shares.stretch(count, step.block.size, block):
-                self.outer[step.shares.first] = first
-                self.outer[step.shares.stop] = stop
+    def pipeline(self, step: Pipeline) -> None:
+        """Run what fills stages and what reads them, in order."""
+        first = 0 if step.first is None else int(self.index(step.first, ()))
+        stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
+        for position in range(max(first, 0), min(stop, step.axis.size)):
+            self.outer[step.axis] = position
+            for axis, index in step.known:
+                self.outer[axis] = int(self.index(index, ()))
+            if step.seen is None or int(self.index(step.seen, ())) >= 0 or position == first:
+                self.steps((*step.produce, *step.consume))
+
+    def persistent(self, step: Persistent) -> None:
+        """Run the points of a block."""
+        block = int(self.index(axis_index(step.block), ()))
+        if step.shares is None:
+            for point in step.points_of(block):
                 self.point(step, point)
+            return
+        count = product(axis.size for axis in step.points)
+        for point, first, stop in step.shares.stretch(count, step.block.size, block):
+            self.outer[step.shares.first] = first
+            self.outer[step.shares.stop] = stop
+            self.point(step, point)
 
     def point(self, step: Persistent, point: int) -> None:
         """Run the body of a persistent loop at one of its points."""
@@ -446,6 +396,11 @@ class BlockInterpreter:
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
             first = (before + slab) * span
             columns[row : row + len(value), first : first + span] = value
+
+    def dots(self, step: Dot) -> None:
+        """Add a product, run after run."""
+        for each in step.each_run():
+            self.dot(each)
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""
@@ -500,3 +455,26 @@ class BlockInterpreter:
             internal(f"{name} has an empty origin", step)
         view = view[tuple(starts[:-2])]
         return view[starts[-2] :, starts[-1] :]
+
+
+STEPS: dict[type, Callable[[BlockInterpreter, Any], None]] = {
+    Assign: BlockInterpreter.assign,
+    Accumulate: BlockInterpreter.accumulate,
+    Store: BlockInterpreter.store,
+    For: BlockInterpreter.loop,
+    When: BlockInterpreter.when,
+    Barrier: lambda block, step: None,
+    LastBlock: BlockInterpreter.last_block,
+    Scatter: BlockInterpreter.scatter,
+    Scan: BlockInterpreter.scan,
+    SortStep: BlockInterpreter.sort,
+    Radix: BlockInterpreter.radix,
+    RunStep: BlockInterpreter.runs,
+    BinStep: BlockInterpreter.bins,
+    Dot: BlockInterpreter.dots,
+    MainLoop: BlockInterpreter.main_loop,
+    Persistent: BlockInterpreter.persistent,
+    Pipeline: BlockInterpreter.pipeline,
+    CopyBox: BlockInterpreter.copy_box,
+    Join: BlockInterpreter.join,
+}

@@ -165,20 +165,9 @@ class RowsOf:
     fragment: WgmmaAccumulator
 
     @property
-    def thread_count(self) -> int:
-        """Threads that hold the rows."""
-        return self.fragment.thread_count
-
-    @property
     def register_count(self) -> int:
         """Elements each thread holds."""
         return 2 * self.fragment.stacked
-
-    def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
-        """Find the row that `register` of `thread` holds."""
-        stack, half = divmod(register, 2)
-        row, _ = self.fragment.coordinate(thread, stack * self.fragment.n // 2 + 2 * half)
-        return (row,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +188,6 @@ class WgmmaOperand:
     def register_count(self) -> int:
         """Elements each thread holds, before they are packed."""
         return self.fragment.register_count
-
-    def coordinate(self, thread: int, register: int) -> tuple[int, ...]:
-        """Find the element that `register` of `thread` holds."""
-        return self.fragment.coordinate(thread, register)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +217,8 @@ class Swizzled:
         return self.shape[0] * self.shape[1]
 
 
-Layout = Union[Blocked, MmaAccumulator, WgmmaAccumulator, RowsOf, WgmmaOperand]
+Whole = Union[Blocked, MmaAccumulator, WgmmaAccumulator]
+Layout = Union[Whole, RowsOf, WgmmaOperand]
 
 
 def split(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -244,7 +230,7 @@ def split(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
-def elements(layout: Layout) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def elements(layout: Whole) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """Yield (thread, register, coordinate) of every element a layout holds."""
     for thread in range(layout.thread_count):
         for register in range(layout.register_count):
@@ -394,7 +380,7 @@ def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
     )
 
 
-def replicas_of(layout: Layout, threads: int) -> int:
+def replicas_of(layout: Whole | WgmmaOperand, threads: int) -> int:
     """Count the threads of a block that hold the same element."""
     return threads // layout.thread_count
 

@@ -28,8 +28,6 @@ from picograd.codegen.tile import (
     Assign,
     For,
     LastBlock,
-    ScanStep,
-    ScatterStep,
     SortStep,
     Step,
     Store,
@@ -43,7 +41,7 @@ from picograd.errors import internal
 from picograd.helpers import product, round_up
 from picograd.schedule.assemble import is_chain
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
-from picograd.schedule.loop import Condition, Expr, walk
+from picograd.schedule.loop import Condition, Expr, Scan, Scatter, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
@@ -61,12 +59,13 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
     emitter = builder.emitter
     task, first = emitter.add("task", emitter.index_dtype), 0
     for part in tiles.parts:
-        tasks = product(axis.size for axis in part.grid)
+        tasks = part.blocks
         condition = None
         if len(tiles.parts) > 1:
-            first_value, last = (emitter.integer(first), emitter.integer(first + tasks - 1))
-            above = emitter.raw("less_equal", bool_, first_value, task)
-            condition = emitter.both(above, emitter.raw("less_equal", bool_, task, last))
+            low, high = emitter.integer(first), emitter.integer(first + tasks - 1)
+            above = emitter.raw("less_equal", bool_, low, task)
+            below = emitter.raw("less_equal", bool_, task, high)
+            condition = emitter.both(above, below)
         with emitter.when(condition):
             builder.part(part, emitter.arithmetic("add", task, emitter.integer(-first)))
         first += tasks
@@ -93,9 +92,9 @@ class CpuBuilder:
         self.vector_bytes = vector_bytes
         self.slots = tiles.kernel.slots
         self.emitter: Emitter = Emitter(tiles.kernel, LLVM, self.read)
-        self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
-        self.is_column = tiles.kernel.hero == "reduce.col"
         is_row = tiles.kernel.hero == "reduce.row"
+        self.is_column = tiles.kernel.hero == "reduce.col"
+        self.is_reduction = is_row or self.is_column
         is_again = is_row and any(map(is_chain, tiles.kernel.parts))
         self.short_row = SHORT_CHAIN if is_again else SHORT_ROW
         self.workspaces: list[tuple[int, bool]] = []
@@ -124,10 +123,10 @@ class CpuBuilder:
         for tile in part.tiles:
             scratch = self.place(tile, scratch)
         self.scratch_bytes = max(self.scratch_bytes, scratch)
-        flat = Axis("task", product(a.size for a in part.grid))
+        flat = Axis("task", part.blocks)
         with emitter.scope({flat: task}):
-            shape = tuple(axis.size for axis in part.grid)
-            for axis, index in zip(part.grid, unflatten(axis_index(flat), shape), strict=True):
+            places = unflatten(axis_index(flat), part.shape)
+            for axis, index in zip(part.grid, places, strict=True):
                 emitter.bind(axis, emitter.index(index))
             self.steps(part.steps)
 
@@ -214,10 +213,10 @@ class CpuBuilder:
                 self.steps(step.body)
         elif isinstance(step, LastBlock):
             self.last_block(step)
-        elif isinstance(step, ScatterStep):
+        elif isinstance(step, Scatter):
             self.scatter(step)
-        elif isinstance(step, ScanStep):
-            linearize_scan.scan_cpu(self, step)
+        elif isinstance(step, Scan):
+            linearize_scan.scan_cpu(self.emitter, self.nest, step)
         elif isinstance(step, SortStep):
             linearize_sort_cpu.sort_cpu(self, step)
         elif isinstance(step, Dot):
@@ -425,17 +424,17 @@ class CpuBuilder:
             emitter.add("store", int32, (pointer, cell, emitter.const(0, int32)))
             self.steps(step.body)
 
-    def scatter(self, step: ScatterStep) -> None:
+    def scatter(self, step: Scatter) -> None:
         """Emit updates in order; the inner dims of one update may run as vectors."""
         emitter, pointer = self.emitter, self.emitter.slots[step.slot]
 
         def body() -> None:
-            target, value = emitter.index(step.target), emitter.value(step.expr)
+            target, value = emitter.index(step.target), emitter.value(step.body)
             if step.monoid:
                 value = self.combine(step.monoid, emitter.load(pointer, target), value)
             emitter.store(pointer, target, value)
 
-        self.nest((*step.serial, *step.dims), step.conditions, body)
+        self.nest((*step.serial, *step.inner), step.conditions, body)
 
 
 def unrolling(step: Accumulate, short_row: int) -> bool | None:

@@ -54,10 +54,7 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
-    RadixStep,
     RunStep,
-    ScanStep,
-    ScatterStep,
     SortStep,
     Step,
     Store,
@@ -72,7 +69,7 @@ from picograd.errors import check, internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
-from picograd.schedule.loop import Condition, Expr, rewrite
+from picograd.schedule.loop import Condition, Expr, Radix, Scan, Scatter, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.schedule.score_masks import affine
 from picograd.target import Target
@@ -129,10 +126,9 @@ def leave(block: Block, step: Join, flags: int) -> None:
     """Store a part, and say so."""
     emitter = block.emitter
     acc, partial = block.arrays[step.acc], block.places[step.partial]
-    dtype = block.tiles[step.acc].dtype
     with pieces(block, step, step.block) as (place, registers):
         found = [emitter.get(acc, number) for number in registers]
-        value = emitter.add("pack", dtype, found, lanes=LANES)
+        value = emitter.add("pack", emitter.dtype(acc), found, lanes=LANES)
         emitter.store(partial, place, value)
     add(block, "warp_barrier")
     with emitter.when(first_lane(block)):
@@ -143,7 +139,7 @@ def take(block: Block, step: Join, flags: int) -> None:
     """Add the parts of other blocks, in order."""
     emitter = block.emitter
     acc, partial = block.arrays[step.acc], block.places[step.partial]
-    dtype = block.tiles[step.acc].dtype
+    dtype = emitter.dtype(acc)
     other = Axis("other", step.block.size)
     first = emitter.index(step.first)
     last = emitter.axis_value(step.block)
@@ -454,10 +450,10 @@ STEPS: dict[type, Callable[..., None]] = {
     When: when,
     Barrier: barrier,
     LastBlock: last_block,
-    ScatterStep: scatter_cuda,
-    ScanStep: scan_cuda,
+    Scatter: scatter_cuda,
+    Scan: scan_cuda,
     SortStep: sort_cuda,
-    RadixStep: radix_cuda,
+    Radix: radix_cuda,
     RunStep: runs_cuda,
     BinStep: bins_cuda,
     MainLoop: main_loop,

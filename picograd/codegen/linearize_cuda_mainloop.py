@@ -13,7 +13,7 @@ Products of shared tiles on CUDA cores: a thread multiplies a patch of rows and 
 What runs along the depth in memory is loaded 4 at once, other operands as vectors of columns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from picograd.codegen import tensor_core
@@ -320,6 +320,7 @@ MULTIPLIERS: dict[type, Multiplier] = {
 
 
 GROUP = 4  # of the depth
+Chunk = tuple[tuple[Index, Index], range]  # a vector of an operand: its place, and registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,13 +352,13 @@ def simple_dot(block: Block, step: Dot) -> None:
     group = Axis("group", step.depth // GROUP)
     with emitter.axis_loop(group):
         first = axis_index(group) * GROUP
-        fill_along(block, step.a, patch.down, first, a)
+        fill(block, step.a, along(patch.down, first), a)
         if step.b_is_nk:
             lanes = range(patch.lanes)
             every = [place + lane for place in patch.across for lane in lanes]
-            fill_along(block, step.b, every, first, b)
+            fill(block, step.b, along(every, first), b)
         else:
-            fill_across(block, step.b, patch, first, b)
+            fill(block, step.b, across(patch, first), b)
         multiply(block, patch, a, b)
 
 
@@ -407,34 +408,26 @@ def multiply(block: Block, patch: Patch, a: int, b: int) -> None:
         emitter.put(patch.acc, at, new)
 
 
-def fill_along(block: Block, name: str, places: Sequence[Index], first: Index, side: int) -> None:
-    """Load a group of the depth at each place of an operand that runs along it."""
+def fill(block: Block, name: str, chunks: Iterable[Chunk], side: int) -> None:
+    """Load vectors of an operand: where each is in its tile, and the registers of its lanes."""
     emitter = block.emitter
-    tile = block.tiles[name]
-    pointer = block.places[name]
+    for where, registers in chunks:
+        place = emitter.index(block.place(block.tiles[name], where))
+        value = emitter.load(block.places[name], place, lanes=len(registers))
+        for lane, register in enumerate(registers):
+            emitter.put(side, emitter.integer(register), lane_of(emitter, value, lane))
+
+
+def along(places: Sequence[Index], first: Index) -> Iterator[Chunk]:
+    """List a group of the depth at each place of an operand that runs along it."""
     for number, place in enumerate(places):
-        where = block.place(tile, (place, first))
-        value = emitter.load(pointer, emitter.index(where), lanes=GROUP)
-        for inner in range(GROUP):
-            put_lane(block, side, number * GROUP + inner, value, inner)
+        yield (place, first), range(number * GROUP, (number + 1) * GROUP)
 
 
-def fill_across(block: Block, name: str, patch: Patch, first: Index, side: int) -> None:
-    """Load vectors of columns at each position of a group of the depth."""
-    emitter = block.emitter
-    tile = block.tiles[name]
-    pointer = block.places[name]
+def across(patch: Patch, first: Index) -> Iterator[Chunk]:
+    """List vectors of columns at each position of a group of the depth."""
+    size = patch.lanes * GROUP
     for inner in range(GROUP):
         for number, place in enumerate(patch.across):
-            where = block.place(tile, (first + inner, place))
-            value = emitter.load(pointer, emitter.index(where), lanes=patch.lanes)
-            for lane in range(patch.lanes):
-                column = number * patch.lanes + lane
-                put_lane(block, side, column * GROUP + inner, value, lane)
-
-
-def put_lane(block: Block, side: int, place: int, value: int, lane: int) -> None:
-    """Put a lane of a vector in a register."""
-    emitter = block.emitter
-    at = emitter.integer(place)
-    emitter.put(side, at, lane_of(emitter, value, lane))
+            begin = number * size + inner
+            yield (first + inner, place), range(begin, begin + size, GROUP)

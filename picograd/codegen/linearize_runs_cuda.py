@@ -10,41 +10,39 @@ updates in the middle of a long run are taken from the levels above:
 so that a run of n updates takes 2 * fan * log(n) steps, and one of fewer than `fan` updates is
 combined one by one. The groups lie at multiples of `fan`: the order depends on the keys alone.
 
-ScatterStep: updates one after the other, or all at once where that makes no difference.
+Scatter: updates one after the other, or all at once where that makes no difference.
 """
 
 from contextlib import ExitStack
 from dataclasses import replace
 
-from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
+from picograd.codegen.block_cuda import Block, enter_dims, inside
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.templates.grid import rebind
-from picograd.codegen.tile import RunStep, ScatterStep
+from picograd.codegen.tile import RunStep
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, uint32
 from picograd.schedule.index import Bindings, substitute
-from picograd.schedule.loop import dynamics_of, rewrite
+from picograd.schedule.loop import Runs, Scatter, dynamics_of, rewrite
 
 
 def runs_cuda(block: Block, step: RunStep) -> None:
     """Write a reduction of runs."""
-    emitter, layout = block.emitter, default_layout(block, step.dims)
-    found, values = block.walked(layout, step.dims, [], [])
+    emitter = block.emitter
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.dims)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         stack.enter_context(emitter.when(mask))
         inside(block, stack, found, None)
         place = emitter.index(substitute(step.place, values))
-        run = Run(block, step, values)
+        run = Run(block, step.runs, values)
         stack.enter_context(emitter.when(run.ends_at(place)))
-        with emitter.scope({step.axis: place}):
-            where = substitute(step.target, values, lambda expr: rewrite(expr, values))
-            target = emitter.index(where)
-        slot = emitter.slots[step.slot]
-        if step.monoid is None:
+        runs = step.runs
+        with emitter.scope({runs.axis: place}):
+            target = emitter.index(rebind(runs.target, values))
+        slot = emitter.slots[runs.slot]
+        if runs.monoid is None:
             emitter.store(slot, target, run.element(0, place))
         else:
             emitter.store(slot, target, run.reduced(emitter.load(slot, target), place))
@@ -53,10 +51,10 @@ def runs_cuda(block: Block, step: RunStep) -> None:
 class Run:
     """This class writes the reduction of the run that ends at one position."""
 
-    def __init__(self, block: Block, step: RunStep, values: Bindings) -> None:
+    def __init__(self, block: Block, step: Runs, values: Bindings) -> None:
         self.emitter, self.step = block.emitter, step
         self.dtype = block.emitter.index_dtype
-        levels = ((step.axis, step.expr), *step.levels)
+        levels = ((step.axis, step.body), *step.levels)
         self.levels = [(axis, rewrite(expr, values)) for axis, expr in levels]
         self.total: int = -1
 
@@ -117,14 +115,11 @@ class Run:
             emitter.put(self.total, zero, new)
 
 
-def scatter_cuda(block: Block, step: ScatterStep) -> None:
-    """Write a ScatterStep: updates in order, elements of one update spread over the threads."""
+def scatter_cuda(block: Block, step: Scatter) -> None:
+    """Write a Scatter: updates in order, elements of one update spread over the threads."""
     emitter = block.emitter
-    layout = default_layout(block, step.dims)
-    found, values = block.walked(layout, step.dims, [], [])
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.inner)
         for axis in step.serial:
             stack.enter_context(emitter.axis_loop(axis))
         tests = [(rebind(i, values), lo, hi) for i, lo, hi in step.conditions]
@@ -136,7 +131,7 @@ def scatter_cuda(block: Block, step: ScatterStep) -> None:
             once, found = None, replace(found, conditions=())
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         inside(block, stack, found, mask)
-        value = emitter.value(rewrite(step.expr, values))
+        value = emitter.value(rewrite(step.body, values))
         pointer, place = emitter.slots[step.slot], emitter.index(rebind(step.target, values))
         if step.monoid == "max" and not step.serial and emitter.dtype(pointer) is uint32:
             raised(block, (pointer, place, value), mask)

@@ -1,4 +1,4 @@
-"""ScanStep -> Program of a CUDA block: a thread for each point of the dims, or the block for a row.
+"""Scan -> Program of a CUDA block: a thread for each point of the dims, or the block for a row.
 
 A block scans a row in tiles of neighbours for each thread:
 
@@ -10,7 +10,7 @@ A block scans a row in tiles of neighbours for each thread:
 
 The order of combinations is fixed by the shape, so the same inputs give the same bits.
 
-ScanStep -> Program on the CPU, and what both languages need: combining, and where to start.
+Scan -> Program on the CPU, and what both languages need: combining, and where to start.
 
 One element after the other: a running total for each point of the dims, on the stack. Nothing is
 reassociated, so the same inputs give the same bits.
@@ -18,26 +18,16 @@ reassociated, so the same inputs give the same bits.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
-from picograd.codegen.block_cuda import (
-    Block,
-    default_layout,
-    inside,
-    lane_of,
-    loops,
-    put,
-    write_once,
-)
+from picograd.codegen.block_cuda import Block, enter_dims, inside, lane_of, loops, put
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked, Walk, scan_lanes
 from picograd.codegen.polynomial import horner
-from picograd.codegen.tile import ScanStep
 from picograd.codegen.value import Value
 from picograd.dtype import DType, float64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Condition, rewrite
+from picograd.schedule.loop import Scan, rewrite
 from picograd.schedule.monoid import COMBINE, identity
 
 # log((1+s)/(1-s)) = s (2 + t P(t)), t = s^2 <= 1/9; relative error of P 9e-17 (mpmath)
@@ -50,19 +40,7 @@ LOG_TO_TWO = (
 SHORT_ROW = 16  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
 
 
-class Nests(Protocol):
-    """What the CPU linearizer offers to a scan."""
-
-    emitter: Emitter
-
-    def nest(
-        self,
-        dims: Sequence[Axis],
-        conditions: Sequence[Condition],
-        body: Callable[[], None],
-        is_unrolled: bool | None = False,
-    ) -> None:
-        """Emit loops over dims where all conditions hold, and a body."""
+Nest = Callable[..., None]  # loops over dims where conditions hold, and a body: of linearize_cpu.py
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
@@ -115,7 +93,7 @@ def log_of_one_plus(emitter: Emitter, share: int) -> int:
     return (s * horner((2.0, *LOG_TO_TWO), s * s)).position
 
 
-def start_of(emitter: Emitter, step: ScanStep, dtype: DType) -> int:
+def start_of(emitter: Emitter, step: Scan, dtype: DType) -> int:
     """Give the value a scan starts from."""
     if step.start is not None:
         return emitter.cast(emitter.value(step.start), dtype)
@@ -127,12 +105,12 @@ def nothing(emitter: Emitter, monoid: str, dtype: DType) -> int:
     return emitter.const(identity(monoid, dtype), dtype)
 
 
-def scan_cpu(builder: Nests, step: ScanStep) -> None:
+def scan_cpu(emitter: Emitter, nest: Nest, step: Scan) -> None:
     """Write the loops: the axis outside, neighbouring columns inside, as vectors."""
-    emitter, dtype = builder.emitter, compute_dtype(step.expr.dtype)
-    size = product(axis.size for axis in step.dims)
+    dtype = compute_dtype(step.body.dtype)
+    size = product(axis.size for axis in step.inner)
     totals = emitter.add("array", dtype, arg=size)
-    flat = flatten([axis_index(a) for a in step.dims], [a.size for a in step.dims])
+    flat = flatten([axis_index(a) for a in step.inner], [a.size for a in step.inner])
     uniform = [c for c in step.conditions if step.axis not in emitter.index_axes(c[0])]
 
     def clear() -> None:
@@ -142,37 +120,34 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
     def body() -> None:
         place = emitter.index(flat)
         old = emitter.get(totals, place)
-        value = emitter.cast(emitter.value(step.expr), dtype)
+        value = emitter.cast(emitter.value(step.body), dtype)
         new = combine(emitter, step.monoid, old, value)
         emitter.put(totals, place, new)
         emitter.store(emitter.slots[step.slot], emitter.index(step.target), new)
 
-    builder.nest(step.dims, uniform, clear)
-    is_loop = not step.dims and step.axis.size > SHORT_ROW
+    nest(step.inner, uniform, clear)
+    is_loop = not step.inner and step.axis.size > SHORT_ROW
     is_unrolled = None if is_loop else False
-    builder.nest((step.axis, *step.dims), step.conditions, body, is_unrolled)
+    nest((step.axis, *step.inner), step.conditions, body, is_unrolled)
 
 
 WARP = 32
 
 
-def scan_cuda(block: Block, step: ScanStep) -> None:
+def scan_cuda(block: Block, step: Scan) -> None:
     """Write a scan: a thread for each point of the dims, or the block for one row."""
-    if step.dims:
+    if step.inner:
         scan_columns(block, step)
     else:
         scan_row(block, step)
 
 
-def scan_columns(block: Block, step: ScanStep) -> None:
+def scan_columns(block: Block, step: Scan) -> None:
     """Let every thread walk the axis of its own column."""
-    emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
-    layout = default_layout(block, step.dims)
-    found, values = block.walked(layout, step.dims, [], [])
+    emitter, dtype = block.emitter, compute_dtype(step.body.dtype)
     total, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
     with ExitStack() as stack:
-        once = write_once(block, layout)
-        loops(block, stack, found.loops)
+        found, values, once = enter_dims(block, stack, step.inner)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         uniform = [c for c in tests if step.axis not in emitter.index_axes(c[0])]
         outside = emitter.both(once, emitter.conditions([*found.conditions, *uniform]))
@@ -183,16 +158,16 @@ def scan_columns(block: Block, step: ScanStep) -> None:
         stack.enter_context(emitter.axis_loop(step.axis))
         mask = emitter.both(outside, emitter.conditions([c for c in tests if c not in uniform]))
         emitter.scopes[-1].mask = mask
-        value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
+        value = emitter.cast(emitter.value(rewrite(step.body, values)), dtype)
         new = combine(emitter, step.monoid, emitter.get(total, zero), value)
         emitter.put(total, zero, new)
         place = emitter.index(substitute(step.target, values))
         emitter.store(emitter.slots[step.slot], place, new, mask)
 
 
-def scan_row(block: Block, step: ScanStep) -> None:
+def scan_row(block: Block, step: Scan) -> None:
     """Let the block scan a row, tile after tile."""
-    emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
+    emitter, dtype = block.emitter, compute_dtype(step.body.dtype)
     lanes = scan_lanes(step.monoid, step.axis.size)
     width = block.threads * lanes
     tile, within = (Axis("tile", ceil_div(step.axis.size, width)), Axis("in", width))
@@ -221,13 +196,13 @@ class RowTile:
     """This class walks one tile of a row: to read it into registers, and to write it back."""
 
     def __init__(
-        self, block: Block, step: ScanStep, place: Index, within: Axis, layout: Blocked
+        self, block: Block, step: Scan, place: Index, within: Axis, layout: Blocked
     ) -> None:
         self.block: Block = block
-        self.step: ScanStep = step
+        self.step: Scan = step
         self.layout: Blocked = layout
         at = {step.axis: place}
-        self.expr, target = rewrite(step.expr, at), substitute(step.target, at)
+        self.expr, target = rewrite(step.body, at), substitute(step.target, at)
         tests = [(substitute(i, at), lo, hi) for i, lo, hi in step.conditions]
         if place.hi >= step.axis.size:
             tests.append((place, 0, step.axis.size - 1))

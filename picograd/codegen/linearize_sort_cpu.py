@@ -31,7 +31,7 @@ def sort_cpu(builder: Builder, step: SortStep) -> None:
 
 def count_of(emitter: Emitter, step: SortStep) -> int:
     """Count the elements of a row that somebody sees."""
-    count = emitter.integer(step.count)
+    count = emitter.integer(step.sort.run)
     if step.stop is None:
         return count
     return emitter.raw("minimum", emitter.index_dtype, count, emitter.index(step.stop))
@@ -39,20 +39,21 @@ def count_of(emitter: Emitter, step: SortStep) -> int:
 
 def store_position(emitter: Emitter, step: SortStep, place: int, position: int) -> None:
     """Store which element of the row comes at a place."""
-    with emitter.scope({step.axis: place}):
-        target = emitter.index(step.target)
-        emitter.store(emitter.slots[step.slot], target, emitter.cast(position, int64))
+    sort = step.sort
+    with emitter.scope({sort.axis: place}):
+        target = emitter.index(sort.target)
+        emitter.store(emitter.slots[sort.slot], target, emitter.cast(position, int64))
 
 
 def sort_by_counting(builder: Builder, step: SortStep) -> None:
     """Place each element by the number of elements that go before it."""
     emitter = builder.emitter
-    keys, zero = builder.memory[step.tiles[0]], emitter.integer(0)
+    keys, zero = builder.memory["keys"], emitter.integer(0)
     count = count_of(emitter, step)
     before = emitter.add("array", int32, arg=1)
     with emitter.loop(zero, count) as place:
-        emitter.bind(step.axis, place)
-        emitter.put(keys, place, emitter.value(step.expr))
+        emitter.bind(step.sort.axis, place)
+        emitter.put(keys, place, emitter.value(step.sort.body))
     with emitter.loop(zero, count) as own:
         key = emitter.get(keys, own)
         emitter.put(before, zero, emitter.const(0, int32))
@@ -76,9 +77,9 @@ class RadixSort:
     def __init__(self, builder: Builder, step: SortStep) -> None:
         self.emitter: Emitter = builder.emitter
         self.step: SortStep = step
-        self.words, self.counts, *keys = (builder.memory[n] for n in step.tiles)
-        self.keys: int | None = keys[0] if keys else None
-        self.bytes: int = min(step.expr.dtype.itemsize, 4)  # of a key in a word
+        self.words, self.counts = builder.memory["words"], builder.memory["counts"]
+        self.keys: int | None = builder.memory.get("keys")
+        self.bytes: int = min(step.sort.body.dtype.itemsize, 4)  # of a key in a word
         self.zero: int = self.emitter.integer(0)
         self.count: int = count_of(self.emitter, step)
         self.base: int = self.emitter.index(step.base)
@@ -121,8 +122,9 @@ class RadixSort:
 
     def key(self, place: int) -> int:
         """Compute the key of an element."""
-        with self.emitter.scope({self.step.axis: place}):
-            return self.emitter.cast(self.emitter.value(self.step.expr), uint64)
+        sort = self.step.sort
+        with self.emitter.scope({sort.axis: place}):
+            return self.emitter.cast(self.emitter.value(sort.body), uint64)
 
     def fill(self, half_of: Callable[[int], int]) -> None:
         """Make words of halves of keys, which lie in the upper bits; find which of them vary."""
@@ -190,7 +192,7 @@ class RadixSort:
     def distribute(self, shift: int) -> None:
         """Send every word to the next place of its byte value, in the other half."""
         emitter, index = self.emitter, self.emitter.index_dtype
-        both = self.plus(self.plus(self.base, self.base), emitter.integer(self.step.count))
+        both = self.plus(self.plus(self.base, self.base), emitter.integer(self.step.sort.run))
         other = emitter.raw("sub", index, both, self.get(self.half))
         with emitter.loop(self.zero, self.count) as place:
             word = self.word(place)

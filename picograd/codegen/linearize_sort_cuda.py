@@ -1,4 +1,4 @@
-"""RadixStep -> Program of a CUDA block: rank the elements of a tile among those of their digit.
+"""Radix -> Program of a CUDA block: rank the elements of a tile among those of their digit.
 
 Every warp walks a stretch of the tile, 32 neighbours at a time, in order:
 
@@ -30,13 +30,13 @@ from functools import partial
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.linearize_scan import across_block, across_warp
-from picograd.codegen.tile import RadixStep, SortStep
+from picograd.codegen.tile import SortStep
 from picograd.codegen.value import Value, goes_before
 from picograd.dtype import DType, bool_, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, constant
-from picograd.schedule.loop import DIGITS
+from picograd.schedule.loop import DIGITS, Radix, Sort
 
 WARP = 32
 ROW = DIGITS + 1  # counters of a warp: one a digit, and one for places past the end
@@ -50,9 +50,9 @@ def dealt(block: Block, count: int, is_unrolled: bool = False) -> Iterator[Index
         yield axis_index(turn) * block.threads + axis_index(block.thread)
 
 
-def radix_cuda(block: Block, step: RadixStep) -> None:
+def radix_cuda(block: Block, step: Radix) -> None:
     """Write one step of a radix sort."""
-    is_fit = block.threads >= DIGITS and step.count % block.threads == 0
+    is_fit = block.threads >= DIGITS and step.run % block.threads == 0
     check(is_fit, "a radix step takes a thread for each digit", step)
     RadixMove(block, step).write()
 
@@ -60,15 +60,15 @@ def radix_cuda(block: Block, step: RadixStep) -> None:
 class RadixTile:
     """This class ranks elements that a block holds by a digit of them."""
 
-    def __init__(self, block: Block, step: RadixStep | SortStep) -> None:
+    def __init__(self, block: Block, step: Radix | Sort) -> None:
         self.block, self.emitter = block, block.emitter
-        self.memory: list[int] = [block.places[name] for name in step.tiles]
+        self.memory: list[int] = [block.places[name] for name in block.tiles]
         self.counters: int = self.memory[0]
         self.warps: int = block.threads // WARP
-        self.turns: int = ceil_div(step.count, block.threads)
+        self.turns: int = ceil_div(step.run, block.threads)
         self.thread: Index = axis_index(block.thread)
         self.own: int | None = self.emitter.conditions([(self.thread, 0, DIGITS - 1)])
-        self.dtype: DType = step.expr.dtype
+        self.dtype: DType = step.body.dtype
         self.shift: Value | int = 0
         self.held: int = self.emitter.add("array", self.dtype, arg=self.turns)
         self.ranks: int = self.emitter.add("array", int32, arg=self.turns)
@@ -173,9 +173,9 @@ class RadixTile:
 class RadixMove(RadixTile):
     """This class writes a step of the sort of a long row on one tile of it."""
 
-    def __init__(self, block: Block, step: RadixStep) -> None:
+    def __init__(self, block: Block, step: Radix) -> None:
         super().__init__(block, step)
-        self.step: RadixStep = step
+        self.step: Radix = step
         self.last: Index = constant(step.tile.size - 1)
         self.shift: Value | int = step.shift
 
@@ -198,9 +198,13 @@ class RadixMove(RadixTile):
         self.sort(place, counts)
         self.store()
 
+    def place(self, within: Index) -> Index:
+        """Find where in the row an element of the tile is."""
+        return axis_index(self.step.tile) * self.step.run + within
+
     def is_inside(self, turn: Axis) -> int | None:
         """Tell whether the row has this element."""
-        place = self.step.place * self.step.count + self.within(turn)
+        place = self.place(self.within(turn))
         return self.emitter.conditions([(place, 0, self.step.axis.size - 1)])
 
     def read(self) -> None:
@@ -210,12 +214,12 @@ class RadixMove(RadixTile):
         """
         emitter, turn = self.emitter, Axis("turn", self.turns)
         with emitter.axis_loop(turn, True):
-            place = emitter.index(self.step.place * self.step.count + self.within(turn))
+            place = emitter.index(self.place(self.within(turn)))
             if self.is_inside(turn) is not None:
                 last = emitter.integer(self.step.axis.size - 1)
                 place = emitter.raw("minimum", emitter.index_dtype, place, last)
             with emitter.scope({self.step.axis: place}):
-                value = emitter.value(self.step.expr)
+                value = emitter.value(self.step.body)
             emitter.put(self.held, emitter.axis_value(turn), value)
 
     def store_count(self, total: int) -> None:
@@ -237,9 +241,8 @@ class RadixMove(RadixTile):
         """Store the sorted tile: neighbours of one digit side by side."""
         emitter, step = self.emitter, self.step
         _, offsets, ordered = self.memory
-        with dealt(self.block, step.count, True) as within:
-            place = step.place * step.count + within
-            mask = emitter.conditions([(place, 0, step.axis.size - 1)])
+        with dealt(self.block, step.run, True) as within:
+            mask = emitter.conditions([(self.place(within), 0, step.axis.size - 1)])
             at = emitter.index(within)
             value = emitter.load(ordered, at, mask)
             digit = emitter.cast(self.digit(value), emitter.index_dtype)
@@ -258,11 +261,12 @@ def sort_cuda(block: Block, step: SortStep) -> None:
 
 def key_of(block: Block, step: SortStep, place: Index) -> int:
     """Compute the key at a place of a run: past the end the largest one."""
-    emitter, dtype, along = block.emitter, step.expr.dtype, step.first + place
-    mask = emitter.conditions([(place, 0, step.count - 1), (along, 0, step.axis.size - 1)])
-    with emitter.scope({step.axis: emitter.index(along)}):
+    emitter, sort, along = block.emitter, step.sort, step.first + place
+    dtype = sort.body.dtype
+    mask = emitter.conditions([(place, 0, sort.run - 1), (along, 0, sort.axis.size - 1)])
+    with emitter.scope({sort.axis: emitter.index(along)}):
         emitter.scopes[-1].mask = mask
-        key = emitter.value(step.expr)
+        key = emitter.value(sort.body)
     if mask is None:
         return key
     last = emitter.const((1 << dtype.bits) - 1, dtype)
@@ -271,20 +275,20 @@ def key_of(block: Block, step: SortStep, place: Index) -> int:
 
 def store_position(block: Block, step: SortStep, place: Index, position: int) -> None:
     """Store where the element at a place of the sorted run was, counted from the row's start."""
-    emitter, along = block.emitter, step.first + place
-    mask = emitter.conditions([(place, 0, step.count - 1), (along, 0, step.axis.size - 1)])
+    emitter, sort, along = block.emitter, step.sort, step.first + place
+    mask = emitter.conditions([(place, 0, sort.run - 1), (along, 0, sort.axis.size - 1)])
     first = emitter.cast(emitter.index(step.first), int64)
     value = emitter.raw("add", int64, emitter.cast(position, int64), first)
-    with emitter.scope({step.axis: emitter.index(along)}):
-        target = emitter.index(step.target)
-    emitter.store(emitter.slots[step.slot], target, value, mask)
+    with emitter.scope({sort.axis: emitter.index(along)}):
+        target = emitter.index(sort.target)
+    emitter.store(emitter.slots[sort.slot], target, value, mask)
 
 
 class RadixSort(RadixTile):
     """This class writes the sort of a run, digit after digit, by the block that holds it."""
 
     def __init__(self, block: Block, step: SortStep) -> None:
-        super().__init__(block, step)
+        super().__init__(block, step.sort)
         self.step: SortStep = step
         self.positions: int = self.emitter.add("array", int32, arg=self.turns)
         arrays = (self.held, self.positions)
@@ -319,8 +323,8 @@ class BitonicSort:
 
     def __init__(self, block: Block, step: SortStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
-        self.keys, self.positions = (block.places[name] for name in step.tiles)
-        self.size: int = block.tiles[step.tiles[0]].shape[0]
+        self.keys, self.positions = block.places["keys"], block.places["positions"]
+        (self.size,) = block.tiles["keys"].shape
 
     def write(self) -> None:
         """Write reading, the network, and storing."""
@@ -375,6 +379,6 @@ class BitonicSort:
     def store(self) -> None:
         """Store the positions in order, counted from the start of the row."""
         emitter, step = self.emitter, self.step
-        with dealt(self.block, step.count) as place:
+        with dealt(self.block, step.sort.run) as place:
             position = emitter.load(self.positions, emitter.index(place))
             store_position(self.block, step, place, position)

@@ -24,6 +24,7 @@ from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel
 
 Schedule = Union[MmaSchedule, SimtSchedule, Tf32Schedule, WgmmaSchedule]
+MANY = 1 << 20  # rows or chunks, of which a tile may have some
 ELEMENTS = 4, 8  # bytes of one that cp.async copies alone
 FEW_THREADS, MANY_RESULTS = 128, 64  # of a block, and of each of them
 Place = Callable[[Emitter, Index, Index], int]  # (row, chunk) -> position of the chunk
@@ -63,7 +64,8 @@ def operands_of(step: MainLoop) -> list[Operand]:
         depth = schedule.block[2]
         rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
         if isinstance(schedule, SimtSchedule | Tf32Schedule):
-            pitch, lanes = schedule.pitch(outer.size), schedule.vector
+            lanes = schedule.vector
+            pitch = schedule.pitch(outer.size)
             place = pitched(pitch, is_k_major, lanes)
             size, spread = depth * pitch, pitch if is_k_major else 1
         else:
@@ -130,9 +132,10 @@ def plain_load(kernel: Kernel, operand: Operand) -> tuple[int, Index, tuple[Cond
         return (slot, index, conditions) if slot_dtype.itemsize in ELEMENTS else None
     if operand.lanes * slot_dtype.itemsize != 16:
         return None
-    lane, chunk, row = (Axis("lane", operand.lanes), Axis("chunk", 1 << 20), Axis("row", 1 << 20))
+    lane = Axis("lane", operand.lanes)
+    chunk, row, tile = (Axis(name, MANY) for name in ("chunk", "row", "tile"))
     column = axis_index(chunk) * operand.lanes + axis_index(lane)
-    values = operand.values(Axis("tile", 1 << 20), axis_index(row), column)
+    values = operand.values(tile, axis_index(row), column)
     where = substitute(index, values)
     tests = [(substitute(i, values), lo, hi) for i, lo, hi in conditions]
     is_aligned = is_unit(where, lane) and is_multiple(where, lane, operand.lanes)

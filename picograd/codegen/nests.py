@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from picograd.codegen.dot import Dot
 from picograd.codegen.linearize_cpu_pack import is_turn, sharing
-from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, ScatterStep, Step, Store, When
+from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, When
 from picograd.helpers import product
 from picograd.schedule.index import Index, axes_of, axis_index
 from picograd.schedule.loop import Condition, Expr, walk
@@ -26,7 +26,7 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
             yield from reads_of(inner)
     elif isinstance(step, Dot):
         yield from ((name, ()) for name in tiles_of(step))
-    elif isinstance(step, Assign | Accumulate | Store | ScatterStep):
+    elif isinstance(step, Assign | Accumulate | Store):
         for expr in walk(step.expr):
             if expr.op == "tile":
                 yield expr.arg

@@ -78,6 +78,16 @@ class Stream:
         return tuple([each for each in self.scores if each.added is None])
 
     @property
+    def depths(self) -> list[int]:
+        """Sizes of what each score sums over."""
+        return [size_of(each.depth) for each in self.scores]
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of each product of weights."""
+        return [size_of(each.columns) for each in self.products]
+
+    @property
     def weighed(self) -> tuple[Product, ...]:
         """All products of weights."""
         return (*self.products, *self.across)

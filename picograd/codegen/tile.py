@@ -2,14 +2,20 @@
 
     TileKernel = grid axes, threads, tiles, steps      grid: one block per point (CPU: one task)
     Tile       = name, shape, dtype, space, layout
-    Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
-               | ScanStep | SortStep | RadixStep | RunStep | BinStep | MainLoop
+    Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock
+               | SortStep | RunStep | BinStep | MainLoop
+               | Scatter | Scan | Radix                         (of Loop IR, see below)
                | Persistent | Pipeline | CopyBox                (codegen/boxes.py)
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
 threads of the block share the work, and the number of steps does not depend on the tile sizes.
 Expressions are Loop IR `Expr`s over the grid axes, enclosing `For` axes and the step's dims, plus
 `tile` reads: `Expr("tile", (), (tile name, (Index, ...)), dtype)`.
+
+What Loop IR says of a whole kernel is a step as it is, over the axes of a block: a `Scatter` of
+which threads share `inner`; a `Scan` of each point of `inner`, or by the block, if it has none; a
+`Radix` of one `tile`, with shared tiles "counters" (one a digit, and one for no element, for each
+warp) and, where elements are moved, "offsets" (one a digit) and "sorted" (what the tile becomes).
 
 space "register"  each thread keeps the elements its layout gives it; a step that writes or reads
                   the tile walks dims in that same layout, so no communication happens. A tile whose
@@ -37,7 +43,19 @@ from picograd.errors import internal
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, constant
-from picograd.schedule.loop import Condition, Expr, Kernel, const, indices_of, walk
+from picograd.schedule.loop import (
+    Condition,
+    Expr,
+    Kernel,
+    Radix,
+    Runs,
+    Scan,
+    Scatter,
+    Sort,
+    const,
+    indices_of,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,101 +154,31 @@ class LastBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterStep:
-    """Apply updates in order: for serial axes (sequentially), for inner dims (in parallel).
-
-    Without serial axes a monoid is a maximum of uint32 at places that threads may share.
-    """
-
-    serial: tuple[Axis, ...]
-    dims: tuple[Axis, ...]
-    slot: int
-    target: Index
-    monoid: str | None
-    expr: Expr
-    conditions: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScanStep:
-    """slot[target] = start combined with expr at 0..axis, where the conditions hold.
-
-    With dims, every point of them is scanned by itself, one element after the other. Without, the
-    whole block scans one row. The conditions hold for a prefix of the axis.
-    """
-
-    dims: tuple[Axis, ...]
-    axis: Axis
-    monoid: str
-    expr: Expr
-    start: Expr | None
-    slot: int
-    target: Index
-    conditions: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SortStep:
-    """slot[target at k] = position of the k-th smallest expr among first..first+count-1 of axis.
+    """slot[target at k] = position of the k-th smallest body among a run of the sort from `first`.
 
-    From `stop` on, if there is one, nobody sees an element: those are left out. Stable. `expr` is
-    an unsigned integer, `target` and `expr` mention `axis`; `method` is "rank", "radix" (CPU) or
-    "bitonic" (CUDA): which algorithm writes it, not what it means.
+    From `stop` on, if there is one, nobody sees an element: those are left out. `method` is "rank",
+    "radix" or, for CUDA, "bitonic": which algorithm writes it, not what it means. Its memory are
+    tiles "keys" and "positions", "counters" (CUDA, radix), or "words" and "counts" (CPU, radix).
     """
 
-    axis: Axis
+    sort: Sort
     first: Index
-    count: int
-    expr: Expr
-    slot: int
-    target: Index
     method: str
-    tiles: tuple[str, ...] = ()  # memory of the method
     base: Index = field(default_factory=lambda: constant(0))  # where the row begins in that memory
     stop: Index | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RadixStep:
-    """One step of a radix sort on tile number `place` of axis; see `Radix` of Loop IR.
-
-    Without `counted` the block counts digits, else it moves its elements. `digit` and `tile` are
-    bound in it, and in `target` if digits are counted. Shared tiles: for each warp one counter a
-    digit and one for no element; with `counted` also one offset a digit, and the sorted tile.
-    """
-
-    axis: Axis
-    digit: Axis
-    tile: Axis
-    place: Index
-    count: int
-    shift: int
-    expr: Expr
-    counted: Expr | None
-    slot: int
-    target: Index
-    tiles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
     """At every point of dims whose `place` ends a run of equal keys: reduce the run into the slot.
 
-    See `Runs` of Loop IR. `key`, `first`, `expr` and `target` mention `axis`, whose position is
-    `place` here; the expression of a level mentions the axis of the level.
+    The axis of the runs stands at `place`; a level's expression mentions the axis of the level.
     """
 
     dims: tuple[Axis, ...]
-    axis: Axis
     place: Index
-    monoid: str | None
-    key: Expr
-    first: Expr
-    expr: Expr
-    levels: tuple[tuple[Axis, Expr], ...]
-    fan: int
-    slot: int
-    target: Index
+    runs: Runs
     conditions: tuple[Condition, ...] = ()
 
 
@@ -286,8 +234,8 @@ class MainLoop:
 
 
 Step = Union[
-    Assign, Accumulate, Dot, Store, For, When, Barrier, LastBlock, ScatterStep, ScanStep, SortStep,
-    RadixStep, RunStep, BinStep, MainLoop, Persistent, Pipeline, CopyBox, Join,
+    Assign, Accumulate, Dot, Store, For, When, Barrier, LastBlock, Scatter, Scan, SortStep,
+    Radix, RunStep, BinStep, MainLoop, Persistent, Pipeline, CopyBox, Join,
 ]  # fmt: skip
 
 
@@ -433,24 +381,17 @@ def verify_step(
     if body:
         return
     verify_dot(tiles, step, bound)
-    if isinstance(step, BinStep):
-        bound = bound | {step.warp, step.lane}
-    if isinstance(step, RadixStep):
-        bound = bound | {step.digit, step.tile}
-    if isinstance(step, ScanStep | SortStep | RadixStep | RunStep | BinStep):
-        bound = bound | {step.axis}
-    elif not isinstance(step, Assign | Accumulate | Store | ScatterStep):
+    found = read_over(step)
+    if found is None:
         return
-    dims = () if isinstance(step, SortStep | RadixStep | BinStep) else step.dims
-    over = step.over if isinstance(step, Accumulate) else ()
-    serial = step.serial if isinstance(step, ScatterStep) else ()
-    inside = {*bound, *dims, *over, *serial}
+    expr, axes = found
+    inside = {*bound, *axes}
     if isinstance(step, Store):
         for place in (step.index, *(condition[0] for condition in step.conditions)):
             missing = [axis for axis in axes_of(place) if axis not in inside]
             if missing:  # texts are written only when they are needed: they are long
                 internal(f"{missing} is not bound in {step}", format_tiles(tiles))
-    verify_reads(tiles, known, step, inside)
+    verify_reads(tiles, known, expr, inside)
     if isinstance(step, Assign | Accumulate):
         verify_written(tiles, known, step)
 
@@ -465,15 +406,34 @@ def verify_written(tiles: TileKernel, known: Mapping[str, Tile], step: Assign | 
         internal(f"{step.tile} of {tile.shape} is written over {step.dims}", format_tiles(tiles))
 
 
+def read_over(step: Step) -> tuple[Expr, tuple[Axis, ...]] | None:
+    """Find the expression of a step, and the axes of its own that it names."""
+    if isinstance(step, Assign | Store):
+        return step.expr, step.dims
+    if isinstance(step, Accumulate):
+        return step.expr, (*step.dims, *step.over)
+    if isinstance(step, BinStep):
+        return step.expr, (step.warp, step.lane, step.axis)
+    if isinstance(step, Scatter):
+        return step.body, (*step.serial, *step.inner)
+    if isinstance(step, Radix):
+        return step.body, (step.digit, step.tile, step.axis)
+    if isinstance(step, Scan):
+        return step.body, (*step.inner, step.axis)
+    if isinstance(step, RunStep):
+        return step.runs.body, (*step.dims, step.runs.axis)
+    return (step.sort.body, (step.sort.axis,)) if isinstance(step, SortStep) else None
+
+
 def verify_reads(
-    tiles: TileKernel, known: Mapping[str, Tile], step: Any, inside: set[Axis]
+    tiles: TileKernel, known: Mapping[str, Tile], body: Expr, inside: set[Axis]
 ) -> None:
     """Check what the expression of a step reads."""
-    for expr in walk(step.expr):
+    for expr in walk(body):
         for index in indices_of(expr):
             missing = [axis for axis in axes_of(index) if axis not in inside]
             if missing:
-                internal(f"{missing} is not bound in {step}", format_tiles(tiles))
+                internal(f"{missing} is not bound in {body}", format_tiles(tiles))
         if expr.op == "tile":
             name, where = expr.arg
             if name not in known or len(where) != len(known[name].shape):

@@ -6,19 +6,10 @@ from cuda_tiles import build, run, tile_read, values
 from cuda_tools import load, source_of
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    LastBlock,
-    ScatterStep,
-    Store,
-    Tile,
-    TilePart,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, LastBlock, Store, Tile, TilePart, When
 from picograd.dtype import float32, int32
 from picograd.schedule.index import Axis, Dynamic, axis_index, constant
-from picograd.schedule.loop import Expr, Slot
+from picograd.schedule.loop import Expr, Scatter, Slot
 
 
 def test_parts_are_ranges_of_blocks_and_the_last_block_sums():
@@ -121,7 +112,7 @@ def test_scatter_applies_updates_in_order(monoid):
     target = constant(0)
     target = (target + type(target)(((row, 1),), 0)) * 40 + axis_index(inner)
     update = load(0, axis_index(serial) * 40 + axis_index(inner), float32)
-    step = ScatterStep((serial,), (inner,), 2, target, monoid, update)
+    step = Scatter((serial,), (inner,), monoid, update, 2, target)
     only = When(((axis_index(serial), 0, 8),), ())
     assert only.body == ()
     slots = [Slot(float32, 360, "in"), Slot(int32, 9, "in"), Slot(float32, 200, "inout")]

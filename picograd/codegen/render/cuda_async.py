@@ -265,37 +265,36 @@ def windows_text(rank: int) -> str:
     )
 
 
-def wgmma_text(spec: Wgmma) -> str:
-    """Write the function of one product."""
+def product_text(spec: Wgmma) -> dict[str, Any]:
+    """Write what products of both kinds say: what they are, and the registers of their sums."""
     kinds, size = ".".join(TYPES[dtype.name] for dtype in spec.dtypes), spec.n // 2
-    flags = ["p", "1", "1"]  # TF32 and 8 bits are read along K, so that nothing says along what
-    if spec.dtype.bits == 16:
-        flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
-    return WGMMA.format(
+    return dict(
         name=wgmma_name(spec),
         adds=int(not spec.is_first),
         shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kinds}",
         registers=", ".join(f"%{i}" for i in range(size)),
-        size=size,
-        after=size + 1,
-        flags=", ".join(flags),
         outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
     )
 
 
+def wgmma_text(spec: Wgmma) -> str:
+    """Write the function of one product."""
+    size = spec.n // 2
+    flags = ["p", "1", "1"]  # TF32 and 8 bits are read along K, so that nothing says along what
+    if spec.dtype.bits == 16:
+        flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
+    return WGMMA.format(**product_text(spec), size=size, after=size + 1, flags=", ".join(flags))
+
+
 def packed_text(spec: Wgmma) -> str:
     """Write the function of one product whose left operand is in registers."""
-    kind, size = TYPES[spec.dtype.name], spec.n // 2
+    size = spec.n // 2
     flags = 1, 1, int(not spec.b_is_k_major)
     return PACKED.format(
-        name=wgmma_name(spec),
-        adds=int(not spec.is_first),
-        shape=f"m64n{spec.n}k16.f32.{kind}.{kind}",
-        registers=", ".join(f"%{i}" for i in range(size)),
+        **product_text(spec),
         operands=", ".join(f"%{size + i}" for i in range(4)),
         b=size + 4,
         flags=", ".join(map(str, flags)),
-        outputs=", ".join(f'"+f"(d[r + {i}])' for i in range(size)),
         inputs=", ".join(f'"r"(a[first + {i}])' for i in range(4)),
     )
 

@@ -176,9 +176,7 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     their registers. Few rows are one tile, of one warpgroup, which waits for less before it begins,
     and works for less at the end, where blocks of narrow heads, or of few places, are small.
     """
-    depths = [size_of(score.depth) for score in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
-    width = max(depths + widths)
+    width = max(stream.depths + stream.widths)
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1) if width > SPAN else SPAN
         schedule = Schedule(1, size, (0, 0))

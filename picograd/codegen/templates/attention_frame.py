@@ -90,9 +90,7 @@ def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedul
     does not. Heads beyond 64 have no registers for three, and two are slower than one large block.
     `live` counts the registers of a thread for fragments, by places of a block.
     """
-    depths = [size_of(each.depth) for each in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
-    is_narrow = max(depths + widths) <= SPAN and bool(emptied(stream))
+    is_narrow = max(stream.depths + stream.widths) <= SPAN and bool(emptied(stream))
     if not is_narrow or (not stream.shown and seen_places(stream) > FEW_PLACES):
         return
     for blocks, registers in SHARING.items():

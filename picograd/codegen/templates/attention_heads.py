@@ -15,9 +15,7 @@ def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[A
     others read the same heads.
     """
     count = size_of(stream.batch)
-    depths = [size_of(each.depth) for each in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
-    columns = max(sum(depths), sum(widths))
+    columns = max(sum(stream.depths), sum(stream.widths))
     row_bytes = columns * itemsize
     size = 2 * size_of(stream.over) * row_bytes
     in_round = round(blocks / tiles)

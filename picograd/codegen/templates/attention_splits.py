@@ -105,7 +105,7 @@ def time_of(stream: Stream, schedule: Schedule, target: Target) -> float:
         spent = math.ceil(rounds) * longest
     if splits == 1:
         return spent * work
-    width = sum(size_of(product.columns) for product in stream.products)
+    width = sum(stream.widths)
     words = splits * ROWS * width / WARPGROUP  # that a thread adds up
     added = 1 + words / WORDS if are_many else ADDING
     return spent * work + added

@@ -40,7 +40,7 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
 
 def live_registers(stream: Stream, size: int) -> int:
     """Count the registers of a thread for fragments: of results, scores, and weights."""
-    columns = [size_of(each.columns) for each in stream.products]
+    columns = stream.widths
     has_sums = bool(stream.sums) and stream.peak is None
     scores = len(stream.edited) + has_sums
     return (sum(columns) + size * (scores + len(columns))) // 2
@@ -51,10 +51,8 @@ def bytes_of(stream: Stream, size: int, groups: int) -> int:
 
     Gradients multiply weights by what scores are made of.
     """
-    depths = [size_of(score.depth) for score in stream.scores]
-    widths = [size_of(each.columns) for each in stream.products]
     is_forward = stream.peak is not None
-    own = sum(round_up(n, SPAN) for n in depths)
-    others = sum(round_up(n, SPAN) for n in widths) if is_forward else 0
+    own = sum(round_up(n, SPAN) for n in stream.depths)
+    others = sum(round_up(n, SPAN) for n in stream.widths) if is_forward else 0
     held = ROWS * groups * own
     return ITEMSIZE * (held + (STAGES * size * (own + others)))

@@ -128,29 +128,32 @@ class Block:
         multiply = loops((self.deep,), [*taps, *self.products(is_first)])
         return (*seen, *loops((self.panel,), [*clear, *multiply, *self.back()]))
 
-    def channel_place(self) -> Index:
-        """Say which channel is in a lane."""
-        first = axis_index(self.deep) * self.channels + axis_index(self.run) * self.lane.size
-        return first + axis_index(self.lane)
+    def first_channel(self) -> Index:
+        """Say which channel is the first that is transformed at once."""
+        return axis_index(self.deep) * self.channels + axis_index(self.run) * self.lane.size
 
     def seen(self) -> list[Step]:
         """Transform patches of some channels of the image."""
-        conv, deep, run = self.conv, axis_index(self.deep), axis_index(self.run)
+        conv = self.conv
+        deep = axis_index(self.deep)
+        run = axis_index(self.run)
         image = Operand(conv.image, conv.channel, conv.taps, PATCH, patch_terms)
 
         def where(matrix: Index, patch: Index, lane: Index) -> tuple[Index, ...]:
             return deep, matrix, patch, run * self.lane.size + lane
 
-        first = deep * self.channels + run * self.lane.size
-        return [*self.field.image(image, first), *self.field.seen(image, "seen", where)]
+        steps = self.field.image(image, self.first_channel())
+        return [*steps, *self.field.seen(image, "seen", where)]
 
     def weight(self) -> list[Step]:
         """Evaluate a panel of the weights of some channels: neighbours are outputs."""
-        conv, tap = self.conv, Axis("tap", TAPS**2)
+        conv = self.conv
+        tap = Axis("tap", TAPS**2)
+        lane, number = axis_index(self.lane), axis_index(tap)
         found: list[Step] = []
-        both = dict(zip(conv.taps, unflatten(axis_index(tap), (TAPS, TAPS))))
-        values = {conv.channel: self.channel_place(), **both}
-        at = axis_index(self.lane) * TAPS**2 + axis_index(tap)
+        values = dict(zip(conv.taps, unflatten(number, (TAPS, TAPS))))
+        values[conv.channel] = self.first_channel() + lane
+        at = lane * tap.size + number
         steps = strides(conv.weight, (conv.channel, *conv.outputs))
         for piece in self.weights.pieces:
             expr = bind(conv.weight, {**piece.values, **values})
@@ -165,20 +168,20 @@ class Block:
 
     def taps(self) -> list[Step]:
         """Transform the weights of a panel."""
-        lane, tap, out = self.lane, Axis("tap", TAPS), axis_index(self.out)
+        lane, tap = self.lane, Axis("tap", TAPS)
+        out = axis_index(self.out)
         first = Axis("first", PATCH)
+        begin, beside = axis_index(lane) * TAPS, axis_index(tap)
         steps: list[Step] = []
 
         def row(number: int) -> Term:
-            at = axis_index(lane) * TAPS + number
-            return tile("weight", at * TAPS + axis_index(tap), out)
+            return tile("weight", (begin + number) * TAPS + beside, out)
 
         def column(number: int) -> Term:
-            at = axis_index(lane) * TAPS + number
-            return tile("taps_half", axis_index(first), at, out)
+            return tile("taps_half", axis_index(first), begin + number, out)
 
         for number, expr in transformed(factor_terms, map(row, range(TAPS))):
-            at = constant(number), axis_index(lane) * TAPS + axis_index(tap), out
+            at = constant(number), begin + beside, out
             steps.append(pack("taps_half", (lane, tap, self.out), expr, at))
         channel = axis_index(self.run) * lane.size + axis_index(lane)
         for number, expr in transformed(factor_terms, map(column, range(TAPS))):
@@ -204,9 +207,9 @@ class Block:
     def back(self) -> Sequence[Step]:
         """Transform the products of a panel back to results, which lie along the image then."""
         *planes, down, across = self.field.patch_axes
-        height, width = STEP * down.size, STEP * across.size
-        corner = (position_over(planes) * height + axis_index(down) * STEP) * width
-        corner = corner + axis_index(across) * STEP
+        height, width = self.field.spread(STEP)
+        line = position_over(planes) * height + axis_index(down) * STEP
+        corner = line * width + axis_index(across) * STEP
         out = axis_index(self.out)
         from_panel = axis_index(self.panel) * self.out.size + out
         back = Back(self.field.patch_axes, self.patches, self.out, result_terms, STEP)
@@ -228,6 +231,7 @@ class Block:
         pieces = []
         for piece in self.places.pieces:
             *planes, row, column = piece.dims
-            place = (position_over(planes) * down + axis_index(row)) * across + axis_index(column)
+            line = position_over(planes) * down + axis_index(row)
+            place = line * across + axis_index(column)
             pieces.append(replace(piece, position=place))
         return replace(self.places, pieces=tuple(pieces), size=self.results)

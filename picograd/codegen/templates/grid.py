@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from picograd.codegen.cuts import compares_counts
 from picograd.codegen.tile import Store
@@ -37,6 +38,8 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
+
+Stepping = TypeVar("Stepping", bound=Along)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,11 +381,11 @@ def substitute_part(part: Part, new: Mapping[Axis, Index], merged: Mapping[Axis,
 
 
 def substitute_along(
-    along: Along,
+    along: Stepping,
     axes: Callable[[Sequence[Axis]], Axes],
     index: Callable[[Index], Index],
     body: Callable[[Expr], Expr],
-) -> Along:
+) -> Stepping:
     """Rewrite a step along an axis for new axes."""
     made, target = body(along.body), index(along.target)
     if isinstance(along, Scan):

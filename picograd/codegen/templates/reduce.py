@@ -406,16 +406,20 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     inside = tuple(end for end in ends if not axes_of(end[0]) & set(serial) and not is_serial)
     ends = tuple(end for end in ends if end not in inside)
     conditions = inside if is_serial or serial else (*space.conditions, *inside)
-    point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
     rows.keeps_shared, rows.pieces = keeps_shared(kernel, target), pieces
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial or serial:
         body = in_loops(rows, body, space, serial, ends)
-    first, last = rows.grand(product(a.size for a in space.grid), point)
-    steps = (*first, *body, *last)
     together = MOST_THREADS // threads_of(kernel, target) if rows.keeps_shared else 0
-    return TilePart(space.grid, tuple(rows.tiles), steps, tuple(rows.workspaces), together=together)
+    return replace(with_grand(rows, space, body), together=together)
+
+
+def with_grand(rows: Rows, space: Cut, body: Sequence[Step]) -> TilePart:
+    """Put what comes before and after all rows of a grid point around the steps for them."""
+    first, last = rows.grand(product(a.size for a in space.grid), position_over(space.grid))
+    steps = (*first, *body, *last)
+    return TilePart(space.grid, tuple(rows.tiles), steps, tuple(rows.workspaces))
 
 
 def in_loops(
@@ -456,11 +460,7 @@ def build_across(part: Part, space: Cut) -> TilePart:
     """Write a part that a CPU reduces row by row, and whose rows are stored across."""
     rows = Rows(part, (), space.axes, (), None, False)
     rows.is_across = True
-    body = across_rows(rows.whole(), space, rows.tiles)
-    point = position_over(space.grid)
-    first, last = rows.grand(product(a.size for a in space.grid), point)
-    steps = (*first, *body, *last)
-    return TilePart(space.grid, tuple(rows.tiles), steps, tuple(rows.workspaces))
+    return with_grand(rows, space, across_rows(rows.whole(), space, rows.tiles))
 
 
 def ended_rows(part: Part, space: Cut, threads: Threads | None) -> tuple[Condition, ...]:

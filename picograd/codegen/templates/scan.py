@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import scan_lanes
 from picograd.codegen.operands import strides
-from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
+from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind, substitute_along
 from picograd.codegen.templates.transposed import loops
 from picograd.codegen.templates.turned_rows import (
     BLOCK,
@@ -21,18 +21,7 @@ from picograd.codegen.templates.turned_rows import (
     may_scan,
     whole_blocks,
 )
-from picograd.codegen.tile import (
-    Accumulate,
-    Assign,
-    For,
-    ScanStep,
-    Step,
-    Store,
-    Tile,
-    TileKernel,
-    TilePart,
-    When,
-)
+from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -80,19 +69,15 @@ def scan_of(part: Part) -> Scan:
     return replace(scan, conditions=conditions)
 
 
-def step_of(scan: Scan, space: Cut) -> ScanStep:
+def step_of(scan: Scan, space: Cut) -> Scan:
     """Write the step over the dims of a cut."""
-    tests = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scan.conditions)
-    return ScanStep(
-        space.dims,
-        scan.axis,
-        scan.monoid,
-        rewrite(scan.body, space.axes),
-        None if scan.start is None else rewrite(scan.start, space.axes),
-        scan.slot,
-        rebind(scan.target, space.axes),
-        (*tests, *space.conditions),
-    )
+
+    def body(expr: Expr) -> Expr:
+        return rewrite(expr, space.axes)
+
+    made = substitute_along(scan, tuple, lambda index: rebind(index, space.axes), body)
+    conditions = (*made.conditions, *space.conditions)
+    return replace(made, outer=(), inner=space.dims, conditions=conditions)
 
 
 def cpu_part(scan: Scan) -> TilePart:
@@ -101,13 +86,7 @@ def cpu_part(scan: Scan) -> TilePart:
         space = cut(scan.inner, CROSSED_COLUMNS if is_crossed(scan) else CPU_COLUMNS)
         return TilePart((*scan.outer, *space.grid), (), (step_of(scan, space),))
     space = cut(scan.outer, max(1, CPU_POINTS // scan.axis.size))
-    rows, tests = space.dims, space.conditions
-    body: tuple[Step, ...] = (step_of(scan, Cut((), (), space.axes, ())),)
-    if tests:
-        body = (When(tests, body),)
-    for axis in reversed(rows):
-        body = (For(axis, body),)
-    return TilePart(space.grid, (), body)
+    return in_loops(space, (), [step_of(scan, Cut((), (), space.axes, ()))])
 
 
 def cpu_parts(kernel: Kernel, part: Part, target: Target) -> tuple[TilePart, ...]:

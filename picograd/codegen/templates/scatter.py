@@ -9,8 +9,8 @@ on the serial axes only. Many updates on CUDA are sorted by their destination be
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import cut, cut_flat, merge_part, rebind
-from picograd.codegen.tile import RunStep, ScatterStep, TileKernel, TilePart
+from picograd.codegen.templates.grid import cut, cut_flat, merge_part, rebind, substitute_along
+from picograd.codegen.tile import RunStep, TileKernel, TilePart
 from picograd.dtype import uint32
 from picograd.errors import check, internal
 from picograd.graph.updates_at_once import ONCE
@@ -53,14 +53,12 @@ def build_part(kernel: Kernel, part: Part, target: Target, threads: int) -> Tile
         check(not compute.reduce and not compute.store, "computes beside a scatter are maps")
         values.append(map_template.inline(compute.body, values, space))
     conditions = tuple((rebind(i, space.axes), lo, hi) for i, lo, hi in scatter.conditions)
-    step = ScatterStep(
-        scatter.serial,
-        space.dims,
-        scatter.slot,
-        rebind(scatter.target, space.axes),
-        scatter.monoid,
-        map_template.inline(scatter.body, values, space),
-        (*conditions, *space.conditions),
+    step = replace(
+        scatter,
+        inner=space.dims,
+        body=map_template.inline(scatter.body, values, space),
+        target=rebind(scatter.target, space.axes),
+        conditions=(*conditions, *space.conditions),
     )
     return TilePart(space.grid, (), (step,))
 
@@ -80,18 +78,12 @@ def build_runs(kernel: Kernel, target: Target) -> TileKernel:
         internal("a kernel of runs needs runs, and CUDA", part)
     place = Axis("place", runs.axis.size)
     space = cut_flat((place, *runs.rows), RUN_THREADS)
-    step = RunStep(
-        space.dims,
-        runs.axis,
-        rebind(axis_index(place), space.axes),
-        runs.monoid,
-        runs.key,
-        runs.first,
-        rewrite(runs.body, space.axes),
-        tuple((axis, rewrite(expr, space.axes)) for axis, expr in runs.levels),
-        runs.fan,
-        runs.slot,
-        rebind(runs.target, space.axes),
-        space.conditions,
+    own = substitute_along(
+        runs,
+        lambda rows: (),
+        lambda index: rebind(index, space.axes),
+        lambda expr: rewrite(expr, space.axes),
     )
+    here = rebind(axis_index(place), space.axes)
+    step = RunStep(space.dims, here, own, space.conditions)
     return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), RUN_THREADS)

@@ -7,10 +7,12 @@ by steps over tiles of it, each a kernel of its own (graph/sorting.py).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from picograd.codegen.cuts import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
-from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
+from picograd.codegen.templates.transposed import loops
+from picograd.codegen.tile import SortStep, Step, Tile, TileKernel, TilePart, When
 from picograd.dtype import DType, int32, uint16, uint64
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div, product
@@ -68,16 +70,14 @@ def counting_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     space = cut(sort.rows, max(1, CPU_POINTS // sort.axis.size))
     body, target = rewrite(sort.body, space.axes), rebind(sort.target, space.axes)
     size = sort.axis.size
+    own = replace(sort, run=size, body=body, target=target)
     keys = Tile("keys", (size,), sort.body.dtype, "register")
     stop, rows = stop_of(sort, ends)
-    place = sort.slot, target, "rank", ("keys",)
-    step: Step = SortStep(sort.axis, constant(0), size, body, *place, stop=stop)
+    step: Step = SortStep(own, constant(0), "rank", stop=stop)
     tests = (*space.conditions, *((rebind(index, space.axes), lo, hi) for index, lo, hi in rows))
     if tests:
         step = When(tests, (step,))
-    for axis in reversed(space.dims):
-        step = For(axis, (step,))
-    return TilePart(space.grid, (keys,), (step,))
+    return TilePart(space.grid, (keys,), tuple(loops(space.dims, [step])))
 
 
 def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
@@ -99,18 +99,8 @@ def radix_part(sort: Sort, ends: Sequence[Condition]) -> TilePart:
     tiles.append(Tile("counts", (256,), int32, "register"))
     row = flatten([axis_index(axis) for axis in sort.rows], rows)
     stop, tests = stop_of(sort, ends)
-    step: Step = SortStep(
-        sort.axis,
-        constant(0),
-        size,
-        sort.body,
-        sort.slot,
-        sort.target,
-        "radix",
-        ("words", "counts", *names[1:]),
-        row * (2 * size) if is_large else constant(0),
-        stop,
-    )
+    base = row * (2 * size) if is_large else constant(0)
+    step: Step = SortStep(replace(sort, run=size), constant(0), "radix", base, stop)
     if tests:
         step = When(tuple(tests), (step,))
     workspaces = tuple((8 * count * elements, False) for elements in sizes)
@@ -133,16 +123,7 @@ def tiles_of(sort: Sort, size: int, positions: DType) -> tuple[Tile, Tile]:
 def block_part(sort: Sort, method: str, *tiles: Tile) -> TilePart:
     """Sort each run in a block."""
     runs = Axis("run", ceil_div(sort.axis.size, sort.run))
-    step = SortStep(
-        sort.axis,
-        axis_index(runs) * sort.run,
-        sort.run,
-        sort.body,
-        sort.slot,
-        sort.target,
-        method,
-        tuple([tile.name for tile in tiles]),
-    )
+    step = SortStep(sort, axis_index(runs) * sort.run, method)
     return TilePart((*sort.rows, runs), tiles, (step,))
 
 
@@ -157,18 +138,5 @@ def build_radix(kernel: Kernel, target: Target) -> TileKernel:
     if radix.counted is not None:
         tiles += (Tile("offsets", (DIGITS,), int32, "shared"),)
         tiles += (Tile("sorted", (radix.run,), radix.body.dtype, "shared"),)
-    step = RadixStep(
-        radix.axis,
-        radix.digit,
-        radix.tile,
-        axis_index(radix.tile),
-        radix.run,
-        radix.shift,
-        radix.body,
-        radix.counted,
-        radix.slot,
-        radix.target,
-        tuple(tile.name for tile in tiles),
-    )
     grid = (*radix.rows, radix.tile)
-    return TileKernel(kernel, (TilePart(grid, tiles, (step,)),), RADIX_THREADS)
+    return TileKernel(kernel, (TilePart(grid, tiles, (radix,)),), RADIX_THREADS)

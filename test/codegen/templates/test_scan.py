@@ -41,4 +41,4 @@ def test_short_rows_of_which_there_are_many_have_a_thread_each(
 def test_columns_that_memory_runs_along_are_few(is_crossed: bool) -> None:
     kernel = scan_kernel(is_crossed)
     (part,) = build(kernel, TARGET).parts
-    assert part.steps[0].dims[0].size <= (32 if is_crossed else 1024)
+    assert part.steps[0].inner[0].size <= (32 if is_crossed else 1024)
