@@ -251,14 +251,12 @@ def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node])
     """
     changed: dict[int, Node] = {}
     seen: set[int] = set()
-    others = changed.keys()
     for node in order:
         if id(node) in new:
             rebuild(node, new, changed, seen)
         elif id(node) not in seen:
             seen.add(id(node))
-            if not others.isdisjoint(map(id, node.inputs)):
-                change(node, changed)
+            change(node, changed)
     return [changed.get(id(root), root) for root in roots]
 
 
@@ -282,9 +280,11 @@ def rebuild(top: Node, new: dict[int, Node], changed: dict[int, Node], seen: set
 
 def change(node: Node, changed: dict[int, Node]) -> None:
     """Rebuild a node over what its inputs have become, if any has changed."""
-    if node.realized is None and not changed.keys().isdisjoint(map(id, node.inputs)):
-        inputs = tuple([changed.get(id(child), child) for child in node.inputs])
-        changed[id(node)] = node.with_inputs(inputs)
+    for child in node.inputs:
+        if id(child) in changed and node.realized is None:
+            inputs = tuple([changed.get(id(child), child) for child in node.inputs])
+            changed[id(node)] = node.with_inputs(inputs)
+            return
 
 
 def is_product(node: Node) -> bool:
