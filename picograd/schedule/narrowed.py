@@ -18,6 +18,7 @@ from typing import Any
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
 from picograd.graph.row import MOVING, NUMBERS, VIEWS, Role, ops_of
+from picograd.schedule.order import nodes_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import change
@@ -33,10 +34,10 @@ WHOLE: Cuts = {}
 
 def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute only what slices read of products; `order` lists inputs first."""
-    if not any(map(few_shown, order)):
+    if not any(map(few_shown, nodes_of(order, MOVING))):
         return list(roots)
     cuts = find_cuts(roots, order)
-    if not any(node.op in CONTRACTIONS and is_worth_it(node, cuts) for node in order):
+    if not any(is_worth_it(node, cuts) for node in nodes_of(order, CONTRACTIONS)):
         return list(roots)
     made: dict[int, Node] = {}  # of what is cut, and of what is made of that
     for node in order:

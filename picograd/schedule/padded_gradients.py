@@ -29,6 +29,7 @@ from picograd.schedule.narrowed import (
     shown,
     sliced,
 )
+from picograd.schedule.order import nodes_of
 from picograd.schedule.weighted_sums import change, is_sum
 from picograd.target import Target
 
@@ -46,8 +47,8 @@ class Padded(NamedTuple):
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    has_products = any(node.op in CONTRACTIONS for node in order)
-    if not has_products or not any(map(few_padded, order)):
+    has_padded = any(map(few_padded, nodes_of(order, MOVING)))
+    if not has_padded or not nodes_of(order, CONTRACTIONS):
         return list(roots)
     cutter = Cutter()
     for node in order:

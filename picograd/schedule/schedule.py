@@ -28,6 +28,7 @@ from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
+from picograd.schedule.order import Order
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -44,7 +45,7 @@ from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.rewrites import REWRITES
-from picograd.schedule.score_boxes import stream_scores
+from picograd.schedule.score_boxes import regions_of, stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.summed_pieces import sum_pieces
 from picograd.schedule.unread_scores import leave_unread
@@ -63,7 +64,7 @@ class Draft:
     target: Target
     is_verified: bool
     fuser: Fuser
-    order: list[Node] = field(default_factory=list)  # as recorded, inputs first
+    order: Order = field(default_factory=lambda: Order(()))  # as recorded, inputs first
     facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
     values: list[Facts] = field(default_factory=list)  # each once
     inputs: list[Node] = field(default_factory=list)
@@ -107,10 +108,10 @@ def number_inputs(draft: Draft) -> None:
 
     Complex numbers become pairs of real ones before.
     """
-    draft.order = toposort(draft.roots, realized)
+    draft.order = Order(toposort(draft.roots, realized))
     if has_complex(draft.order):
         draft.roots = split_complex(draft.roots, draft.order, is_leaf)
-        draft.order = toposort(draft.roots, realized)
+        draft.order = Order(toposort(draft.roots, realized))
     for node in draft.order:
         is_plain = node.inputs and node.realized is None and node.op not in MOVING
         if not is_plain or type(node) is not Node:
@@ -147,15 +148,23 @@ def number_scalar(draft: Draft, node: Node) -> None:
 def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
     roots, order = draft.roots, draft.order
+    settled: set[Callable[..., list[Node]]] = set()  # rewrites that leave this graph as it is
     for rewrite in REWRITES:
-        before, roots = roots, rewrite(roots, order, draft.target)
-        order = order if roots == before else toposort(roots, realized)
-    draft.facts = facts_of(order, roots)
-    found = [draft.facts[id(root)] for root in roots]
-    draft.roots = [facts.node for facts in found]
+        found = roots if rewrite in settled else rewrite(roots, order, draft.target)
+        settled.add(rewrite)
+        if found != roots:
+            roots, order, settled = found, Order(toposort(found, realized)), set()
+    draft.facts = order.facts or facts_of(order, roots)
+    wanted_facts = [draft.facts[id(root)] for root in roots]
+    draft.roots = [facts.node for facts in wanted_facts]
     draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
-    wanted = set(found)
-    draft.values = stream_scores(draft.values, wanted, draft.target, draft.fuser.reasons)
+    wanted = set(wanted_facts)
+    regions = order.regions
+    if regions is None:
+        regions = regions_of(draft.values, wanted, draft.target)
+    for region in regions:
+        region.be_strict()
+    draft.values = stream_scores(regions, draft.values, wanted, draft.target, draft.fuser.reasons)
     find_readers(draft.values, wanted)
     # with pixels side by side sums over windows of channels alone took 3.5 times as long
     draft.fuser.has_lone = any(f.is_multiplied and is_window(f.node) for f in draft.values)

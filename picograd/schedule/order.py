@@ -1,0 +1,38 @@
+"""order: the nodes of a graph, inputs first, and what was found out of all of them.
+
+Rewrites that change nothing hand the list on. Most look for ops that are not in it, and some ask
+for the same: which values there are, and which scores.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from picograd.graph.node import Node
+from picograd.schedule.group import Facts
+
+
+class Order(list[Node]):
+    """Nodes, inputs first; of their `facts` and `regions` of scores, what is known."""
+
+    __slots__ = ("by_op", "facts", "regions")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        super().__init__(nodes)
+        self.by_op = defaultdict[str, list[Node]](list)
+        self.facts: dict[int, Facts] | None = None
+        self.regions: Sequence[Any] | None = None
+        for node in self:
+            self.by_op[node.op].append(node)
+
+
+def ops_in(order: Sequence[Node]) -> Collection[str]:
+    """List the ops of some nodes, each once."""
+    return order.by_op.keys() if isinstance(order, Order) else {node.op for node in order}
+
+
+def nodes_of(order: Sequence[Node], ops: Collection[str]) -> list[Node]:
+    """List the nodes of some ops; those of each op inputs first."""
+    if not isinstance(order, Order):
+        return [node for node in order if node.op in ops]
+    return [node for op, nodes in order.by_op.items() if op in ops for node in nodes]
