@@ -59,27 +59,11 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from picograd.dtype import DType, bool_, int64
-from picograd.late_methods import dataclass
+from picograd.late_methods import Enum, dataclass
 from picograd.target import Target
-
-
-if TYPE_CHECKING:
-    from enum import Enum
-else:
-
-    class Enum:
-        """This class is one of members, which take a quarter of the time to read of `enum`'s own:
-        several are for every node of a graph that is planned."""
-
-        def __init_subclass__(cls) -> None:
-            meanings = {name: text for name, text in vars(cls).items() if name.isupper()}
-            for name, text in meanings.items():
-                member = cls()
-                member.name, member.value = name, text
-                setattr(cls, name, member)
 
 
 class Role(Enum):

@@ -62,7 +62,7 @@ def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     weighted: set[int] = set()  # products of weights, and what shows them
     for node in order:
         product, found = node, None
-        if is_movable(node):
+        if node.op in CONTRACTIONS and is_movable(node):
             weight = weights_of(node, made)
             if weight is not None:
                 weighted.add(id(node))

@@ -68,7 +68,8 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
     plain = [node for node in order if node.op in wanted and is_to_make(node)]
     if not any(node.op in padding for node in plain):
         return []
-    scores = made_of_products(order)
+    asked = {id(source) for node in plain if node.op in padding for source in node.inputs}
+    scores = made_of_products(order, asked)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
     scored: dict[Join, None] = {}  # in the order of their nodes
     for node in plain:
@@ -91,10 +92,14 @@ def is_to_make(node: Node) -> bool:
     return node.realized is None and type(node) is Node
 
 
-def made_of_products(order: Sequence[Node]) -> set[int]:
-    """Find products that may be scores, and what is made of each of their elements."""
+def made_of_products(order: Sequence[Node], asked: set[int]) -> set[int]:
+    """Find products that may be scores, and what is made of each of their elements; among what is
+    asked, and below that."""
+    for node in reversed(order):
+        if id(node) in asked and node.row.role in BETWEEN:
+            asked.update(map(id, node.inputs))
     found: set[int] = set()
-    for node in order:
+    for node in [node for node in order if id(node) in asked]:
         if node.op in CONTRACTIONS:
             is_made = is_seed(node)
         elif found.isdisjoint(map(id, node.inputs)) or node.row.role not in BETWEEN:
