@@ -53,7 +53,7 @@ def keep_scores(
         for number, each in stream.region.shared.items()
         if type(each.node) is Node  # else it says where sizes end
     }
-    if not shared:
+    if not shared or target.packs_operands:  # a CPU stores none
         return found
     inside = set(chain.from_iterable(stream.at for stream in streams))
     inside.update(sink.facts.number for stream in streams for sink in stream.sinks)

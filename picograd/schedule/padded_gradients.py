@@ -11,6 +11,7 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
@@ -47,11 +48,11 @@ class Padded(NamedTuple):
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    has_padded = any(map(few_padded, nodes_of(order, MOVING)))
-    if not has_padded or not nodes_of(order, CONTRACTIONS):
+    padded = list(filter(few_padded, nodes_of(order, MOVING)))
+    if not padded or not nodes_of(order, CONTRACTIONS):
         return list(roots)
     cutter = Cutter()
-    for node in order:
+    for node in islice(order, order.index(padded[0]), None):
         cutter.visit(node)
     return [cutter.whole(root) for root in roots] if cutter.products else list(roots)
 

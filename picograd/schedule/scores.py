@@ -312,10 +312,12 @@ class Finder:
         axes = {d: lone_axis(at[d]) for d in over if at[d].terms}
         side = region.side_in(frozenset(axes.values())) if is_fit else None
         later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
-        if side is None or (later and not self.has_wide):
+        if side is None or later:
             problem = f"{node.op} {node.shape} reads it, over other axes than one side"
-            self.share(facts.inputs[operand], region, problem)
-            return
+            if side is None or not self.has_wide:
+                self.share(facts.inputs[operand], region, problem)
+                return
+            region.strict = region.strict or problem
         rows = region.sides[1 - side]
         left = product(axis.size for axis in rows - alone)
         if alone & rows and left < LEAST_SIDE:
