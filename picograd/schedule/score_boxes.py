@@ -81,14 +81,21 @@ FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast
 
 
 def stream_scores(
-    regions: Sequence[Region],
+    order: Sequence[Node],
     values: Sequence[Facts],
     wanted: Collection[Facts],
     target: Target,
     reasons: Reasons,
 ) -> list[Facts]:
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
-    all that a stream reads comes before it."""
+    all that a stream reads comes before it.
+
+    Regions that are known of `order` are those of the same facts.
+    """
+    known = order.regions if isinstance(order, Order) else None
+    regions = regions_of(values, wanted, target) if known is None else known
+    for region in regions:
+        region.be_strict()
     streams = streams_of(regions, values, target, reasons)
     if not streams:
         return list(values)
@@ -140,7 +147,7 @@ def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target)
     facts = facts_of(order, roots)
     values = list(dict.fromkeys(facts.values()))
     wanted = {facts[id(root)] for root in roots}
-    stream_scores(regions_of(values, wanted, target), values, wanted, target, Reasons())
+    stream_scores((), values, wanted, target, Reasons())
     found = {each for each in values if each.is_score or each.stream is not None}
     return {id(node) for node in order if facts[id(node)] in found}
 
