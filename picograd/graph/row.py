@@ -57,12 +57,12 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     domain     where tests sample inputs, and where the derivative is continuous enough to check
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Any
 
 from picograd.dtype import DType, bool_, int64
-from picograd.late_methods import dataclass
+from picograd.late_methods import Enum, dataclass
 from picograd.target import Target
 
 
@@ -98,11 +98,6 @@ class Role(Enum):
     WRITE = "the value of its last input, in the memory of its first"
     PART = "a value written over what a view shows of the first input"
     COMPOSITE = "written as primitives"
-
-
-# Members are keys of tables that are looked at for every node; said outside of the class, which
-# type checkers would else take for one that is hashed as its base is not.
-Role.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +264,7 @@ class Op:
 
 
 OPS: dict[str, Op] = {}  # by name; whole once graph/ops.py is imported
-BY_ROLE: dict[Role, set[str]] = {role: set() for role in Role}
+BY_ROLE = defaultdict[Role, set[str]](set)
 MOVING: set[str] = set()  # ops with starts
 MOVES: set[str] = set()  # views of all elements, in another order or shape
 SHOWING: set[str] = set()  # views

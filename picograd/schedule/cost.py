@@ -14,10 +14,9 @@ copied so that its rows begin where lines of a GPU's cache do (`repack_work`)?
 """
 
 from collections.abc import Sequence
-from enum import Enum
 
 from picograd.helpers import ceil_div, product
-from picograd.late_methods import dataclass
+from picograd.late_methods import Enum, dataclass
 from picograd.target import Target
 
 OPERATION_LIMIT = 30  # operations that are rather stored than repeated for many elements

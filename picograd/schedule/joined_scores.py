@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from operator import is_
 
 from picograd.graph.node import Node
-from picograd.graph.row import EXPONENTIALS, Role, ops_of
+from picograd.graph.row import EXPONENTIALS, OPS, Role, ops_of
 from picograd.schedule.monoid import COMBINE
+from picograd.schedule.order import nodes_of, ops_in
 from picograd.schedule.scores import score_sizes
 from picograd.schedule.weighted_sums import is_along, is_reshaped, is_sum, number_of, replaced
 
@@ -24,13 +25,12 @@ def widen_maxima(roots: Sequence[Node], order: Sequence[Node]) -> list[Node] | N
     """Put what limits the maxima of scores into them; None if nothing does."""
     sizes = score_sizes(order)
     new: dict[int, Node] = {}
-    for node in order:
-        linear = node.row.linear
-        if len(linear) < 2 and node.op != COMBINE["max"]:
-            continue
+    maximum_op = COMBINE["max"]
+    wanted = {op for op in ops_in(order) if op == maximum_op or len(OPS[op].linear) > 1}
+    for node in nodes_of(order, wanted):
         if node.realized is not None:
             continue
-        if linear == (0, 1) and node.size in sizes:
+        if node.row.linear == (0, 1) and node.size in sizes:
             first, second = node.inputs
             found = gathered(first, second)
             found = found or gathered(second, first)

@@ -14,6 +14,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.schedule.order import nodes_of
 from picograd.schedule.score_boxes import has_scores, limits_of
 from picograd.schedule.scores import openers, score_sizes
 from picograd.schedule.weighted_sums import REDUCTIONS, is_alone, is_reshaped, is_sum, replaced
@@ -64,7 +65,7 @@ def join_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -> l
     chains = chains_in(order, target)
     chains.spoil(roots)
     new: dict[int, Node] = {}
-    for node in [node for node in order if node.op in REDUCTIONS]:
+    for node in nodes_of(order, REDUCTIONS):
         if not is_plain_sum(node):
             continue
         (source,) = node.inputs

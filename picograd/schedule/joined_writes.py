@@ -21,6 +21,7 @@ from collections.abc import Collection, Sequence
 
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES, Role
+from picograd.schedule.order import nodes_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
@@ -33,8 +34,9 @@ def join_writes(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
 
     A root that is left out stands for its memory, which the last write fills.
     """
-    later = {id(node.inputs[0]): node for node in order if is_whole_write(node)}
-    first = [node for node in order if is_whole_write(node) and id(node) in later]
+    writes = list(filter(is_whole_write, nodes_of(order, WRITES)))
+    later = {id(node.inputs[0]): node for node in writes}
+    first = [node for node in writes if id(node) in later]
     if not first:
         return list(roots)
     needed = needed_writes(order)
@@ -88,7 +90,7 @@ def read_values(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
 
     Both are of one shape, and the value is light: an array that a number scales.
     """
-    writes = [node for node in order if is_whole_write(node)]
+    writes = list(filter(is_whole_write, nodes_of(order, WRITES)))
     if len(writes) < 2:
         return list(roots)
     bases = {id(node.inputs[0]) for node in writes}

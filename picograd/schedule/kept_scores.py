@@ -20,6 +20,7 @@ from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import SHOWING
 from picograd.schedule.group import Facts
+from picograd.schedule.order import Order
 from picograd.schedule.score_boxes import fit_streams, has_scores, streamed
 from picograd.schedule.score_sinks import Stream
 from picograd.schedule.values import is_leaf
@@ -31,6 +32,8 @@ from picograd.target import Target
 def fit_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Ask for what others read of scores, then fit their streams; `order` lists inputs first."""
     if not has_scores(order, target):
+        if isinstance(order, Order):
+            order.regions = []
         return list(roots)
     return fit_streams(*keep_scores(roots, order, target), target)
 
@@ -50,7 +53,7 @@ def keep_scores(
         for number, each in stream.region.shared.items()
         if type(each.node) is Node  # else it says where sizes end
     }
-    if not shared:
+    if not shared or target.packs_operands:  # a CPU stores none
         return found
     inside = set(chain.from_iterable(stream.at for stream in streams))
     inside.update(sink.facts.number for stream in streams for sink in stream.sinks)

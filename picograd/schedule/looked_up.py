@@ -13,8 +13,15 @@ from picograd.graph import build
 from picograd.graph.bounds import bounds
 from picograd.graph.node import Node
 from picograd.graph.row import POSITIONS
+from picograd.schedule.order import nodes_of
 from picograd.schedule.score_boxes import has_scores
-from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, unconverted
+from picograd.schedule.weighted_sums import (
+    CONTRACTIONS,
+    is_product,
+    is_reshaped,
+    replaced,
+    unconverted,
+)
 from picograd.target import Target
 
 Labels = Sequence[int]
@@ -23,7 +30,7 @@ Labels = Sequence[int]
 def look_up(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Look up what is multiplied by rows of one 1; `order` lists inputs first."""
     new: dict[int, Node] = {}
-    for node in order:
+    for node in nodes_of(order, CONTRACTIONS):
         is_plain = type(node) is Node and is_product(node)
         if not is_plain or not node.dtype.is_float:
             continue

@@ -36,6 +36,7 @@ from picograd.graph.starts import starts_of
 from picograd.helpers import product
 from picograd.number import Given
 from picograd.schedule.joined_scores import widen_maxima
+from picograd.schedule.order import nodes_of
 from picograd.schedule.score_boxes import has_scores, streamed_nodes
 from picograd.schedule.scores import LEAST_SIDE
 from picograd.schedule.values import is_leaf
@@ -61,7 +62,7 @@ def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     weighted: set[int] = set()  # products of weights, and what shows them
     for node in order:
         product, found = node, None
-        if is_movable(node):
+        if node.op in CONTRACTIONS and is_movable(node):
             weight = weights_of(node, made)
             if weight is not None:
                 weighted.add(id(node))
@@ -248,11 +249,11 @@ def fit_numbers(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
 
 def scale_results(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Scale products instead of operands that only products read; `order` lists inputs first."""
-    if not any(map(is_scalable, order)):
+    if not any(map(is_scalable, nodes_of(order, CONTRACTIONS))):
         return list(roots)
     others = read_by_others(roots, order)
     new: dict[int, Node] = {}
-    for node in filter(is_scalable, order):
+    for node in filter(is_scalable, nodes_of(order, CONTRACTIONS)):
         operands, scales = list(node.inputs), []
         for number, operand in enumerate(operands):
             found = scaled_leaf(operand, others)
@@ -296,10 +297,9 @@ MADE = (Role.ELEMENTWISE, Role.VIEW)
 
 def widen_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Multiply few rows to float32 where that is read; `order` lists inputs first."""
-    has_any = any(node.op in EXPONENTIALS for node in order)
-    if not has_any:
+    if not nodes_of(order, EXPONENTIALS):
         return list(roots)
-    few = {id(node) for node in order if is_few(node)}
+    few = {id(node) for node in nodes_of(order, CONTRACTIONS) if is_few(node)}
     if not few:
         return list(roots)
     scores = below_exponentials(order, made_of_exponentials(order))

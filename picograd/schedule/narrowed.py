@@ -17,9 +17,11 @@ from typing import Any
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, VIEWS, Role, ops_of
+from picograd.graph.row import MOVING, NUMBERS, VIEWS, Role, ops_of
+from picograd.schedule.order import nodes_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.views import dimension_map
+from picograd.schedule.weighted_sums import change
 from picograd.target import Target
 
 FEW = 4  # a slice of at most a fourth: rows that begin between tiles take longer than that saves
@@ -32,20 +34,17 @@ WHOLE: Cuts = {}
 
 def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute only what slices read of products; `order` lists inputs first."""
-    if not any(map(few_shown, order)):
+    if not any(map(few_shown, nodes_of(order, MOVING))):
         return list(roots)
     cuts = find_cuts(roots, order)
-    if not any(node.op in CONTRACTIONS and is_worth_it(node, cuts) for node in order):
+    if not any(is_worth_it(node, cuts) for node in nodes_of(order, CONTRACTIONS)):
         return list(roots)
-    made: dict[int, Node] = {}
+    made: dict[int, Node] = {}  # of what is cut, and of what is made of that
     for node in order:
-        if is_leaf(node):
-            made[id(node)] = node
-            continue
         own = cuts[id(node)]
-        is_cutting = is_slice(node)
+        is_cutting = is_slice(node) and bool(cuts[id(node.inputs[0])])
         if not own and not is_cutting:
-            made[id(node)] = node.with_inputs(tuple([made[id(source)] for source in node.inputs]))
+            change(node, made)
             continue
         inputs = []
         for place, source in enumerate(node.inputs):
@@ -55,29 +54,28 @@ def narrow(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list
                 wanted = passed(node, own, place)
             known = cuts[id(source)]
             left = {axis: cut for axis, cut in wanted.items() if axis not in known}
-            inside = sliced(made[id(source)], left)
+            inside = sliced(made.get(id(source), source), left)
             inputs.append(inside)
         if is_cutting:
             made[id(node)] = inputs[0]
         else:
             made[id(node)] = rebuilt(node, own, tuple(inputs))
-    return [made[id(root)] for root in roots]
+    return [made.get(id(root), root) for root in roots]
 
 
 def find_cuts(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Cuts]:
     """Find for each node which of its axes all its readers cut alike, and it may be cut along."""
     cuts: dict[int, Cuts] = {id(root): WHOLE for root in roots}
     for node in reversed(order):
-        own = {}
-        for axis, cut in cuts.get(id(node), WHOLE).items():
-            if may_cut(node, axis):
-                own[axis] = cut
-        cuts[id(node)] = own
-        sources = () if is_leaf(node) else node.inputs
+        own = cuts[id(node)]
+        if own:
+            own = {axis: cut for axis, cut in own.items() if may_cut(node, axis)}
+            cuts[id(node)] = own
         if not own and not is_slice(node):  # it reads all
-            cuts.update((id(source), WHOLE) for source in sources)
+            for source in node.inputs if node.realized is None else ():
+                cuts[id(source)] = WHOLE
             continue
-        for place, source in enumerate(sources):
+        for place, source in enumerate(node.inputs):
             asked = few_shown(node) | passed(node, own, place)
             known = cuts.get(id(source), asked)
             cuts[id(source)] = common(known, asked)
@@ -95,8 +93,8 @@ def common(first: Cuts, second: Cuts) -> Cuts:
 
 def is_slice(node: Node) -> bool:
     """Tell whether a node shows a range of each axis of its input."""
-    row = node.row
-    return row.starts is not None and row.is_showing and type(node) is Node
+    is_placed = node.op in MOVING and node.realized is None
+    return is_placed and node.row.is_showing and type(node) is Node
 
 
 def shown(node: Node) -> Cuts:
@@ -111,7 +109,7 @@ def shown(node: Node) -> Cuts:
 
 def few_shown(node: Node) -> Cuts:
     """Find the axes of which a slice shows few elements."""
-    if not is_slice(node) or is_leaf(node):
+    if not is_slice(node):
         return WHOLE
     found: Cuts = {}
     for axis, cut in shown(node).items():

@@ -11,12 +11,13 @@ sum of such a gradient and of another. Zeros times infinity are 0 here.
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 from typing import NamedTuple
 
 from picograd.graph.bounded import ends_of
 from picograd.graph.gradient import is_zero
 from picograd.graph.node import Node
-from picograd.graph.row import Role, ops_of
+from picograd.graph.row import MOVING, Role, ops_of
 from picograd.schedule.narrowed import (
     FEW,
     WHOLE,
@@ -29,8 +30,8 @@ from picograd.schedule.narrowed import (
     shown,
     sliced,
 )
-from picograd.schedule.values import is_leaf
-from picograd.schedule.weighted_sums import is_sum
+from picograd.schedule.order import nodes_of
+from picograd.schedule.weighted_sums import change, is_sum
 from picograd.target import Target
 
 CONTRACTIONS = ops_of(Role.CONTRACT)
@@ -47,11 +48,11 @@ class Padded(NamedTuple):
 
 def cut_gradients(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Compute what is made of padded gradients without the zeros; `order` lists inputs first."""
-    has_products = any(node.op in CONTRACTIONS for node in order)
-    if not has_products or not any(map(few_padded, order)):
+    padded = list(filter(few_padded, nodes_of(order, MOVING)))
+    if not padded or not nodes_of(order, CONTRACTIONS):
         return list(roots)
     cutter = Cutter()
-    for node in order:
+    for node in islice(order, order.index(padded[0]), None):
         cutter.visit(node)
     return [cutter.whole(root) for root in roots] if cutter.products else list(roots)
 
@@ -60,17 +61,15 @@ class Cutter:
     """This class knows what nodes have become, in a walk over them, inputs first."""
 
     def __init__(self) -> None:
-        self.made: dict[int, Node] = {}
+        self.made: dict[int, Node] = {}  # of those that are others now
         self.padded: dict[int, Padded] = {}
         self.products = 0  # that are smaller
 
     def whole(self, node: Node) -> Node:
         """Give what a node has become, with its zeros."""
-        found = self.made.get(id(node))
-        if found is None:
-            found = with_zeros(*self.padded[id(node)], node.shape)
-            self.made[id(node)] = found
-        return found
+        if id(node) in self.padded and id(node) not in self.made:
+            self.made[id(node)] = with_zeros(*self.padded[id(node)], node.shape)
+        return self.made.get(id(node), node)
 
     def cuts(self, node: Node) -> Cuts:
         """Find where a node is not 0."""
@@ -79,13 +78,11 @@ class Cutter:
 
     def visit(self, node: Node) -> None:
         """Make a node of what its inputs have become."""
-        if is_leaf(node):
-            self.made[id(node)] = node
-            return
         few = few_padded(node)
         if not few and self.padded.keys().isdisjoint(map(id, node.inputs)):
-            inputs = [self.made[id(source)] for source in node.inputs]
-            self.made[id(node)] = node.with_inputs(tuple(inputs))
+            change(node, self.made)
+            return
+        if node.realized is not None:
             return
         is_plain = type(node) is Node and not ends_of(node)
         if is_plain and few:
@@ -177,7 +174,7 @@ class Cutter:
 
 def few_padded(node: Node) -> Cuts:
     """Find the axes along which most of a node is zeros that were put there."""
-    is_plain = type(node) is Node and not is_leaf(node)
+    is_plain = node.op in MOVING and type(node) is Node and node.realized is None
     if not is_plain or not is_pad(node) or node.arg[1] != 0:
         return WHOLE
     found: Cuts = {}

@@ -7,8 +7,9 @@ A join that nobody reads whole, only what reduces it and what cuts pieces out of
 scores are products as any others, which may stream. Its gradients are padded with zeros, and cut.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
+from itertools import chain
 
 from picograd.graph import build
 from picograd.graph.bounded import EndedNode
@@ -66,9 +67,11 @@ def find_joins(order: Sequence[Node]) -> list[Join]:
     choosing = {op for op in present if OPS[op].linear == (1, 2)}
     wanted = padding | choosing
     plain = [node for node in order if node.op in wanted and is_to_make(node)]
-    if not any(node.op in padding for node in plain):
+    padded = [node for node in plain if node.op in padding]
+    if not padded:
         return []
-    scores = made_of_products(order)
+    sources = chain.from_iterable(node.inputs for node in padded)
+    scores = made_of_products(order, sources)
     every: dict[tuple[int, tuple[Range, Range], tuple[int, ...]], Join] = {}
     scored: dict[Join, None] = {}  # in the order of their nodes
     for node in plain:
@@ -91,10 +94,15 @@ def is_to_make(node: Node) -> bool:
     return node.realized is None and type(node) is Node
 
 
-def made_of_products(order: Sequence[Node]) -> set[int]:
-    """Find products that may be scores, and what is made of each of their elements."""
+def made_of_products(order: Sequence[Node], sources: Iterable[Node]) -> set[int]:
+    """Find products that may be scores, and what is made of each of their elements; among some
+    sources, and what is below these."""
+    asked = set(map(id, sources))
+    for node in reversed(order):
+        if id(node) in asked and node.row.role in BETWEEN:
+            asked.update(map(id, node.inputs))
     found: set[int] = set()
-    for node in order:
+    for node in [node for node in order if id(node) in asked]:
         if node.op in CONTRACTIONS:
             is_made = is_seed(node)
         elif found.isdisjoint(map(id, node.inputs)) or node.row.role not in BETWEEN:

@@ -9,9 +9,9 @@ from picograd.dtype import DType, int64
 from picograd.errors import internal
 from picograd.graph.bounded import every_end
 from picograd.graph.complex_numbers import has_complex, split_complex
-from picograd.graph.expand import expand_composites, realized
+from picograd.graph.expand import expand_composites
 from picograd.graph.host_call import may_fail
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node
 from picograd.graph.row import SCALARS, WRITES
 from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
@@ -28,6 +28,7 @@ from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
+from picograd.schedule.order import Order, order_of
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -63,7 +64,7 @@ class Draft:
     target: Target
     is_verified: bool
     fuser: Fuser
-    order: list[Node] = field(default_factory=list)  # as recorded, inputs first
+    order: Order = field(default_factory=Order)  # as recorded, inputs first
     facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
     values: list[Facts] = field(default_factory=list)  # each once
     inputs: list[Node] = field(default_factory=list)
@@ -107,10 +108,10 @@ def number_inputs(draft: Draft) -> None:
 
     Complex numbers become pairs of real ones before.
     """
-    draft.order = toposort(draft.roots, realized)
+    draft.order = order_of(draft.roots)
     if has_complex(draft.order):
         draft.roots = split_complex(draft.roots, draft.order, is_leaf)
-        draft.order = toposort(draft.roots, realized)
+        draft.order = order_of(draft.roots)
     for node in draft.order:
         is_plain = node.inputs and node.realized is None and node.op not in MOVING
         if not is_plain or type(node) is not Node:
@@ -148,14 +149,15 @@ def fuse(draft: Draft) -> None:
     """Expand composites, find equal nodes, and group the rest."""
     roots, order = draft.roots, draft.order
     for rewrite in REWRITES:
-        before, roots = roots, rewrite(roots, order, draft.target)
-        order = order if roots == before else toposort(roots, realized)
-    draft.facts = facts_of(order, roots)
+        before, roots = roots, order.rewritten(rewrite, roots, draft.target)
+        order = order if roots == before else order_of(roots)
+    draft.facts = order.facts or facts_of(order, roots)
     found = [draft.facts[id(root)] for root in roots]
     draft.roots = [facts.node for facts in found]
     draft.values = list(dict.fromkeys(draft.facts.values()))  # inputs first, as the walk met them
     wanted = set(found)
-    draft.values = stream_scores(draft.values, wanted, draft.target, draft.fuser.reasons)
+    given = draft.values, wanted, draft.target, draft.fuser.reasons
+    draft.values = stream_scores(order, *given)
     find_readers(draft.values, wanted)
     # with pixels side by side sums over windows of channels alone took 3.5 times as long
     draft.fuser.has_lone = any(f.is_multiplied and is_window(f.node) for f in draft.values)

@@ -33,6 +33,7 @@ from picograd.schedule.cost import machine
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Indices
 from picograd.schedule.joined_softmaxes import join_softmaxes
+from picograd.schedule.order import Order
 from picograd.schedule.score_circles import untangled
 from picograd.schedule.score_operands import (
     ALIGNMENT,
@@ -58,7 +59,14 @@ from picograd.schedule.score_sinks import (
     outer_reads,
     sum_rows,
 )
-from picograd.schedule.scores import LEAST_SIDE, Region, lone_axis, openers
+from picograd.schedule.scores import (
+    LEAST_SIDE,
+    Region,
+    find_regions,
+    lone_axis,
+    openers,
+    score_sizes,
+)
 from picograd.schedule.values import facts_of
 from picograd.schedule.views import strip_views
 from picograd.schedule.weighted_sums import replaced
@@ -73,11 +81,22 @@ FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast
 
 
 def stream_scores(
-    values: Sequence[Facts], wanted: Collection[Facts], target: Target, reasons: Reasons
+    order: Sequence[Node],
+    values: Sequence[Facts],
+    wanted: Collection[Facts],
+    target: Target,
+    reasons: Reasons,
 ) -> list[Facts]:
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
-    all that a stream reads comes before it."""
-    streams = streams_of(values, wanted, target, reasons)
+    all that a stream reads comes before it.
+
+    Regions that are known of `order` are those of the same facts.
+    """
+    known = order.regions if isinstance(order, Order) else None
+    regions = regions_of(values, wanted, target) if known is None else known
+    for region in regions:
+        region.be_strict()
+    streams = streams_of(regions, values, target, reasons)
     if not streams:
         return list(values)
     sum_rows(values, streams)
@@ -87,16 +106,25 @@ def stream_scores(
     return ordered(values, streams)
 
 
+def regions_of(
+    values: Sequence[Facts], wanted: Collection[Facts], target: Target, has_wide: bool = False
+) -> list[Region]:
+    """List the regions of scores among nodes, listed inputs first; see `find_regions`."""
+    # All members of a region have as many elements: one with an exponential as that has.
+    sizes = score_sizes([x.node for x in values if not x.is_source])
+    return find_regions(values, wanted, limits_of(target).least, sizes, has_wide) if sizes else []
+
+
 def streams_of(
+    regions: Sequence[Region],
     values: Sequence[Facts],
-    wanted: Collection[Facts],
     target: Target,
     reasons: Reasons,
     has_box: Callable[["Boxed", set[int]], bool] | None = None,
 ) -> list[Stream]:
     """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
-    found = find_streams(values, wanted, missing, reasons, limits_of(target), has_box is not None)
+    found = find_streams(regions, values, missing, reasons, limits_of(target))
     if found and target.packs_operands:
         found = join_sides(found, machine(target).workers)
     return untangled(found, values, reasons)
@@ -119,7 +147,7 @@ def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target)
     facts = facts_of(order, roots)
     values = list(dict.fromkeys(facts.values()))
     wanted = {facts[id(root)] for root in roots}
-    stream_scores(values, wanted, target, Reasons())
+    stream_scores((), values, wanted, target, Reasons())
     found = {each for each in values if each.is_score or each.stream is not None}
     return {id(node) for node in order if facts[id(node)] in found}
 
@@ -335,7 +363,10 @@ def streamed(
     facts = facts_of(order, roots)
     values = list(dict.fromkeys(facts.values()))
     wanted = {facts[id(root)] for root in roots}
-    return facts, streams_of(values, wanted, target, Reasons(), can_be_boxed)
+    regions = regions_of(values, wanted, target, has_wide=True)
+    if isinstance(order, Order):
+        order.facts, order.regions = facts, regions
+    return facts, streams_of(regions, values, target, Reasons(), can_be_boxed)
 
 
 def copies_of(streams: Sequence[Stream], shared: Collection[Facts]) -> dict[int, Node]:

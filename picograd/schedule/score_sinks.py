@@ -28,7 +28,7 @@ from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions, lone_axis, score_sizes
+from picograd.schedule.scores import LEAST_SIDE, Region, Sink, lone_axis
 from picograd.schedule.viewindex import view_source
 
 NO_LIMIT = 1 << 31
@@ -328,22 +328,16 @@ def waits_of(values: Sequence[Facts], bits: dict[int, int]) -> dict[int, int]:
 
 
 def find_streams(
+    every: Sequence[Region],
     values: Sequence[Facts],
-    wanted: Collection[Facts],
     missing: Callable[[Stream], str],
     reasons: Reasons,
     limits: Limits,
-    has_wide: bool = False,
 ) -> list[Stream]:
-    """List the kernels that stream over scores; `reasons` says what kept others in memory.
+    """List the kernels that stream over `every` region; `reasons` says what kept others in memory.
 
     `missing` says why the target has no kernel for a stream; `limits` are its own.
     """
-    # All members of a region have as many elements: one with an exponential as that has.
-    sizes = score_sizes([x.node for x in values if not x.is_source])
-    if not sizes:
-        return []
-    every = find_regions(values, wanted, limits.least, sizes, has_wide)
     regions = [r for r in every if r.sinks and (r.has_exponential or r.is_outer)]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}

@@ -33,6 +33,7 @@ from picograd.schedule.index import (
     substitute,
     unflatten,
 )
+from picograd.schedule.order import nodes_of
 from picograd.schedule.views import dimension_map
 
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
@@ -66,6 +67,7 @@ class Region:
     members: list[Facts] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     problem: str = ""
+    strict: str = ""  # the problem, if sinks reduce no more than a side and nobody reads members
     wide: dict[int, list[int]] = field(default_factory=dict)  # dimensions that a sink sums later
     shared: dict[int, Facts] = field(default_factory=dict)  # members that others read
     taken: set[int] = field(default_factory=set)  # sides that a sink reduces
@@ -78,6 +80,12 @@ class Region:
     def refuse(self, problem: str) -> None:
         """Keep the region in memory; the first reason counts."""
         self.problem = self.problem or problem
+        self.strict = self.strict or problem
+
+    def be_strict(self) -> None:
+        """Be as if the walk had been one without wide sinks and readers of members."""
+        self.problem = self.strict
+        self.sinks = [sink for sink in self.sinks if sink.facts.number not in self.wide]
 
     def side_in(self, axes: frozenset[Axis | None]) -> int | None:
         """Find the side that some axes have whole, the columns if both.
@@ -182,6 +190,7 @@ class Finder:
         """Somebody else reads a member, which is a problem unless it is asked for in memory."""
         if self.has_wide:
             region.shared[facts.number] = facts
+            region.strict = region.strict or problem
         else:
             region.refuse(problem)
 
@@ -243,6 +252,7 @@ class Finder:
             region.refuse("it meets another product at other places")
         if other.problem:
             region.refuse(other.problem)
+        region.strict = region.strict or other.strict
         for each in other.members:
             old = other.at[each.number]
             if id(old) not in places:
@@ -302,10 +312,12 @@ class Finder:
         axes = {d: lone_axis(at[d]) for d in over if at[d].terms}
         side = region.side_in(frozenset(axes.values())) if is_fit else None
         later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
-        if side is None or (later and not self.has_wide):
+        if side is None or later:
             problem = f"{node.op} {node.shape} reads it, over other axes than one side"
-            self.share(facts.inputs[operand], region, problem)
-            return
+            if side is None or not self.has_wide:
+                self.share(facts.inputs[operand], region, problem)
+                return
+            region.strict = region.strict or problem
         rows = region.sides[1 - side]
         left = product(axis.size for axis in rows - alone)
         if alone & rows and left < LEAST_SIDE:
@@ -351,8 +363,8 @@ def lone_axis(index: Index) -> Axis | None:
 def openers(order: Sequence[Node], least: int) -> Iterator[Node]:
     """Yield the products that may open regions: of the sizes that scores may have."""
     sizes = score_sizes(order)
-    for node in order if sizes else ():
-        if node.op in CONTRACTIONS and node.size in sizes and is_seed(node, least):
+    for node in nodes_of(order, CONTRACTIONS) if sizes else ():
+        if node.size in sizes and is_seed(node, least):
             yield node
 
 
@@ -360,7 +372,7 @@ def score_sizes(order: Sequence[Node]) -> set[int]:
     """Count the elements of scores: as many as an exponential, or a large product, has."""
     likely = EXPONENTIALS | CONTRACTIONS
     found = set()
-    for node in [node for node in order if node.op in likely]:
+    for node in nodes_of(order, likely):
         if node.realized is None and (node.op in EXPONENTIALS or is_outer(node)):
             found.add(node.size)
     return found

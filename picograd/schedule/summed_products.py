@@ -16,7 +16,8 @@ from typing import Any
 
 from picograd.graph.composites import join
 from picograd.graph.node import Node
-from picograd.schedule.weighted_sums import is_product, replaced
+from picograd.schedule.order import nodes_of
+from picograd.schedule.weighted_sums import CONTRACTIONS, is_product, replaced
 from picograd.target import Target
 
 LEAST = 4  # products: fewer are no loop
@@ -25,7 +26,7 @@ LARGE = 1 << 16  # elements of a product that is not added up as part of another
 
 def sum_products(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Add up products of few rows by one product; `order` lists inputs first."""
-    if target.has_blocks or sum(is_short(node) for node in order) < LEAST:
+    if target.has_blocks or sum(map(is_short, nodes_of(order, CONTRACTIONS))) < LEAST:
         return list(roots)
     readers = Counter(map(id, chain.from_iterable(node.inputs for node in order)))
     for root in roots:

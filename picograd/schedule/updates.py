@@ -25,6 +25,7 @@ from picograd.schedule.index import Axis, Indices, axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part
 from picograd.schedule.lower import KernelBuilder, Location, PartBuilder, flat_index
 from picograd.schedule.normalize import normalize_part
+from picograd.schedule.order import nodes_of
 from picograd.schedule.viewindex import Position, plain_position, view_source
 from picograd.target import Target
 
@@ -44,7 +45,7 @@ def take_updates(roots: Nodes, order: Nodes, machine: Target) -> list[Node]:
 
     `order` lists the nodes under the roots, inputs first, and not below realized ones.
     """
-    if not any(may_update(node) for node in order if node.op in WRITES):
+    if not any(map(may_update, nodes_of(order, WRITES))):
         return list(roots)
     writers: dict[int, int] = {}
     users = {id(root): 2 for root in roots}

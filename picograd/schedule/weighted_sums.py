@@ -35,6 +35,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import EXPONENTIALS, NUMBERS, OPS, Role, ops_of
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
+from picograd.schedule.order import nodes_of, ops_in
 from picograd.schedule.values import facts_of
 from picograd.target import Target
 
@@ -50,18 +51,13 @@ def shorter_sums(order: Sequence[Node], is_parted: bool = False) -> dict[int, No
     sum of softmaxes may be parted, where all of them stream in one kernel.
     """
     products = Products(is_parted)
-    sums: list[Node] = []
-    for node in order:
-        if node.op in REDUCTIONS:
-            sums.append(node)
-        elif node.op in CONTRACTIONS and node.realized is None:
-            products.add(node)
+    for node in filter(is_product, nodes_of(order, CONTRACTIONS)):
+        products.add(node)
     shorter = {}
-    for node in sums if products.of else ():
-        if is_sum(node):
-            found = shortened(node, products)
-            if found is not None:
-                shorter[id(node)] = found
+    for node in filter(is_sum, nodes_of(order, REDUCTIONS) if products.of else ()):
+        found = shortened(node, products)
+        if found is not None:
+            shorter[id(node)] = found
     return shorter
 
 
@@ -143,7 +139,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 
 def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Node]:
     """Find what stands for logarithms of sums beside a softmax, by their identities."""
-    expanding = {node.op: OPS[node.op].expand for node in order}
+    expanding = {op: OPS[op].expand for op in ops_in(order)}
     if expand_logsumexp not in expanding.values():
         return {}
     plain = [node for node in order if type(node) is Node and node.realized is None]
@@ -185,9 +181,9 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
 def unshifted(order: Sequence[Node]) -> dict[int, Node]:
     """Find what stands for softmaxes of values less their maximum, which subtract it themselves."""
     new: dict[int, Node] = {}
-    shiftless = {op for op in {node.op for node in order} if OPS[op].is_shiftless}
-    for node in order if shiftless else ():
-        if node.op not in shiftless or node.realized is not None:
+    shiftless = {op for op in ops_in(order) if OPS[op].is_shiftless}
+    for node in nodes_of(order, shiftless):
+        if node.realized is not None:
             continue
         less = unconverted(node.inputs[0])
         if less.realized is not None or less.row.factors != (1, -1):
@@ -251,14 +247,12 @@ def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node])
     """
     changed: dict[int, Node] = {}
     seen: set[int] = set()
-    others = changed.keys()
     for node in order:
         if id(node) in new:
             rebuild(node, new, changed, seen)
         elif id(node) not in seen:
             seen.add(id(node))
-            if not others.isdisjoint(map(id, node.inputs)):
-                change(node, changed)
+            change(node, changed)
     return [changed.get(id(root), root) for root in roots]
 
 
@@ -282,9 +276,11 @@ def rebuild(top: Node, new: dict[int, Node], changed: dict[int, Node], seen: set
 
 def change(node: Node, changed: dict[int, Node]) -> None:
     """Rebuild a node over what its inputs have become, if any has changed."""
-    if node.realized is None and not changed.keys().isdisjoint(map(id, node.inputs)):
-        inputs = tuple([changed.get(id(child), child) for child in node.inputs])
-        changed[id(node)] = node.with_inputs(inputs)
+    for child in node.inputs:
+        if id(child) in changed and node.realized is None:
+            inputs = tuple([changed.get(id(child), child) for child in node.inputs])
+            changed[id(node)] = node.with_inputs(inputs)
+            return
 
 
 def is_product(node: Node) -> bool:

@@ -1,5 +1,7 @@
 """Op and DTypeRule: what a row answers about itself."""
 
+from collections import defaultdict
+
 import pytest
 
 from picograd.dtype import bool_, float32, int8
@@ -31,7 +33,7 @@ def test_rules_list_kinds() -> None:
 
 def test_row_and_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("picograd.graph.row.OPS", {})
-    monkeypatch.setattr("picograd.graph.row.BY_ROLE", {role: set() for role in Role})
+    monkeypatch.setattr("picograd.graph.row.BY_ROLE", defaultdict(set))
     plain = Op("twice", Role.ELEMENTWISE, 1, NUMBER)
     smooth = Op("view", Role.VIEW, 1, ANY, vjp=lambda g, y, x: (g,))
     assert plain.is_elementwise and not plain.is_differentiable
