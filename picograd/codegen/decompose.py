@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
 from picograd.codegen.emit import Emitter, Function
+from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
 from picograd.codegen.value import Value, encode_bfloat16
 from picograd.dtype import DType, bool_, float32, float64
@@ -203,11 +204,25 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
     return emitter.raw("quick_exp2", dtype, x)
 
 
+def in_single(op: str) -> Function:
+    """Make a function of our own for float32; that of float64 is the library's, if not ours."""
+    formula = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK}[op]
+    other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        if dtype.bits == 32 and dtype.is_float:
+            return formula(*(Value(emitter, a) for a in args)).position
+        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
+
+    return build
+
+
 PORTABLE: dict[str, Function] = {
     "portable_log": by_formula(portable.log),
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
     **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
+    **{op: in_single(op) for op in (*HYPERBOLIC, "exp2", "log1p")},
     **{op: by_formula(formula) for op, formula in elementary.ANGLES.items()},
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
@@ -258,19 +273,6 @@ def polynomials(op: str) -> Function:
     return build
 
 
-def in_single(op: str) -> Function:
-    """Make a function of our own for float32; that of float64 is the library's, if not ours."""
-    formula = {**polynomial.FLOAT32, **QUICK}[op]
-    other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
-
-    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
-        if dtype.bits == 32 and dtype.is_float:
-            return formula(*(Value(emitter, a) for a in args)).position
-        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
-
-    return build
-
-
 def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
     """Round to bfloat16 by way of float32; other 16-bit floats widen to that exactly."""
     return encode_bfloat16(Value(emitter, emitter.cast(x, float32))).position
@@ -280,7 +282,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "exp2", "log1p", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from math import inf, nan, pi
 from math import tan as host_tan
 
+from picograd.codegen.hyperbolic import softplus
 from picograd.codegen.polynomial import (
     BASE_2,
     LN2_HIGH64,
@@ -46,8 +47,7 @@ from picograd.codegen.value import (
 from picograd.dtype import bool_, float32, float64, int32, int64
 
 # exp(r) = 1 + r + r^2 P(r) with |r| <= log(2)/2, to 7e-14 where the result is float32; for pairs
-# 1 + r + r^2 / 2 + r^3 P(r), to 7e-19; log((1+s)/(1-s)) = 2 s + s t P(t) with t = s^2 <= 0.0295, to
-# 2e-13 and 2e-19. They are fits (mpmath), but for the logarithm of 32 bits.
+# 1 + r + r^2 / 2 + r^3 P(r), to 7e-19. They are fits (mpmath).
 EXP = {32: (
     0.4999999999995475, 0.16666666666662555, 0.04166666678698556, 0.008333333344268395,
     0.0013888838910996056, 0.00019841224418291943, 2.4868002978056962e-05, 2.7617685465165067e-06,
@@ -70,7 +70,6 @@ LOG_ONE_MORE = (
     -0.09643382329068963, 0.08085209192082228, -0.0615472458014015, 0.03982266229407311,
     -0.020342659119451496, 0.007511421709417881, -0.001755810585706997, 0.00019326305782479852,
 )  # fmt: skip
-LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)), 64: LOG64}
 # Sums of two float64.
 LN2, INVERSE_LN2 = (0.6931471805599453, 2.3190468138462996e-17), BASE_2[64][0]
 
@@ -84,11 +83,6 @@ def constant(number: tuple[float, float], like: Wide) -> Wide:
 def widened(x: Value) -> Wide:
     """Carry an argument in the precision its result needs."""
     return x.cast(float64) if x.dtype is float32 else as_pair(x)
-
-
-def added(x: Value, number: float) -> Wide:
-    """Add a number to an argument, exactly or nearly."""
-    return x.cast(float64) + number if x.dtype is float32 else two_sum(x, x.constant(number))
 
 
 def finished(result: Wide, x: Value) -> Value:
@@ -160,12 +154,12 @@ def exp_near(first: Value, second: Value, whole: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """Compute 2 ** x, exactly where x is whole."""
-    wide = clamp(x.cast(float64), -1076.0, 1025.0)
-    n, whole = split_whole(wide + ROUND64)
-    rest = wide - n
+    """Compute 2 ** x in float64, exactly where x is whole."""
+    x = clamp(x, -1076.0, 1025.0)
+    n, whole = split_whole(x + ROUND64)
+    rest = x - n
     high = rest * LN2[0]
-    return exp_near(high, (-rest).fma(LN2[0], high) - rest * LN2[1], whole).cast(x.dtype)
+    return exp_near(high, (-rest).fma(LN2[0], high) - rest * LN2[1], whole)
 
 
 def expm1(x: Value) -> Value:
@@ -176,28 +170,28 @@ def expm1(x: Value) -> Value:
     return (x.raw("abs") < 2.0**-60).where(x, result)
 
 
-def grown(x: Value) -> tuple[Value, Wide, Wide]:
+def grown(x: Value) -> tuple[Value, Pair, Pair]:
     """Compute of s = |x|: exp(s) / 2 for large s, exp(s) and exp(s) - 1 for s <= 40."""
-    whole, m = exp_core(widened(clamp(x.raw("abs"), 0.0, 711.0)))
+    whole, m = exp_core(as_pair(clamp(x.raw("abs"), 0.0, 711.0)))
     large = scaled(rounded(m + 1.0), whole - 1)
     up = power_of_two(clamp(whole, 0, 60))
-    near = m.scaled(up) if isinstance(m, Pair) else m * up
+    near = as_pair(m).scaled(up)
     return large, near + up, near + (up - 1.0)
 
 
 def sinh(x: Value) -> Value:
-    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1."""
+    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1 in float64."""
     large, power, excess = grown(x)
     near = rounded(excess + excess / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
+    result = (x.raw("abs") < 40.0).where(near, large)
     return (x.raw("abs") < 2.0**-28).where(x, signed(result, x))
 
 
 def cosh(x: Value) -> Value:
-    """Compute (exp(x) + exp(-x)) / 2."""
+    """Compute (exp(x) + exp(-x)) / 2 in float64."""
     large, power, _ = grown(x)
     near = rounded(power + constant((1.0, 0.0), power) / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
+    result = (x.raw("abs") < 40.0).where(near, large)
     return x.raw("not_equal", x, dtype=bool_).where(x, result)
 
 
@@ -213,95 +207,86 @@ def tanh(x: Value) -> Value:
 # -- logarithms -----------------------------------------------------------------------------------
 
 
-def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
+def log_core(x: Pair) -> tuple[Value, Pair]:
     """Write log(x) = e log(2) + l for x > 0: e, a whole number, and l = log(m), m near 1."""
-    high = head(x)
+    high = x.high
     is_small = high < 2.0**-1022  # a denormal: scale it up
     whole, mantissa = split_float(is_small.where(high * 2.0**54, high))
     exponent = whole.cast(float64)
     exponent = is_small.where(exponent - 54.0, exponent)
-    f: Wide = mantissa - 1.0
-    if isinstance(x, Pair) and is_single_part(x):
-        f = as_pair(f)
-    elif isinstance(x, Pair):
+    f = as_pair(mantissa - 1.0)
+    if not is_single_part(x):
         f = two_sum(mantissa - 1.0, x.low * power_of_two(-clamp(whole, -1000, 1000)))
-    return exponent, log_series(rounded(f) if is_single else f)
+    return exponent, log_series(f)
 
 
-def log_series(f: Wide) -> Wide:
+def log_series(f: Pair) -> Pair:
     """Compute log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), by s = f / (2 + f).
 
-    That is f - f^2/2 + s (f^2/2 + R(s^2)): of a pair to 2^-58 or so.
+    That is f - f^2/2 + s (f^2/2 + R(s^2)), to 2^-58 or so.
     """
-    high = head(f)
+    high = f.high
     s = high / (high + 2.0)
     square = s * s
-    if not isinstance(f, Pair):
-        return s * 2.0 + horner(LOG[32], square) * square * s
     half = two_product(high, high * -0.5)
     start = quick_sum(high, half.high)
     slope = (s * 2.0).fma(s - 1.0, 1.0)  # of log(1 + f), nearly
     low = f.low.fma(slope, half.low) + start.low
-    return quick_sum(start.high, s.fma(square.fma(horner(LOG[64], square), -half.high), low))
+    return quick_sum(start.high, s.fma(square.fma(horner(LOG64, square), -half.high), low))
 
 
-def log_of(x: Wide, is_single: bool, doublings: Value | float = 0.0) -> Wide:
+def log_of(x: Pair, doublings: Value | float = 0.0) -> Pair:
     """Compute log(x 2^doublings) for x > 0."""
-    exponent, part = log_core(x, is_single)
+    exponent, part = log_core(x)
     exponent = exponent + doublings
     return part + exponent * LN2_LOW64 + exponent * LN2_HIGH64
 
 
-def one_more(x: Wide) -> Pair:
-    """Add 1 so that a small x keeps its digits."""
-    return x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
-
-
 def log1p(x: Value) -> Value:
-    """Compute log(1 + x), relatively exact near 0."""
-    u = two_sum(x.cast(float64), x.cast(float64).constant(1.0))
-    value = finished(log_of(u, x.dtype is float32), x)
-    value = log_edges(u.high, value.cast(float64)).cast(x.dtype)
+    """Compute log(1 + x) in float64, relatively exact near 0."""
+    u = two_sum(x, x.constant(1.0))
+    value = log_edges(u.high, rounded(log_of(u)))
     return (x.raw("abs") < 2.0**-60).where(x, value)
 
 
-def inverse_hyperbolic(x: Value, is_large: Value, near: Wide) -> Value:
+def inverse_hyperbolic(x: Value, is_large: Value, near: Pair) -> Value:
     """Compute log(1 + near) with the sign of x; log(2 |x|) where that is large."""
-    size, one = x.raw("abs"), head(near).constant(1.0)
-    argument = choose(is_large, widened(size), one_more(near))
-    value = finished(log_of(argument, x.dtype is float32, is_large.where(one, 0.0)), x)
+    size, one = x.raw("abs"), x.constant(1.0)
+    argument = choose(is_large, as_pair(size), near + 1.0)
+    value = rounded(log_of(as_pair(argument), is_large.where(one, 0.0)))
     return signed(size.is_equal(inf).where(size, value), x)
 
 
 def asinh(x: Value) -> Value:
-    """Compute log(1 + t) with t = s + s^2 / (1 + sqrt(s^2 + 1)), s = |x|."""
+    """Compute log(1 + t) in float64, with t = s + s^2 / (1 + sqrt(s^2 + 1)), s = |x|."""
     size = x.raw("abs")
     is_large = size.constant(2.0**30) < size
-    s = widened(is_large.where(size.constant(1.0), size))
+    s = as_pair(is_large.where(size.constant(1.0), size))
     square = s * s
-    near = s + square / (square_root(square + 1.0) + 1.0)
+    near = s + square / (as_pair(square_root(square + 1.0)) + 1.0)
     return (size < 2.0**-28).where(x, inverse_hyperbolic(x, is_large, near))
 
 
 def acosh(x: Value) -> Value:
-    """Compute log(1 + t) with t = x - 1 + sqrt((x - 1)(x + 1)); NaN below 1."""
+    """Compute log(1 + t) in float64, with t = x - 1 + sqrt((x - 1)(x + 1)); NaN below 1."""
     is_large = x.constant(2.0**30) < x
     is_outside = (x < 1.0) | is_large
-    safe = is_outside.where(x.constant(1.0), x)
-    excess = added(safe, -1.0)
-    near = excess + square_root(excess * added(safe, 1.0))
+    one = x.constant(1.0)
+    safe = is_outside.where(one, x)
+    excess = two_sum(safe, -one)
+    near = excess + square_root(excess * two_sum(safe, one))
     value = inverse_hyperbolic(x, is_large, near)
     value = x.is_equal(1.0).where(x.constant(0.0), value)
-    return (x.constant(1.0) <= x).where(value, nan)
+    return (one <= x).where(value, nan)
 
 
 def atanh(x: Value) -> Value:
-    """Compute log(1 + 2 s / (1 - s)) / 2 with s = |x|; NaN outside -1..1."""
-    size = x.raw("abs")
+    """Compute log(1 + 2 s / (1 - s)) / 2 in float64, with s = |x|; NaN outside -1..1."""
+    size, one = x.raw("abs"), x.constant(1.0)
     is_inside = size < 1.0
     safe = is_inside.where(size, 0.5)
-    ratio = widened(safe + safe) / added(-safe, 1.0)
-    value = finished(log_of(one_more(ratio), x.dtype is float32) * 0.5, x)
+    ratio = as_pair(safe + safe) / two_sum(one, -safe)
+    value = rounded(log_of(ratio + 1.0) * 0.5)
     value = is_inside.where(value, size.is_equal(1.0).where(x.constant(inf), nan))
     return (size < 2.0**-28).where(x, signed(value, x))
 
@@ -320,6 +305,9 @@ def log_one_more(t: Wide) -> Wide:
 
 def logaddexp(a: Value, b: Value) -> Value:
     """Compute log(exp(a) + exp(b)) = max + log(1 + exp(-|a - b|))."""
+    for x, other in ((a, b), (b, a)):
+        if x.dtype is float32 and other.emitter.constant_of(other.position) == 0.0:
+            return softplus(x)  # in which nothing cancels
     is_less = a < b
     large, small = is_less.where(b, a), is_less.where(a, b)
     if a.dtype is float32:

@@ -104,11 +104,19 @@ def exp(x: Value) -> Value:
 
     The least n, -254, is two halves that are 0: a CPU takes 100 cycles for products that are tiny.
     """
-    x = clamp(x, LEAST_EXP, 89.0)
+    excess, first, second = exp_parts(clamp(x, LEAST_EXP, 89.0))
+    return excess.fma(first, first) * second
+
+
+def exp_parts(x: Value) -> tuple[Value, Value, Value]:
+    """Write exp(x) = (1 + q) a b for LEAST_EXP <= x <= 90: q, and the powers of two a and b.
+
+    A single one would overflow at 128 and underflow below -126.
+    """
     shifted = x.fma(1 / log(2), ROUND32)
     n = shifted - ROUND32
     r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
-    return exp_scaled(r, shifted, x.fma(0.5 / log(2), ROUND32))
+    return exp_excess(r), *shifted_powers(shifted, x.fma(0.5 / log(2), ROUND32))
 
 
 def power(x: Value) -> Value:
@@ -129,16 +137,8 @@ def exp2(x: Value) -> Value:
     """Compute 2 ** x in float32, exactly where x is whole; the least x as `exp`."""
     x = clamp(x, -254.0, 128.0)
     shifted = x + ROUND32
-    return exp_scaled((x - (shifted - ROUND32)) * log(2), shifted, x.fma(0.5, ROUND32))
-
-
-def exp_scaled(r: Value, shifted: Value, half: Value) -> Value:
-    """Compute 2^n exp(r) for |r| <= log(2)/2, shifted = n + ROUND32, half = n/2 + ROUND32, or near.
-
-    In two steps: 2^n alone would overflow at 128 and underflow below -126.
-    """
-    first, second = shifted_powers(shifted, half)
-    return exp_excess(r).fma(first, first) * second
+    first, second = shifted_powers(shifted, x.fma(0.5, ROUND32))
+    return exp_excess((x - (shifted - ROUND32)) * log(2)).fma(first, first) * second
 
 
 def exp_excess(r: Value) -> Value:
@@ -229,15 +229,19 @@ def log1p(x: Value) -> Value:
     u = x + 1.0
     part = u - x  # exact sum (Knuth)
     low = (u.constant(1.0) - part) + (x - (u - part))
-    whole, mantissa = split_float(u)
-    # u is at least 2^-24 if not 0, and a rest that matters has |e| <= 24
-    low = low * power_of_two(-clamp(whole, -24, 24))
+    result = log_edges(u, log_pair(u, low))
+    return (x.raw("abs") < 2.0**-24).where(x, result)
+
+
+def log_pair(x: Value, rest: Value, doublings: Value | None = None) -> Value:
+    """Compute log((x + rest) 2^doublings) in float32 for x >= 2^-24, far above the rest."""
+    whole, mantissa = split_float(x)
+    low = rest * power_of_two(-clamp(whole, -24, 126))  # exact, or of no account
     above = mantissa - 1.0
     f = above + low
     e = whole.cast(float32)
-    rest = e.fma(LN2_LOW32, low - (f - above))
-    result = log_edges(u, log_sum(e, f, rest))
-    return (x.raw("abs") < 2.0**-24).where(x, result)
+    e = e if doublings is None else e + doublings
+    return log_sum(e, f, e.fma(LN2_LOW32, low - (f - above)))
 
 
 def log_edges(x: Value, result: Value) -> Value:
