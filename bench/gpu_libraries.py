@@ -201,6 +201,32 @@ CASES |= {  # draws, images at places, special functions
     "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
+CASES |= {
+    f"special {name} 4M": (
+        lambda m, x, name=name: getattr(m, name)(x),
+        lambda low=low, high=high: (R.uniform(low, high, 4 * N).astype(np.float32),),
+    )
+    for name, low, high in (
+        ("sinh", -4, 4),
+        ("cosh", -4, 4),
+        ("asinh", -4, 4),
+        ("acosh", 1, 9),
+        ("atanh", -1, 1),
+        ("logit", 0, 1),
+    )
+}
+CASES["special softplus 4M"] = (
+    lambda m, x: m.nn.functional.softplus(x),
+    lambda: (numbers(4 * N) * 4,),
+)
+CASES["special logsigmoid 4M"] = (
+    lambda m, x: m.nn.functional.logsigmoid(x),
+    lambda: (numbers(4 * N) * 4,),
+)
+CASES["special bce 4M"] = (
+    lambda m, x, t: m.nn.functional.binary_cross_entropy_with_logits(x, t),
+    lambda: (numbers(4 * N) * 4, R.uniform(0, 1, 4 * N).astype(np.float32)),
+)
 CASES |= {  # sums of rows by an index: places, rows, columns
     f"index_add {count}x{columns} {places_of}": (
         lambda m, z, i, x: z.index_add(0, i, x),
