@@ -213,6 +213,12 @@ CASES |= {
         ("acosh", 1, 9),
         ("atanh", -1, 1),
         ("logit", 0, 1),
+        ("sin", -9, 9),
+        ("cos", -9, 9),
+        ("tan", -9, 9),
+        ("sinc", -9, 9),
+        ("expm1", -3, 3),
+        ("atan", -3, 3),
     )
 }
 CASES["special softplus 4M"] = (

@@ -8,7 +8,15 @@ call one scalar library function per element; pow of float64 does.
 
 from collections.abc import Callable
 
-from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
+from picograd.codegen import (
+    elementary,
+    error_function,
+    polynomial,
+    portable,
+    quick,
+    quick_angles,
+    quick_cpu,
+)
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
@@ -206,7 +214,7 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
 
 def in_single(op: str) -> Function:
     """Make a function of our own for float32; that of float64 is the library's, if not ours."""
-    formula = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK}[op]
+    formula = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK, **quick_angles.ANGLES}[op]
     other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:

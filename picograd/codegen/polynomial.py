@@ -116,7 +116,8 @@ def exp_parts(x: Value) -> tuple[Value, Value, Value]:
     shifted = x.fma(1 / log(2), ROUND32)
     n = shifted - ROUND32
     r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
-    return exp_excess(r), *shifted_powers(shifted, x.fma(0.5 / log(2), ROUND32))
+    first, second = shifted_powers(shifted, x.fma(0.5 / log(2), ROUND32))
+    return exp_excess(r), first, second
 
 
 def power(x: Value) -> Value:
