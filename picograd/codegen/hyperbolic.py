@@ -1,10 +1,10 @@
 """Hyperbolic functions, their inverses and log(1 + exp(x)), of float32 in float32, on every target.
 
-Errors stay within 1.1 units in the last place, of log(1 + exp(x)) within 2.5; infinities, NaN, signed
-zeros and denormals come out as IEEE 754 says. Near 0 they are polynomials; else what rounding
-leaves out of the sum of two exponentials, or of the argument of a logarithm, is carried along.
-Float64 has half as many lanes on a CPU, and takes more than twice as many cycles on a GPU. The
-coefficients were fitted as those of polynomial.py.
+Errors stay within 1.1 units in the last place, of log(1 + exp(x)) within 2.5; infinities, NaN,
+signed zeros and denormals come out as IEEE 754 says. Near 0 they are polynomials; else what
+rounding leaves out of the sum of two exponentials, or of the argument of a logarithm, is carried
+along. Float64 has half as many lanes on a CPU, and takes more than twice as many cycles on a GPU.
+The coefficients were fitted as those of polynomial.py.
 """
 
 from collections.abc import Callable
