@@ -9,7 +9,7 @@ from functools import reduce
 
 from picograd.dtype import float64, int32
 from picograd.graph import matrix_loops, reflector_loops
-from picograd.graph.composites import join
+from picograd.graph.composites import TOGETHER, join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, identity, part, stacked
 from picograd.graph.node import Node, constant
 from picograd.graph.shape import Shape
@@ -52,6 +52,8 @@ def matrix_fits(node: Node, x: Node, target: Target) -> bool:
 def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     """Solve systems: the solutions, one a row, with what went wrong behind each."""
     size, columns = b.shape[-2:]
+    if is_tiny(node) and 0 < size * columns < TOGETHER:
+        return tiny_solved(stacked(a), stacked(b))
     if fits(node, size, size + columns, target):
         return eliminate(beside(a, b), "solve", size)
     a = stacked(exact(a, target))
@@ -97,6 +99,8 @@ def diagonal_of(x: Node) -> Node:
 
 def without_failure(found: Node, shape: Shape) -> Node:
     """Leave out what went wrong."""
+    if found.op == "cat":
+        return join(found.inputs[:-1], 1).reshape(shape)
     count, size = found.shape
     rows = 0, count, 1
     cells = 0, size - 1, 1
@@ -209,16 +213,24 @@ def is_tiny(node: Node) -> bool:
     return 0 < size <= MOST_TINY and not is_complex(node)
 
 
-def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
-    """Find the pivots of tiny matrices (B, N, N), and 1 or, after an odd number of swaps, -1."""
-    stack, size, _ = x.shape
-    cells = [(row, column) for row in range(size) for column in range(size)]
-    rows: list[list[Node]] = [[] for _ in range(size)]
-    for row, column in cells:
-        one = part(x, (row, row + 1), (column, column + 1))
-        rows[row].append(one.reshape((stack,)))
-    own: list[Node] = []
-    sign = constant(1, (stack,), x.dtype, x.device)
+def cells_of(x: Node) -> list[list[Node]]:
+    """Take tiny matrices apart: the elements of each row, one of every matrix."""
+    stack, rows, columns = x.shape
+    places = [[(row, column) for column in range(columns)] for row in range(rows)]
+    return [
+        [part(x, (i, i + 1), (j, j + 1)).reshape((stack,)) for i, j in row_places]
+        for row_places in places
+    ]
+
+
+def tiny_rows(rows: list[list[Node]]) -> tuple[list[list[Node]], Node]:
+    """Eliminate: rows of the triangle from its diagonal on, and what stands beside them.
+
+    Gives also 1 or, after an odd number of swaps, -1.
+    """
+    found: list[list[Node]] = []
+    like = rows[0][0]
+    sign = constant(1, like.shape, like.dtype, like.device)
     while rows:
         first, *others = rows
         for number, other in enumerate(others):
@@ -229,8 +241,8 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
             both = list(zip(first, other, strict=True))
             first = [is_larger.where(two, one) for one, two in both]
             others[number] = [is_larger.where(one, two) for one, two in both]
+        found.append(first)
         head, *right = first
-        own.append(head)
         is_nothing = head.binary("equal", 0.0)
         divisor = is_nothing.where(1.0, head)
         rows = []
@@ -238,7 +250,29 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
             factor = below / divisor
             pairs = zip(right, rest, strict=True)
             rows.append([two - factor * one for one, two in pairs])
-    return own, sign
+    return found, sign
+
+
+def tiny_solved(a: Node, b: Node) -> Node:
+    """Solve tiny systems: the solutions, and the first pivot that is 0, counted from 1."""
+    beside_it = zip(cells_of(a), cells_of(b), strict=True)
+    rows, failure = tiny_rows([left + right for left, right in beside_it])
+    failure = failure.const_like(0)
+    found: list[list[Node]] = []
+    for number, (head, *rest) in reversed(list(enumerate(rows, 1))):
+        right = rest[len(found) :]
+        for factor, known in zip(rest, found):
+            right = [each - factor * one for each, one in zip(right, known, strict=True)]
+        found.insert(0, [each / head for each in right])
+        failure = head.binary("equal", 0.0).where(failure.const_like(number), failure)
+    columns = [*(each for row in found for each in row), failure]
+    return join([each.reshape((*each.shape, 1)) for each in columns], 1)
+
+
+def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
+    """Find the pivots of tiny matrices (B, N, N), and 1 or, after an odd number of swaps, -1."""
+    rows, sign = tiny_rows(cells_of(x))
+    return [row[0] for row in rows], sign
 
 
 def sign_of(is_swapped: Node, like: Node) -> Node:
