@@ -17,6 +17,7 @@ from picograd.codegen import (
     quick_angles,
     quick_cpu,
 )
+from picograd.codegen.arcs import ARCS
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
@@ -212,10 +213,14 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
     return emitter.raw("quick_exp2", dtype, x)
 
 
+OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **ARCS, **QUICK, **quick_angles.ANGLES}
+OF_BOTH = {**elementary.EXPONENTIALS, **elementary.ANGLES}
+
+
 def in_single(op: str) -> Function:
     """Make a function of our own for float32; that of float64 is the library's, if not ours."""
-    formula = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK, **quick_angles.ANGLES}[op]
-    other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
+    formula = OF_SINGLE[op]
+    other = by_formula(OF_BOTH[op]) if op in OF_BOTH else None
 
     def build(emitter: Emitter, dtype: DType, *args: int) -> int:
         if dtype.bits == 32 and dtype.is_float:
@@ -229,9 +234,8 @@ PORTABLE: dict[str, Function] = {
     "portable_log": by_formula(portable.log),
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
-    **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
-    **{op: in_single(op) for op in (*HYPERBOLIC, "exp2", "log1p")},
-    **{op: by_formula(formula) for op, formula in elementary.ANGLES.items()},
+    **{op: by_formula(formula) for op, formula in OF_BOTH.items()},
+    **{op: in_single(op) for op in (*HYPERBOLIC, *ARCS, "exp2", "log1p")},
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
     "quick_exp2": quick_exp2,

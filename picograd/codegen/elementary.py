@@ -348,10 +348,6 @@ ATAN = (
     -0.09090908702135893, 0.07692294904895292, -0.06666398746373535, 0.05878631460173418,
     -0.052282847666252616, 0.04541795446312359, -0.03432108202704706, 0.016012008462212284,
 )  # fmt: skip
-ATAN32 = (  # of float32; 6e-11
-    -0.33333333331482873, 0.1999999893472356, -0.142856136852647, 0.11107524113777785,
-    -0.09029307373138526, 0.07136995362055497, -0.0404645752727989,
-)  # fmt: skip
 # asin(z) = z + z t P(t), t = z^2, |z| <= 1/2; relative error of P 6e-8 and 8e-17
 ASIN = {32: (
     0.1666666567325592, 0.07500094175338745, 0.04459948092699051,
@@ -374,33 +370,29 @@ def is_minus(x: Value) -> Value:
     return x.bitcast(int32 if x.dtype is float32 else int64) < 0
 
 
-def atan_ratio(top: Wide, bottom: Wide) -> Wide:
+def atan_ratio(top: Pair, bottom: Pair) -> Pair:
     """Compute atan(top / bottom) for numbers >= 0 of which at most one is 0.
 
     The ratio is brought to |z| <= tan(pi/8) by atan(u) = pi/4 + atan((u - 1) / (u + 1)) and
     atan(u) = pi/2 + atan(-1 / u).
     """
-    is_far = head(bottom) * host_tan(3 * pi / 8) < head(top)
-    is_middle = head(bottom) * host_tan(pi / 8) < head(top)
+    is_far = bottom.high * host_tan(3 * pi / 8) < top.high
+    is_middle = bottom.high * host_tan(pi / 8) < top.high
     less = choose(is_middle, top - bottom, top)
     more = choose(is_middle, top + bottom, bottom)
-    z = choose(is_far, -bottom, less) / choose(is_far, top, more)
-    high = head(z)
-    if isinstance(z, Pair):  # the rest of a division says nothing where it may underflow
-        z = Pair(high, (high.raw("abs") < 2.0**-900).where(high.constant(0.0), z.low))
+    z = as_pair(choose(is_far, -bottom, less)) / as_pair(choose(is_far, top, more))
+    high = z.high  # the rest of a division says nothing where it may underflow
+    z = Pair(high, (high.raw("abs") < 2.0**-900).where(high.constant(0.0), z.low))
     square = high * high
     middle = choose(is_middle, constant(QUARTER_PI, z), constant((0.0, 0.0), z))
     start = choose(is_far, constant(HALF_PI, z), middle)
-    rest = horner(ATAN if isinstance(z, Pair) else ATAN32, square) * square * high
-    return choose(is_far | is_middle, start + (z + rest), z + rest)
+    near = z + horner(ATAN, square) * square * high
+    return as_pair(choose(is_far | is_middle, as_pair(start) + near, near))
 
 
 def atan(x: Value) -> Value:
-    """Compute the inverse tangent; of float64 by the parts of the circle as `atan_ratio`."""
-    if x.dtype is float64:
-        return signed(atan_of_size(x.raw("abs")), x)
-    size = widened(clamp(x.raw("abs"), 0.0, 1e30))
-    return signed(finished(atan_ratio(size, constant((1.0, 0.0), size)), x), x)
+    """Compute the inverse tangent in float64, by the parts of the circle as `atan_ratio`."""
+    return signed(atan_of_size(x.raw("abs")), x)
 
 
 def atan_of_size(x: Value) -> Value:
@@ -461,27 +453,19 @@ def moderate(a: Value, b: Value, large: float) -> tuple[Value, Value, Value]:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """Compute the angle of the point (x, y), in -pi..pi; infinities and zeros have one too."""
+    """Compute the angle of the point (x, y) in float64; infinities and zeros have one too."""
     wide, high = x.raw("abs"), y.raw("abs")
     is_infinite = wide.is_equal(inf) | high.is_equal(inf)
     one, zero = wide.constant(1.0), wide.constant(0.0)
     bottom = is_infinite.where(wide.is_equal(inf).where(one, zero), wide)
     top = is_infinite.where(high.is_equal(inf).where(one, zero), high)
     bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(one, bottom)
-    first, second = top.cast(float64), bottom.cast(float64)
-    if x.dtype is float64:
-        first, second, _ = moderate(first, second, 2.0**-4)  # sums are in range: all digits stay
-    like = widened(x)
-    angle = atan_ratio(same_width(first, like), same_width(second, like))
-    value = finished(choose(is_minus(x), constant(PI, angle) - angle, angle), x)
+    first, second, _ = moderate(top, bottom, 2.0**-4)  # sums are in range: all digits stay
+    angle = atan_ratio(as_pair(first), as_pair(second))
+    value = rounded(choose(is_minus(x), constant(PI, angle) - angle, angle))
     value = is_minus(y).where(-value, value)
     is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
     return is_nan.where(x + y, value)
-
-
-def same_width(x: Value, like: Wide) -> Wide:
-    """Carry a float64 value as `like` is carried."""
-    return as_pair(x) if isinstance(like, Pair) else x
 
 
 def hypot(x: Value, y: Value) -> Value:
