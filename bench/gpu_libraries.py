@@ -207,6 +207,7 @@ CASES |= {  # draws, images at places, special functions
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
 CASES |= {  # functions of numbers between two; a jitted one with default arguments waits for Python
+    "special expm1 4M": (lambda m, x: m.expm1(x), between(-3, 3)),
     "special sinh 4M": (lambda m, x: m.sinh(x), between(-4, 4)),
     "special cosh 4M": (lambda m, x: m.cosh(x), between(-4, 4)),
     "special asinh 4M": (lambda m, x: m.asinh(x), between(-4, 4)),

@@ -1,9 +1,9 @@
 """Exponentials, and logarithms of sums, to within 0.6 units in the last place, on every target.
 
-A float32 argument is computed in float64 and rounded once; a float64 argument is computed in pairs
-(`Pair` in value.py) and rounded once. Both go through the same formulas, made of two cores: exp and
-log by argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as
-IEEE 754 says.
+A float64 argument is computed in pairs (`Pair` in value.py) and rounded once, by formulas that are
+made of two cores: exp and log by argument reduction and a series. Lengths, and logarithms of sums,
+of float32 are computed in float64; the other functions of float32 have formulas of their own
+(hyperbolic.py, arcs.py). Infinities, NaN, signed zeros and denormals come out as IEEE 754 says.
 
 Circular functions and lengths are as precise. The inverse ones share one core: the angle of a ratio
 of two numbers.
@@ -80,16 +80,6 @@ def constant(number: tuple[float, float], like: Wide) -> Wide:
     return Pair(high, low) if isinstance(like, Pair) else high
 
 
-def widened(x: Value) -> Wide:
-    """Carry an argument in the precision its result needs."""
-    return x.cast(float64) if x.dtype is float32 else as_pair(x)
-
-
-def finished(result: Wide, x: Value) -> Value:
-    """Round a result to the dtype of the argument."""
-    return rounded(result).cast(x.dtype)
-
-
 def signed(magnitude: Value, x: Value) -> Value:
     """Give a magnitude the sign of x; where x is 0 or NaN, x itself."""
     is_plain = (x < 0.0) | (x.constant(0.0) < x)
@@ -163,10 +153,10 @@ def exp2(x: Value) -> Value:
 
 
 def expm1(x: Value) -> Value:
-    """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)), relatively exact near 0."""
-    whole, m = exp_core(widened(clamp(x, -60.0, 711.0)))
+    """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)) in float64, relatively exact near 0."""
+    whole, m = exp_core(as_pair(clamp(x, -60.0, 711.0)))
     down = power_of_two(-clamp(whole, -100, 1000))
-    result = scaled(rounded(m + (down.constant(1.0) - down)), whole).cast(x.dtype)
+    result = scaled(rounded(m + (down.constant(1.0) - down)), whole)
     return (x.raw("abs") < 2.0**-60).where(x, result)
 
 

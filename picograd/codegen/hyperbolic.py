@@ -1,17 +1,19 @@
-"""Hyperbolic functions, their inverses and log(1 + exp(x)), of float32 in float32, on every target.
+"""exp(x) - 1, hyperbolic functions, their inverses and log(1 + exp(x)) of float32, on all targets.
 
-Errors stay within 1.1 units in the last place, of log(1 + exp(x)) within 2.5; infinities, NaN,
-signed zeros and denormals come out as IEEE 754 says. Near 0 they are polynomials; else what
-rounding leaves out of the sum of two exponentials, or of the argument of a logarithm, is carried
-along. Float64 has half as many lanes on a CPU, and takes more than twice as many cycles on a GPU.
-The coefficients were fitted as those of polynomial.py.
+They are computed in float32, which has twice as many lanes as float64 on a CPU, and takes less than
+half of the cycles on a GPU. Errors stay within 1.1 units in the last place, of exp(x) - 1 within
+1.4 and of log(1 + exp(x)) within 2.5; infinities, NaN, signed zeros and denormals come out as IEEE
+754 says. Near 0 they are polynomials; else what rounding leaves out of the sum of two exponentials,
+or of the argument of a logarithm, is carried along. The coefficients were fitted as those of
+polynomial.py.
 """
 
 from collections.abc import Callable
 from math import inf, nan
 
-from picograd.codegen.polynomial import LEAST_EXP, copy_sign, exp_parts, horner, log_pair
+from picograd.codegen.polynomial import LEAST_EXP, clamp, copy_sign, exp_parts, horner, log_pair
 from picograd.codegen.value import Value
+from picograd.dtype import float32, int32
 
 LARGEST = 90.0  # from here on an exponential is infinite, and half of it too
 LARGE = 4096.0  # sqrt(x^2 + 1) is x from here on
@@ -24,6 +26,11 @@ ASINH = (
 ATANH = (
     0.3333333606481468, 0.19999727539130893, 0.14294853032780575, 0.10967182004044522,
     0.10282689242059628, 0.024521931820753334, 0.17594252773848928,
+)  # fmt: skip
+# exp(x) - 1 = x + x^2 P(x), |x| <= 1; relative error 1e-9
+EXPM1 = (
+    0.49999999249612387, 0.1666666761720099, 0.041666781796746696, 0.008333282878818946,
+    0.0013884470400505374, 0.00019847693073015842, 2.54121631033084e-05, 2.75705260795478e-06,
 )  # fmt: skip
 # log(1 + t) = t + t^2 P(t), 0 <= t <= 1; relative error 5e-9
 LOG_ONE_MORE = (
@@ -46,6 +53,17 @@ def half_exp(size: Value) -> tuple[Value, Value]:
     half = first * 0.5
     top = excess.fma(half, half)
     return top * second, excess.fma(half, half - top) * second
+
+
+def expm1(x: Value) -> Value:
+    """Compute exp(x) - 1: a polynomial for |x| < 1."""
+    excess, first, second = exp_parts(clamp(x, -30.0, LARGEST))  # -1 and infinity from here on
+    bits = second.bitcast(int32)
+    inverse = (bits.constant(254 << 23) - bits).bitcast(float32)  # 1 / second, a power of two
+    far = excess.fma(first, first - inverse) * second
+    near = (x * x).fma(horner(EXPM1, x), x)
+    size = x.raw("abs")
+    return (size < 2.0**-25).where(x, (size < 1.0).where(near, far))
 
 
 def sinh(x: Value) -> Value:
@@ -132,5 +150,5 @@ def softplus(x: Value) -> Value:
 
 
 HYPERBOLIC: dict[str, Callable[[Value], Value]] = {
-    "sinh": sinh, "cosh": cosh, "asinh": asinh, "acosh": acosh, "atanh": atanh,
+    "expm1": expm1, "sinh": sinh, "cosh": cosh, "asinh": asinh, "acosh": acosh, "atanh": atanh,
 }  # fmt: skip
