@@ -9,7 +9,7 @@ from functools import reduce
 
 from picograd.dtype import float64, int32
 from picograd.graph import matrix_loops, reflector_loops
-from picograd.graph.composites import TOGETHER, join
+from picograd.graph.composites import join
 from picograd.graph.elimination import SUBSTITUTIONS, beside, eliminate, identity, part, stacked
 from picograd.graph.node import Node, constant
 from picograd.graph.shape import Shape
@@ -19,7 +19,7 @@ from picograd.target import Target
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
-MOST_TINY = 4  # rows of matrices that a thread has
+MOST_TINY = 4  # rows of matrices that a thread has, and unknowns
 EVEN = 32  # columns: tiles of products are whole
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 SQUARINGS = {4: 32, 8: 53}  # by the bytes of an element: more of them leave no digit
@@ -52,7 +52,7 @@ def matrix_fits(node: Node, x: Node, target: Target) -> bool:
 def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     """Solve systems: the solutions, one a row, with what went wrong behind each."""
     size, columns = b.shape[-2:]
-    if is_tiny(node) and 0 < size * columns < TOGETHER:
+    if is_tiny(node) and 0 < size * columns <= MOST_TINY:  # more take long to be compiled
         return tiny_solved(stacked(a), stacked(b))
     if fits(node, size, size + columns, target):
         return eliminate(beside(a, b), "solve", size)
