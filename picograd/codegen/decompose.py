@@ -17,7 +17,6 @@ from picograd.codegen import (
     quick_angles,
     quick_cpu,
 )
-from picograd.codegen.arcs import ARCS
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
@@ -213,7 +212,7 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
     return emitter.raw("quick_exp2", dtype, x)
 
 
-OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **ARCS, **QUICK, **quick_angles.ANGLES}
+OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK, **quick_angles.ANGLES}
 OF_BOTH = {**elementary.EXPONENTIALS, **elementary.ANGLES}
 
 
@@ -235,7 +234,7 @@ PORTABLE: dict[str, Function] = {
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
     **{op: by_formula(formula) for op, formula in OF_BOTH.items()},
-    **{op: in_single(op) for op in (*HYPERBOLIC, *ARCS, "exp2", "log1p")},
+    **{op: in_single(op) for op in OF_BOTH if op in OF_SINGLE},
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
     "quick_exp2": quick_exp2,
@@ -294,7 +293,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "pow")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

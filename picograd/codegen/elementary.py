@@ -2,8 +2,8 @@
 
 A float64 argument is computed in pairs (`Pair` in value.py) and rounded once, by formulas that are
 made of two cores: exp and log by argument reduction and a series. Lengths, and logarithms of sums,
-of float32 are computed in float64; the other functions of float32 have formulas of their own
-(hyperbolic.py, arcs.py). Infinities, NaN, signed zeros and denormals come out as IEEE 754 says.
+of float32 are computed in float64; its other functions have formulas of their own (polynomial.py,
+hyperbolic.py). Infinities, NaN, signed zeros and denormals come out as IEEE 754 says.
 
 Circular functions and lengths are as precise. The inverse ones share one core: the angle of a ratio
 of two numbers.
@@ -19,6 +19,7 @@ from picograd.codegen.polynomial import (
     LN2_HIGH64,
     LN2_LOW64,
     LOG64,
+    PI32,
     ROUND64,
     clamp,
     halves,
@@ -350,7 +351,7 @@ ASIN = {32: (
 )}  # fmt: skip
 # pi and its parts as sums of two float64, and of two float32
 PI = (pi, 1.2246467991473532e-16)
-PARTS_OF_PI = {32: (3.1415927410125732, -8.742277657347586e-08), 64: PI}
+PARTS_OF_PI = {32: PI32, 64: PI}
 HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
 HALF_PI_REST = -1.4973849048591833e-33  # beyond those two
 

@@ -26,20 +26,30 @@ def reduce_angle(x: Value) -> tuple[Pair, Value]:
     shifted = x.fma(2 / pi, ROUND32)
     n = shifted - ROUND32
     less = n * second
-    r = two_sum(n.fma(-first, x), -less)
-    low = r.low - n.fma(third, n.fma(second, -less))
-    return Pair(r.high, low), shifted.bitcast(int32)
+    less_low = n.fma(second, -less)
+    start = n.fma(-first, x)
+    r = two_sum(start, -less)
+    rest = n.fma(third, less_low)
+    low = r.low - rest
+    quarters = shifted.bitcast(int32)
+    return Pair(r.high, low), quarters
 
 
 def sine_and_cosine(r: Pair) -> tuple[Pair, Pair]:
     """Compute sin(r) and cos(r) for |r| <= pi/4 as sums of two."""
-    high, one = r.high, r.high.constant(1.0)
+    high = r.high
+    one = high.constant(1.0)
     square = high * high
-    sine = Pair(high, (high * square).fma(horner(SIN, square), r.low))
+    cube, fourth = high * square, square * square
+    sine_low = cube.fma(horner(SIN, square), r.low)
     half = square * 0.5
     less = one - half
-    rest = (square * square).fma(horner(COS, square), -(high * r.low))
-    return sine, Pair(less, rest + ((one - less) - half))
+    lost = (one - less) - half
+    turned_low = high * r.low
+    cosine_low = fourth.fma(horner(COS, square), -turned_low)
+    sine = Pair(high, sine_low)
+    cosine = Pair(less, cosine_low + lost)
+    return sine, cosine
 
 
 def turned(x: Value, quarters: int) -> Value:
@@ -48,19 +58,24 @@ def turned(x: Value, quarters: int) -> Value:
     n = n + quarters if quarters else n
     sine, cosine = sine_and_cosine(r)
     is_even = (n & 1).is_equal(0)
-    size = is_even.where(sine.high, cosine.high) + is_even.where(sine.low, cosine.low)
+    high = is_even.where(sine.high, cosine.high)
+    low = is_even.where(sine.low, cosine.low)
     sign = (n & 2).raw("shift_left", 30)
-    return size.bitcast(int32).raw("bitwise_xor", sign).bitcast(float32)
+    bits = (high + low).bitcast(int32)
+    return bits.raw("bitwise_xor", sign).bitcast(float32)
 
 
 def usual(x: Value, op: str, value: Value) -> Value:
     """Choose a value for |x| < FAR, else call the library."""
-    return (x * (RARE_FROM / FAR)).rare(op, value, x)
+    gauge = x * (RARE_FROM / FAR)
+    return gauge.rare(op, value, x)
 
 
 def sin(x: Value) -> Value:
     """Compute the sine; a zero keeps its sign."""
-    return usual(x, "sin", x.is_equal(0.0).where(x, turned(x, 0)))
+    is_zero = x.is_equal(0.0)
+    value = is_zero.where(x, turned(x, 0))
+    return usual(x, "sin", value)
 
 
 def cos(x: Value) -> Value:
@@ -73,13 +88,18 @@ def tan(x: Value) -> Value:
     r, n = reduce_angle(x)
     sine, cosine = sine_and_cosine(r)
     is_even = (n & 1).is_equal(0)
-    top, bottom = is_even.where(sine.high, -cosine.high), is_even.where(cosine.high, sine.high)
+    top = is_even.where(sine.high, -cosine.high)
     top_low = is_even.where(sine.low, -cosine.low)
+    bottom = is_even.where(cosine.high, sine.high)
     bottom_low = is_even.where(cosine.low, sine.low)
     inverse = bottom.constant(1.0) / (bottom + bottom_low)
     ratio = top * inverse
-    rest = (-ratio).fma(bottom, top) + (-ratio).fma(bottom_low, top_low)
-    return usual(x, "tan", x.is_equal(0.0).where(x, rest.fma(inverse, ratio)))
+    rest = (-ratio).fma(bottom, top)
+    rest = rest + (-ratio).fma(bottom_low, top_low)
+    value = rest.fma(inverse, ratio)
+    is_zero = x.is_equal(0.0)
+    return usual(x, "tan", is_zero.where(x, value))
 
 
-ANGLES: dict[str, Callable[[Value], Value]] = {"sin": sin, "cos": cos, "tan": tan}
+FORMULAS = sin, cos, tan
+ANGLES: dict[str, Callable[[Value], Value]] = {each.__name__: each for each in FORMULAS}

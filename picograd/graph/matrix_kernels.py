@@ -49,13 +49,16 @@ def matrix_fits(node: Node, x: Node, target: Target) -> bool:
     return fits(node, rows, columns, target)
 
 
-def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
-    """Solve systems: the solutions, one a row, with what went wrong behind each."""
+def solved(node: Node, a: Node, b: Node, target: Target, is_told: bool = False) -> Node | None:
+    """Solve systems: the solutions, one a row, with what went wrong behind each if it is told."""
     size, columns = b.shape[-2:]
     if is_tiny(node) and 0 < size * columns <= MOST_TINY:  # more take long to be compiled
-        return tiny_solved(stacked(a), stacked(b))
+        parts = tiny_solved(stacked(a), stacked(b))
+        parts = parts if is_told else parts[:-1]
+        return join(parts, 1)
     if fits(node, size, size + columns, target):
-        return eliminate(beside(a, b), "solve", size)
+        found = eliminate(beside(a, b), "solve", size)
+        return found if is_told else without_failure(found)
     a = stacked(exact(a, target))
     b = stacked(exact(b, target))
     if is_complex(node) or not matrix_loops.width_of(a, target):
@@ -69,6 +72,8 @@ def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     right = matrix_loops.left(right, columns)
     found = matrix_loops.solved(upper, right, "upper")
     found = found.reshape((found.shape[0], size * columns))
+    if not is_told:
+        return found
     failure = failure_of(upper)
     return join([found, failure], 1)
 
@@ -97,27 +102,25 @@ def diagonal_of(x: Node) -> Node:
     return cells.slice((every, diagonal))
 
 
-def without_failure(found: Node, shape: Shape) -> Node:
+def without_failure(found: Node) -> Node:
     """Leave out what went wrong."""
-    if found.op == "cat":
-        return join(found.inputs[:-1], 1).reshape(shape)
     count, size = found.shape
     rows = 0, count, 1
     cells = 0, size - 1, 1
-    return found.slice((rows, cells)).reshape(shape)
+    return found.slice((rows, cells))
 
 
 def solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, whether or not they can be."""
     a, b = node.inputs
     found = solved(node, a, b, target)
-    return None if found is None else without_failure(found, node.shape)
+    return None if found is None else found.reshape(node.shape)
 
 
 def told_solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, and tell which could not be."""
     a, b = node.inputs
-    found = solved(node, a, b, target)
+    found = solved(node, a, b, target, True)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -125,13 +128,13 @@ def inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, whether or not they can be."""
     (x,) = node.inputs
     found = solved(node, x, identity(x), target)
-    return None if found is None else without_failure(found, node.shape)
+    return None if found is None else found.reshape(node.shape)
 
 
 def told_inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, and tell which could not be."""
     (x,) = node.inputs
-    found = solved(node, x, identity(x), target)
+    found = solved(node, x, identity(x), target, True)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -216,11 +219,14 @@ def is_tiny(node: Node) -> bool:
 def cells_of(x: Node) -> list[list[Node]]:
     """Take tiny matrices apart: the elements of each row, one of every matrix."""
     stack, rows, columns = x.shape
-    places = [[(row, column) for column in range(columns)] for row in range(rows)]
-    return [
-        [part(x, (i, i + 1), (j, j + 1)).reshape((stack,)) for i, j in row_places]
-        for row_places in places
-    ]
+    cells = [(row, column) for row in range(rows) for column in range(columns)]
+    found: list[list[Node]] = [[] for _ in range(rows)]
+    for row, column in cells:
+        down = row, row + 1
+        across = column, column + 1
+        one = part(x, down, across).reshape((stack,))
+        found[row].append(one)
+    return found
 
 
 def tiny_rows(rows: list[list[Node]]) -> tuple[list[list[Node]], Node]:
@@ -253,20 +259,26 @@ def tiny_rows(rows: list[list[Node]]) -> tuple[list[list[Node]], Node]:
     return found, sign
 
 
-def tiny_solved(a: Node, b: Node) -> Node:
+def tiny_solved(a: Node, b: Node) -> list[Node]:
     """Solve tiny systems: the solutions, and the first pivot that is 0, counted from 1."""
     beside_it = zip(cells_of(a), cells_of(b), strict=True)
-    rows, failure = tiny_rows([left + right for left, right in beside_it])
-    failure = failure.const_like(0)
+    rows, sign = tiny_rows([left + right for left, right in beside_it])
+    failure = sign.const_like(0)
     found: list[list[Node]] = []
-    for number, (head, *rest) in reversed(list(enumerate(rows, 1))):
+    numbered = list(enumerate(rows, 1))
+    for number, (head, *rest) in reversed(numbered):
         right = rest[len(found) :]
         for factor, known in zip(rest, found):
-            right = [each - factor * one for each, one in zip(right, known, strict=True)]
-        found.insert(0, [each / head for each in right])
-        failure = head.binary("equal", 0.0).where(failure.const_like(number), failure)
-    columns = [*(each for row in found for each in row), failure]
-    return join([each.reshape((*each.shape, 1)) for each in columns], 1)
+            pairs = zip(right, known, strict=True)
+            right = [each - factor * one for each, one in pairs]
+        solution = [each / head for each in right]
+        found.insert(0, solution)
+        is_nothing = head.binary("equal", 0.0)
+        failure = is_nothing.where(failure.const_like(number), failure)
+    columns = [each for row in found for each in row]
+    columns.append(failure)
+    shape = *failure.shape, 1
+    return [each.reshape(shape) for each in columns]
 
 
 def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
