@@ -8,15 +8,7 @@ call one scalar library function per element; pow of float64 does.
 
 from collections.abc import Callable
 
-from picograd.codegen import (
-    elementary,
-    error_function,
-    polynomial,
-    portable,
-    quick,
-    quick_angles,
-    quick_cpu,
-)
+from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
@@ -212,7 +204,7 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
     return emitter.raw("quick_exp2", dtype, x)
 
 
-OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK, **quick_angles.ANGLES}
+OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK}
 OF_BOTH = {**elementary.EXPONENTIALS, **elementary.ANGLES}
 
 

@@ -50,9 +50,9 @@ SPELLING = {
     "not": "!{0}",
     "where": "{0} ? {1} : {2}",
     "fma": "multiply_add({0}, {1}, {2})",
-    "rare_sin": f"{IS_USUAL} ? {{1}} : large_sin({{2}})",
-    "rare_cos": f"{IS_USUAL} ? {{1}} : large_cos({{2}})",
-    "rare_tan": f"{IS_USUAL} ? {{1}} : large_tan({{2}})",
+    "rare_sin": f"{IS_USUAL} ? {{1}} : large_sin({{0}})",
+    "rare_cos": f"{IS_USUAL} ? {{1}} : large_cos({{0}})",
+    "rare_tan": f"{IS_USUAL} ? {{1}} : large_tan({{0}})",
 }
 IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
 
