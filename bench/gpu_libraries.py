@@ -29,6 +29,11 @@ def numbers(*shape):
     return R.standard_normal(shape, np.float32)
 
 
+def between(low, high):
+    """Draw four million float32 numbers between two, when they are asked for."""
+    return lambda: (R.uniform(low, high, 4 * N).astype(np.float32),)
+
+
 def places(count, *shape):
     """Draw places below a count."""
     return R.integers(0, count, shape)
@@ -201,6 +206,23 @@ CASES |= {  # draws, images at places, special functions
     "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
+CASES |= {  # functions of numbers between two; a jitted one with default arguments waits for Python
+    "special expm1 4M": (lambda m, x: m.expm1(x), between(-3, 3)),
+    "special sinh 4M": (lambda m, x: m.sinh(x), between(-4, 4)),
+    "special cosh 4M": (lambda m, x: m.cosh(x), between(-4, 4)),
+    "special asinh 4M": (lambda m, x: m.asinh(x), between(-4, 4)),
+    "special acosh 4M": (lambda m, x: m.acosh(x), between(1, 9)),
+    "special atanh 4M": (lambda m, x: m.atanh(x), between(-1, 1)),
+    "special logit 4M": (lambda m, x: m.logit(x), between(0, 1)),
+    "special sin 4M": (lambda m, x: m.sin(x), between(-9, 9)),
+    "special cos 4M": (lambda m, x: m.cos(x), between(-9, 9)),
+    "special tan 4M": (lambda m, x: m.tan(x), between(-9, 9)),
+    "special sinc 4M": (lambda m, x: m.sinc(x), between(-9, 9)),
+    "special atan 4M": (lambda m, x: m.atan(x), between(-3, 3)),
+    "special atan2 4M": (lambda m, y, x: m.atan2(y, x), lambda: (numbers(4 * N), numbers(4 * N))),
+    "special softplus 4M": (lambda m, x: m.nn.functional.softplus(x), between(-9, 9)),
+    "special logsigmoid 4M": (lambda m, x: m.nn.functional.logsigmoid(x), between(-9, 9)),
+}
 CASES |= {  # sums of rows by an index: places, rows, columns
     f"index_add {count}x{columns} {places_of}": (
         lambda m, z, i, x: z.index_add(0, i, x),
@@ -251,6 +273,10 @@ EAGER = {  # PyTorch looks at results of these, or allocates by them
         lambda m, x, i: m.repeat_interleave(x, i, 0),
         lambda: (numbers(100_000, 8), places(8, 100_000)),
     ),
+    "solve 100k of 3x3": (solve, lambda: (numbers(100_000, 3, 3), numbers(100_000, 3, 1))),
+    "solve 100k of 4x4": (solve, lambda: (numbers(100_000, 4, 4), numbers(100_000, 4, 1))),
+    "inv 100k of 3x3": (lambda m, a: m.linalg.inv(a), lambda: (numbers(100_000, 3, 3),)),
+    "inv 100k of 4x4": (lambda m, a: m.linalg.inv(a), lambda: (numbers(100_000, 4, 4),)),
     "solve 256": (solve, lambda: (dominant(256), numbers(256, 1))),
     "solve 1024": (solve, lambda: (dominant(1024), numbers(1024, 1))),
     "solve 4096": (solve, lambda: (dominant(4096), numbers(4096, 64))),

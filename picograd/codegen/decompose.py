@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from picograd.codegen import elementary, error_function, polynomial, portable, quick, quick_cpu
 from picograd.codegen.emit import Emitter, Function
+from picograd.codegen.hyperbolic import HYPERBOLIC
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
 from picograd.codegen.value import Value, encode_bfloat16
 from picograd.dtype import DType, bool_, float32, float64
@@ -203,12 +204,37 @@ def quick_exp2(emitter: Emitter, dtype: DType, x: int) -> int:
     return emitter.raw("quick_exp2", dtype, x)
 
 
+OF_SINGLE = {**polynomial.FLOAT32, **HYPERBOLIC, **QUICK}
+OF_BOTH = {**elementary.EXPONENTIALS, **elementary.ANGLES}
+
+
+def by_width(
+    op: str, of_bits: Mapping[int, Callable[..., Value] | None], other: Function | None
+) -> Function:
+    """Make a function of the formulas for floats of some bits, and else of another: the library's,
+    if there is none."""
+
+    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
+        formula = of_bits.get(dtype.bits) if dtype.is_float else None
+        if formula:
+            return formula(*(Value(emitter, a) for a in args)).position
+        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
+
+    return build
+
+
+def in_single(op: str) -> Function:
+    """Make a function of our own for float32; that of float64 is the library's, if not ours."""
+    other = by_formula(OF_BOTH[op]) if op in OF_BOTH else None
+    return by_width(op, {32: OF_SINGLE[op]}, other)
+
+
 PORTABLE: dict[str, Function] = {
     "portable_log": by_formula(portable.log),
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
-    **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
-    **{op: by_formula(formula) for op, formula in elementary.ANGLES.items()},
+    **{op: by_formula(formula) for op, formula in OF_BOTH.items()},
+    **{op: in_single(op) for op in OF_BOTH if op in OF_SINGLE},
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
     "quick_exp2": quick_exp2,
@@ -244,31 +270,9 @@ FLOAT64 = {"exp": elementary.exp, "log": polynomial.log_natural, "tanh": element
            "tan": elementary.tan_pair}  # fmt: skip
 
 
-def by_width(
-    op: str, of_bits: Mapping[int, Callable[..., Value] | None], other: Function | None
-) -> Function:
-    """Make a function of the formulas for floats of some bits, and else of another: the library's,
-    if there is none."""
-
-    def build(emitter: Emitter, dtype: DType, *args: int) -> int:
-        formula = of_bits.get(dtype.bits) if dtype.is_float else None
-        if formula:
-            return formula(*(Value(emitter, a) for a in args)).position
-        return other(emitter, dtype, *args) if other else emitter.raw(op, dtype, *args)
-
-    return build
-
-
 def polynomials(op: str) -> Function:
     """Make a function of polynomials where there are any, and else `COMMON` or the library."""
     return by_width(op, {32: polynomial.FLOAT32[op], 64: FLOAT64.get(op)}, COMMON.get(op))
-
-
-def in_single(op: str) -> Function:
-    """Make a function of our own for float32; that of float64 is the library's, if not ours."""
-    formula = {**polynomial.FLOAT32, **QUICK}[op]
-    other = by_formula(elementary.EXPONENTIALS[op]) if op in elementary.EXPONENTIALS else None
-    return by_width(op, {32: formula}, other)
 
 
 def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
@@ -280,7 +284,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 # programming guide, mathematical functions appendix). Its functions of float64 cost the least.
 CUDA: dict[str, Function] = {
     **PORTABLE,
-    **{op: in_single(op) for op in ("exp", "exp2", "log1p", "tanh", "sin", "cos", "tan", "pow")},
+    **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "pow")},
     **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {

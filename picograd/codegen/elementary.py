@@ -1,9 +1,9 @@
 """Exponentials, and logarithms of sums, to within 0.6 units in the last place, on every target.
 
-A float32 argument is computed in float64 and rounded once; a float64 argument is computed in pairs
-(`Pair` in value.py) and rounded once. Both go through the same formulas, made of two cores: exp and
-log by argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as
-IEEE 754 says.
+A float64 argument is computed in pairs (`Pair` in value.py) and rounded once, by formulas that are
+made of two cores: exp and log by argument reduction and a series. Lengths, and logarithms of sums,
+of float32 are computed in float64; its other functions have formulas of their own (polynomial.py,
+hyperbolic.py). Infinities, NaN, signed zeros and denormals come out as IEEE 754 says.
 
 Circular functions and lengths are as precise. The inverse ones share one core: the angle of a ratio
 of two numbers.
@@ -13,11 +13,13 @@ from collections.abc import Callable
 from math import inf, nan, pi
 from math import tan as host_tan
 
+from picograd.codegen.hyperbolic import softplus
 from picograd.codegen.polynomial import (
     BASE_2,
     LN2_HIGH64,
     LN2_LOW64,
     LOG64,
+    PI32,
     ROUND64,
     clamp,
     halves,
@@ -46,8 +48,7 @@ from picograd.codegen.value import (
 from picograd.dtype import bool_, float32, float64, int32, int64
 
 # exp(r) = 1 + r + r^2 P(r) with |r| <= log(2)/2, to 7e-14 where the result is float32; for pairs
-# 1 + r + r^2 / 2 + r^3 P(r), to 7e-19; log((1+s)/(1-s)) = 2 s + s t P(t) with t = s^2 <= 0.0295, to
-# 2e-13 and 2e-19. They are fits (mpmath), but for the logarithm of 32 bits.
+# 1 + r + r^2 / 2 + r^3 P(r), to 7e-19. They are fits (mpmath).
 EXP = {32: (
     0.4999999999995475, 0.16666666666662555, 0.04166666678698556, 0.008333333344268395,
     0.0013888838910996056, 0.00019841224418291943, 2.4868002978056962e-05, 2.7617685465165067e-06,
@@ -70,7 +71,6 @@ LOG_ONE_MORE = (
     -0.09643382329068963, 0.08085209192082228, -0.0615472458014015, 0.03982266229407311,
     -0.020342659119451496, 0.007511421709417881, -0.001755810585706997, 0.00019326305782479852,
 )  # fmt: skip
-LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)), 64: LOG64}
 # Sums of two float64.
 LN2, INVERSE_LN2 = (0.6931471805599453, 2.3190468138462996e-17), BASE_2[64][0]
 
@@ -79,21 +79,6 @@ def constant(number: tuple[float, float], like: Wide) -> Wide:
     """Make a constant of the precision of `like`."""
     high, low = (head(like).constant(part) for part in number)
     return Pair(high, low) if isinstance(like, Pair) else high
-
-
-def widened(x: Value) -> Wide:
-    """Carry an argument in the precision its result needs."""
-    return x.cast(float64) if x.dtype is float32 else as_pair(x)
-
-
-def added(x: Value, number: float) -> Wide:
-    """Add a number to an argument, exactly or nearly."""
-    return x.cast(float64) + number if x.dtype is float32 else two_sum(x, x.constant(number))
-
-
-def finished(result: Wide, x: Value) -> Value:
-    """Round a result to the dtype of the argument."""
-    return rounded(result).cast(x.dtype)
 
 
 def signed(magnitude: Value, x: Value) -> Value:
@@ -160,44 +145,44 @@ def exp_near(first: Value, second: Value, whole: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """Compute 2 ** x, exactly where x is whole."""
-    wide = clamp(x.cast(float64), -1076.0, 1025.0)
-    n, whole = split_whole(wide + ROUND64)
-    rest = wide - n
+    """Compute 2 ** x in float64, exactly where x is whole."""
+    x = clamp(x, -1076.0, 1025.0)
+    n, whole = split_whole(x + ROUND64)
+    rest = x - n
     high = rest * LN2[0]
-    return exp_near(high, (-rest).fma(LN2[0], high) - rest * LN2[1], whole).cast(x.dtype)
+    return exp_near(high, (-rest).fma(LN2[0], high) - rest * LN2[1], whole)
 
 
 def expm1(x: Value) -> Value:
-    """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)), relatively exact near 0."""
-    whole, m = exp_core(widened(clamp(x, -60.0, 711.0)))
+    """Compute exp(x) - 1 = 2^n (m + (1 - 2^-n)) in float64, relatively exact near 0."""
+    whole, m = exp_core(as_pair(clamp(x, -60.0, 711.0)))
     down = power_of_two(-clamp(whole, -100, 1000))
-    result = scaled(rounded(m + (down.constant(1.0) - down)), whole).cast(x.dtype)
+    result = scaled(rounded(m + (down.constant(1.0) - down)), whole)
     return (x.raw("abs") < 2.0**-60).where(x, result)
 
 
-def grown(x: Value) -> tuple[Value, Wide, Wide]:
+def grown(x: Value) -> tuple[Value, Pair, Pair]:
     """Compute of s = |x|: exp(s) / 2 for large s, exp(s) and exp(s) - 1 for s <= 40."""
-    whole, m = exp_core(widened(clamp(x.raw("abs"), 0.0, 711.0)))
+    whole, m = exp_core(as_pair(clamp(x.raw("abs"), 0.0, 711.0)))
     large = scaled(rounded(m + 1.0), whole - 1)
     up = power_of_two(clamp(whole, 0, 60))
-    near = m.scaled(up) if isinstance(m, Pair) else m * up
+    near = as_pair(m).scaled(up)
     return large, near + up, near + (up - 1.0)
 
 
 def sinh(x: Value) -> Value:
-    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1."""
+    """Compute (e + e / (e + 1)) / 2 with e = exp(|x|) - 1 in float64."""
     large, power, excess = grown(x)
     near = rounded(excess + excess / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
+    result = (x.raw("abs") < 40.0).where(near, large)
     return (x.raw("abs") < 2.0**-28).where(x, signed(result, x))
 
 
 def cosh(x: Value) -> Value:
-    """Compute (exp(x) + exp(-x)) / 2."""
+    """Compute (exp(x) + exp(-x)) / 2 in float64."""
     large, power, _ = grown(x)
     near = rounded(power + constant((1.0, 0.0), power) / power) * 0.5
-    result = (x.raw("abs") < 40.0).where(near.cast(x.dtype), large.cast(x.dtype))
+    result = (x.raw("abs") < 40.0).where(near, large)
     return x.raw("not_equal", x, dtype=bool_).where(x, result)
 
 
@@ -213,95 +198,86 @@ def tanh(x: Value) -> Value:
 # -- logarithms -----------------------------------------------------------------------------------
 
 
-def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
+def log_core(x: Pair) -> tuple[Value, Pair]:
     """Write log(x) = e log(2) + l for x > 0: e, a whole number, and l = log(m), m near 1."""
-    high = head(x)
+    high = x.high
     is_small = high < 2.0**-1022  # a denormal: scale it up
     whole, mantissa = split_float(is_small.where(high * 2.0**54, high))
     exponent = whole.cast(float64)
     exponent = is_small.where(exponent - 54.0, exponent)
-    f: Wide = mantissa - 1.0
-    if isinstance(x, Pair) and is_single_part(x):
-        f = as_pair(f)
-    elif isinstance(x, Pair):
+    f = as_pair(mantissa - 1.0)
+    if not is_single_part(x):
         f = two_sum(mantissa - 1.0, x.low * power_of_two(-clamp(whole, -1000, 1000)))
-    return exponent, log_series(rounded(f) if is_single else f)
+    return exponent, log_series(f)
 
 
-def log_series(f: Wide) -> Wide:
+def log_series(f: Pair) -> Pair:
     """Compute log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), by s = f / (2 + f).
 
-    That is f - f^2/2 + s (f^2/2 + R(s^2)): of a pair to 2^-58 or so.
+    That is f - f^2/2 + s (f^2/2 + R(s^2)), to 2^-58 or so.
     """
-    high = head(f)
+    high = f.high
     s = high / (high + 2.0)
     square = s * s
-    if not isinstance(f, Pair):
-        return s * 2.0 + horner(LOG[32], square) * square * s
     half = two_product(high, high * -0.5)
     start = quick_sum(high, half.high)
     slope = (s * 2.0).fma(s - 1.0, 1.0)  # of log(1 + f), nearly
     low = f.low.fma(slope, half.low) + start.low
-    return quick_sum(start.high, s.fma(square.fma(horner(LOG[64], square), -half.high), low))
+    return quick_sum(start.high, s.fma(square.fma(horner(LOG64, square), -half.high), low))
 
 
-def log_of(x: Wide, is_single: bool, doublings: Value | float = 0.0) -> Wide:
+def log_of(x: Pair, doublings: Value | float = 0.0) -> Pair:
     """Compute log(x 2^doublings) for x > 0."""
-    exponent, part = log_core(x, is_single)
+    exponent, part = log_core(x)
     exponent = exponent + doublings
     return part + exponent * LN2_LOW64 + exponent * LN2_HIGH64
 
 
-def one_more(x: Wide) -> Pair:
-    """Add 1 so that a small x keeps its digits."""
-    return x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
-
-
 def log1p(x: Value) -> Value:
-    """Compute log(1 + x), relatively exact near 0."""
-    u = two_sum(x.cast(float64), x.cast(float64).constant(1.0))
-    value = finished(log_of(u, x.dtype is float32), x)
-    value = log_edges(u.high, value.cast(float64)).cast(x.dtype)
+    """Compute log(1 + x) in float64, relatively exact near 0."""
+    u = two_sum(x, x.constant(1.0))
+    value = log_edges(u.high, rounded(log_of(u)))
     return (x.raw("abs") < 2.0**-60).where(x, value)
 
 
-def inverse_hyperbolic(x: Value, is_large: Value, near: Wide) -> Value:
+def inverse_hyperbolic(x: Value, is_large: Value, near: Pair) -> Value:
     """Compute log(1 + near) with the sign of x; log(2 |x|) where that is large."""
-    size, one = x.raw("abs"), head(near).constant(1.0)
-    argument = choose(is_large, widened(size), one_more(near))
-    value = finished(log_of(argument, x.dtype is float32, is_large.where(one, 0.0)), x)
+    size, one = x.raw("abs"), x.constant(1.0)
+    argument = choose(is_large, as_pair(size), near + 1.0)
+    value = rounded(log_of(as_pair(argument), is_large.where(one, 0.0)))
     return signed(size.is_equal(inf).where(size, value), x)
 
 
 def asinh(x: Value) -> Value:
-    """Compute log(1 + t) with t = s + s^2 / (1 + sqrt(s^2 + 1)), s = |x|."""
+    """Compute log(1 + t) in float64, with t = s + s^2 / (1 + sqrt(s^2 + 1)), s = |x|."""
     size = x.raw("abs")
     is_large = size.constant(2.0**30) < size
-    s = widened(is_large.where(size.constant(1.0), size))
+    s = as_pair(is_large.where(size.constant(1.0), size))
     square = s * s
-    near = s + square / (square_root(square + 1.0) + 1.0)
+    near = s + square / (as_pair(square_root(square + 1.0)) + 1.0)
     return (size < 2.0**-28).where(x, inverse_hyperbolic(x, is_large, near))
 
 
 def acosh(x: Value) -> Value:
-    """Compute log(1 + t) with t = x - 1 + sqrt((x - 1)(x + 1)); NaN below 1."""
+    """Compute log(1 + t) in float64, with t = x - 1 + sqrt((x - 1)(x + 1)); NaN below 1."""
     is_large = x.constant(2.0**30) < x
     is_outside = (x < 1.0) | is_large
-    safe = is_outside.where(x.constant(1.0), x)
-    excess = added(safe, -1.0)
-    near = excess + square_root(excess * added(safe, 1.0))
+    one = x.constant(1.0)
+    safe = is_outside.where(one, x)
+    excess = two_sum(safe, -one)
+    near = excess + square_root(excess * two_sum(safe, one))
     value = inverse_hyperbolic(x, is_large, near)
     value = x.is_equal(1.0).where(x.constant(0.0), value)
-    return (x.constant(1.0) <= x).where(value, nan)
+    return (one <= x).where(value, nan)
 
 
 def atanh(x: Value) -> Value:
-    """Compute log(1 + 2 s / (1 - s)) / 2 with s = |x|; NaN outside -1..1."""
-    size = x.raw("abs")
+    """Compute log(1 + 2 s / (1 - s)) / 2 in float64, with s = |x|; NaN outside -1..1."""
+    size, one = x.raw("abs"), x.constant(1.0)
     is_inside = size < 1.0
     safe = is_inside.where(size, 0.5)
-    ratio = widened(safe + safe) / added(-safe, 1.0)
-    value = finished(log_of(one_more(ratio), x.dtype is float32) * 0.5, x)
+    ratio = as_pair(safe + safe) / two_sum(one, -safe)
+    value = rounded(log_of(ratio + 1.0) * 0.5)
     value = is_inside.where(value, size.is_equal(1.0).where(x.constant(inf), nan))
     return (size < 2.0**-28).where(x, signed(value, x))
 
@@ -320,6 +296,9 @@ def log_one_more(t: Wide) -> Wide:
 
 def logaddexp(a: Value, b: Value) -> Value:
     """Compute log(exp(a) + exp(b)) = max + log(1 + exp(-|a - b|))."""
+    for x, other in ((a, b), (b, a)):
+        if x.dtype is float32 and other.emitter.constant_of(other.position) == 0.0:
+            return softplus(x)  # in which nothing cancels
     is_less = a < b
     large, small = is_less.where(b, a), is_less.where(a, b)
     if a.dtype is float32:
@@ -360,10 +339,6 @@ ATAN = (
     -0.09090908702135893, 0.07692294904895292, -0.06666398746373535, 0.05878631460173418,
     -0.052282847666252616, 0.04541795446312359, -0.03432108202704706, 0.016012008462212284,
 )  # fmt: skip
-ATAN32 = (  # of float32; 6e-11
-    -0.33333333331482873, 0.1999999893472356, -0.142856136852647, 0.11107524113777785,
-    -0.09029307373138526, 0.07136995362055497, -0.0404645752727989,
-)  # fmt: skip
 # asin(z) = z + z t P(t), t = z^2, |z| <= 1/2; relative error of P 6e-8 and 8e-17
 ASIN = {32: (
     0.1666666567325592, 0.07500094175338745, 0.04459948092699051,
@@ -376,7 +351,7 @@ ASIN = {32: (
 )}  # fmt: skip
 # pi and its parts as sums of two float64, and of two float32
 PI = (pi, 1.2246467991473532e-16)
-PARTS_OF_PI = {32: (3.1415927410125732, -8.742277657347586e-08), 64: PI}
+PARTS_OF_PI = {32: PI32, 64: PI}
 HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
 HALF_PI_REST = -1.4973849048591833e-33  # beyond those two
 
@@ -386,33 +361,29 @@ def is_minus(x: Value) -> Value:
     return x.bitcast(int32 if x.dtype is float32 else int64) < 0
 
 
-def atan_ratio(top: Wide, bottom: Wide) -> Wide:
+def atan_ratio(top: Pair, bottom: Pair) -> Pair:
     """Compute atan(top / bottom) for numbers >= 0 of which at most one is 0.
 
     The ratio is brought to |z| <= tan(pi/8) by atan(u) = pi/4 + atan((u - 1) / (u + 1)) and
     atan(u) = pi/2 + atan(-1 / u).
     """
-    is_far = head(bottom) * host_tan(3 * pi / 8) < head(top)
-    is_middle = head(bottom) * host_tan(pi / 8) < head(top)
+    is_far = bottom.high * host_tan(3 * pi / 8) < top.high
+    is_middle = bottom.high * host_tan(pi / 8) < top.high
     less = choose(is_middle, top - bottom, top)
     more = choose(is_middle, top + bottom, bottom)
-    z = choose(is_far, -bottom, less) / choose(is_far, top, more)
-    high = head(z)
-    if isinstance(z, Pair):  # the rest of a division says nothing where it may underflow
-        z = Pair(high, (high.raw("abs") < 2.0**-900).where(high.constant(0.0), z.low))
+    z = as_pair(choose(is_far, -bottom, less)) / as_pair(choose(is_far, top, more))
+    high = z.high  # the rest of a division says nothing where it may underflow
+    z = Pair(high, (high.raw("abs") < 2.0**-900).where(high.constant(0.0), z.low))
     square = high * high
     middle = choose(is_middle, constant(QUARTER_PI, z), constant((0.0, 0.0), z))
     start = choose(is_far, constant(HALF_PI, z), middle)
-    rest = horner(ATAN if isinstance(z, Pair) else ATAN32, square) * square * high
-    return choose(is_far | is_middle, start + (z + rest), z + rest)
+    near = z + horner(ATAN, square) * square * high
+    return as_pair(choose(is_far | is_middle, as_pair(start) + near, near))
 
 
 def atan(x: Value) -> Value:
-    """Compute the inverse tangent; of float64 by the parts of the circle as `atan_ratio`."""
-    if x.dtype is float64:
-        return signed(atan_of_size(x.raw("abs")), x)
-    size = widened(clamp(x.raw("abs"), 0.0, 1e30))
-    return signed(finished(atan_ratio(size, constant((1.0, 0.0), size)), x), x)
+    """Compute the inverse tangent in float64, by the parts of the circle as `atan_ratio`."""
+    return signed(atan_of_size(x.raw("abs")), x)
 
 
 def atan_of_size(x: Value) -> Value:
@@ -473,27 +444,19 @@ def moderate(a: Value, b: Value, large: float) -> tuple[Value, Value, Value]:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """Compute the angle of the point (x, y), in -pi..pi; infinities and zeros have one too."""
+    """Compute the angle of the point (x, y) in float64; infinities and zeros have one too."""
     wide, high = x.raw("abs"), y.raw("abs")
     is_infinite = wide.is_equal(inf) | high.is_equal(inf)
     one, zero = wide.constant(1.0), wide.constant(0.0)
     bottom = is_infinite.where(wide.is_equal(inf).where(one, zero), wide)
     top = is_infinite.where(high.is_equal(inf).where(one, zero), high)
     bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(one, bottom)
-    first, second = top.cast(float64), bottom.cast(float64)
-    if x.dtype is float64:
-        first, second, _ = moderate(first, second, 2.0**-4)  # sums are in range: all digits stay
-    like = widened(x)
-    angle = atan_ratio(same_width(first, like), same_width(second, like))
-    value = finished(choose(is_minus(x), constant(PI, angle) - angle, angle), x)
+    first, second, _ = moderate(top, bottom, 2.0**-4)  # sums are in range: all digits stay
+    angle = atan_ratio(as_pair(first), as_pair(second))
+    value = rounded(choose(is_minus(x), constant(PI, angle) - angle, angle))
     value = is_minus(y).where(-value, value)
     is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
     return is_nan.where(x + y, value)
-
-
-def same_width(x: Value, like: Wide) -> Wide:
-    """Carry a float64 value as `like` is carried."""
-    return as_pair(x) if isinstance(like, Pair) else x
 
 
 def hypot(x: Value, y: Value) -> Value:

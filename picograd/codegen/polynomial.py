@@ -56,6 +56,15 @@ SIN_HALF_TURN = (
 )  # fmt: skip
 SIN_SHORT = (-0.1666665457314762, 0.008332158410258741, -0.00019514957699675014)
 
+# atan(z) = z + z t P(t), t = z^2, 0 <= z <= 1; relative error 5e-10, of these float32
+ATAN = (
+    -0.333333283662796, 0.1999971568584442, -0.14280343055725098, 0.11061233282089233,
+    -0.08821462094783783, 0.06763648986816406, -0.04498325660824776, 0.02277761697769165,
+    -0.007425363175570965, 0.0011345221428200603,
+)  # fmt: skip
+LARGEST_TANGENT = 1e30  # atan is pi/2 from here on
+PI32 = (3.1415927410125732, -8.742277657347586e-08)  # pi as two float32
+
 LN2_HIGH32, LN2_LOW32 = (0.693145751953125, 1.42860682030941723212e-06)  # the first has 17 bits
 # 1 / log(b) and log(2) / log(b) as sums of two numbers; the second's first has 16 bits, or 32, so
 # that its product with an exponent is exact.
@@ -104,11 +113,20 @@ def exp(x: Value) -> Value:
 
     The least n, -254, is two halves that are 0: a CPU takes 100 cycles for products that are tiny.
     """
-    x = clamp(x, LEAST_EXP, 89.0)
+    excess, first, second = exp_parts(clamp(x, LEAST_EXP, 89.0))
+    return excess.fma(first, first) * second
+
+
+def exp_parts(x: Value) -> tuple[Value, Value, Value]:
+    """Write exp(x) = (1 + q) a b for LEAST_EXP <= x <= 90: q, and the powers of two a and b.
+
+    A single one would overflow at 128 and underflow below -126.
+    """
     shifted = x.fma(1 / log(2), ROUND32)
     n = shifted - ROUND32
     r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
-    return exp_scaled(r, shifted, x.fma(0.5 / log(2), ROUND32))
+    first, second = shifted_powers(shifted, x.fma(0.5 / log(2), ROUND32))
+    return exp_excess(r), first, second
 
 
 def power(x: Value) -> Value:
@@ -129,16 +147,8 @@ def exp2(x: Value) -> Value:
     """Compute 2 ** x in float32, exactly where x is whole; the least x as `exp`."""
     x = clamp(x, -254.0, 128.0)
     shifted = x + ROUND32
-    return exp_scaled((x - (shifted - ROUND32)) * log(2), shifted, x.fma(0.5, ROUND32))
-
-
-def exp_scaled(r: Value, shifted: Value, half: Value) -> Value:
-    """Compute 2^n exp(r) for |r| <= log(2)/2, shifted = n + ROUND32, half = n/2 + ROUND32, or near.
-
-    In two steps: 2^n alone would overflow at 128 and underflow below -126.
-    """
-    first, second = shifted_powers(shifted, half)
-    return exp_excess(r).fma(first, first) * second
+    first, second = shifted_powers(shifted, x.fma(0.5, ROUND32))
+    return exp_excess((x - (shifted - ROUND32)) * log(2)).fma(first, first) * second
 
 
 def exp_excess(r: Value) -> Value:
@@ -229,15 +239,19 @@ def log1p(x: Value) -> Value:
     u = x + 1.0
     part = u - x  # exact sum (Knuth)
     low = (u.constant(1.0) - part) + (x - (u - part))
-    whole, mantissa = split_float(u)
-    # u is at least 2^-24 if not 0, and a rest that matters has |e| <= 24
-    low = low * power_of_two(-clamp(whole, -24, 24))
+    result = log_edges(u, log_pair(u, low))
+    return (x.raw("abs") < 2.0**-24).where(x, result)
+
+
+def log_pair(x: Value, rest: Value, doublings: Value | None = None) -> Value:
+    """Compute log((x + rest) 2^doublings) in float32 for x >= 2^-24, far above the rest."""
+    whole, mantissa = split_float(x)
+    low = rest * power_of_two(-clamp(whole, -24, 126))  # exact, or of no account
     above = mantissa - 1.0
     f = above + low
     e = whole.cast(float32)
-    rest = e.fma(LN2_LOW32, low - (f - above))
-    result = log_edges(u, log_sum(e, f, rest))
-    return (x.raw("abs") < 2.0**-24).where(x, result)
+    e = e if doublings is None else e + doublings
+    return log_sum(e, f, e.fma(LN2_LOW32, low - (f - above)))
 
 
 def log_edges(x: Value, result: Value) -> Value:
@@ -336,6 +350,48 @@ def tan(x: Value) -> Value:
     return x.rare("tan", is_zero.where(x, ratio.cast(float32)))
 
 
+def arc(low: Value, high: Value, quarters: Value, is_less: Value) -> Value:
+    """Compute quarters pi/2 + atan(low / high), or less it, for low <= high."""
+    inverse = high.constant(1.0) / high
+    z = low * inverse
+    rest = (-z).fma(high, low) * inverse
+    square = z * z
+    rest = (z * square).fma(horner(ATAN, square), rest)
+    z, rest = is_less.where(-z, z), is_less.where(-rest, rest)
+    start = quarters * (PI32[0] / 2)
+    total = start + z
+    return total + (((start - total) + z) + quarters.fma(PI32[1] / 2, rest))
+
+
+def atan(x: Value) -> Value:
+    """Compute the inverse tangent: beyond 1 as pi/2 - atan(1 / x)."""
+    size, one = x.raw("abs"), x.constant(1.0)
+    size = (size.constant(LARGEST_TANGENT) < size).where(size.constant(LARGEST_TANGENT), size)
+    is_far = one < size
+    low, high = is_far.where(one, size), is_far.where(size, one)
+    return copy_sign(arc(low, high, is_far.where(one, 0.0), is_far), x)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """Compute the angle of the point (x, y), in -pi..pi; infinities and zeros have one too."""
+    wide, tall = x.raw("abs"), y.raw("abs")
+    one, zero = wide.constant(1.0), wide.constant(0.0)
+    is_infinite = wide.is_equal(inf) | tall.is_equal(inf)
+    wide, tall = (is_infinite.where(a.is_equal(inf).where(one, zero), a) for a in (wide, tall))
+    is_steep, is_left = wide < tall, x.bitcast(int32) < 0
+    low, high = is_steep.where(wide, tall), is_steep.where(tall, wide)
+    high = high.is_equal(0.0).where(one, high)
+    factor = (one.constant(2.0**64) < high).where(
+        one.constant(2.0**-64), one
+    )  # so that 1 / high is a number
+    factor = (high < 2.0**-64).where(one.constant(2.0**96), factor)
+    quarters = is_steep.where(one, is_left.where(one.constant(2.0), zero))
+    is_less = is_steep.raw("not_equal", is_left, dtype=bool_)
+    value = copy_sign(arc(low * factor, high * factor, quarters, is_less), y)
+    is_nan = x.raw("not_equal", x, dtype=bool_) | y.raw("not_equal", y, dtype=bool_)
+    return is_nan.where(x + y, value)
+
+
 def log2_wide(x: Value) -> Value:
     """Compute log2 of a positive normal float64 to about 1e-14."""
     whole, mantissa = split_float(x)
@@ -375,4 +431,5 @@ def pow_float(x: Value, y: Value) -> Value:
 FLOAT32: dict[str, Callable[..., Value]] = {
     "exp": exp, "log": log_natural, "tanh": tanh, "erf": erf, "sin": sin, "cos": cos, "tan": tan,
     "exp2": exp2, "quick_exp2": exp2, "log1p": log1p, "pow": pow_float,
+    "atan": atan, "atan2": atan2,
 }  # fmt: skip

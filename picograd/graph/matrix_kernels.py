@@ -19,7 +19,7 @@ from picograd.target import Target
 BLOCK_BYTES = 128 << 10  # of a matrix: half the registers of a multiprocessor
 MOST_ROWS = 512  # of which each warp sees all
 SPARE = 512  # elements beside rows and columns
-MOST_TINY = 4  # rows of matrices that a thread has
+MOST_TINY = 4  # rows of matrices that a thread has, and unknowns
 EVEN = 32  # columns: tiles of products are whole
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 SQUARINGS = {4: 32, 8: 53}  # by the bytes of an element: more of them leave no digit
@@ -49,11 +49,16 @@ def matrix_fits(node: Node, x: Node, target: Target) -> bool:
     return fits(node, rows, columns, target)
 
 
-def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
-    """Solve systems: the solutions, one a row, with what went wrong behind each."""
+def solved(node: Node, a: Node, b: Node, target: Target, is_told: bool = False) -> Node | None:
+    """Solve systems: the solutions, one a row, with what went wrong behind each if it is told."""
     size, columns = b.shape[-2:]
+    if is_tiny(node) and 0 < size * columns <= MOST_TINY:  # more take long to be compiled
+        parts = tiny_solved(stacked(a), stacked(b))
+        parts = parts if is_told else parts[:-1]
+        return join(parts, 1)
     if fits(node, size, size + columns, target):
-        return eliminate(beside(a, b), "solve", size)
+        found = eliminate(beside(a, b), "solve", size)
+        return found if is_told else without_failure(found)
     a = stacked(exact(a, target))
     b = stacked(exact(b, target))
     if is_complex(node) or not matrix_loops.width_of(a, target):
@@ -67,6 +72,8 @@ def solved(node: Node, a: Node, b: Node, target: Target) -> Node | None:
     right = matrix_loops.left(right, columns)
     found = matrix_loops.solved(upper, right, "upper")
     found = found.reshape((found.shape[0], size * columns))
+    if not is_told:
+        return found
     failure = failure_of(upper)
     return join([found, failure], 1)
 
@@ -95,25 +102,25 @@ def diagonal_of(x: Node) -> Node:
     return cells.slice((every, diagonal))
 
 
-def without_failure(found: Node, shape: Shape) -> Node:
+def without_failure(found: Node) -> Node:
     """Leave out what went wrong."""
     count, size = found.shape
     rows = 0, count, 1
     cells = 0, size - 1, 1
-    return found.slice((rows, cells)).reshape(shape)
+    return found.slice((rows, cells))
 
 
 def solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, whether or not they can be."""
     a, b = node.inputs
     found = solved(node, a, b, target)
-    return None if found is None else without_failure(found, node.shape)
+    return None if found is None else found.reshape(node.shape)
 
 
 def told_solve_kernels(node: Node, target: Target) -> Node | None:
     """Solve systems, and tell which could not be."""
     a, b = node.inputs
-    found = solved(node, a, b, target)
+    found = solved(node, a, b, target, True)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -121,13 +128,13 @@ def inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, whether or not they can be."""
     (x,) = node.inputs
     found = solved(node, x, identity(x), target)
-    return None if found is None else without_failure(found, node.shape)
+    return None if found is None else found.reshape(node.shape)
 
 
 def told_inverse_kernels(node: Node, target: Target) -> Node | None:
     """Invert matrices, and tell which could not be."""
     (x,) = node.inputs
-    found = solved(node, x, identity(x), target)
+    found = solved(node, x, identity(x), target, True)
     return None if found is None else found.reshape(node.shape)
 
 
@@ -209,16 +216,27 @@ def is_tiny(node: Node) -> bool:
     return 0 < size <= MOST_TINY and not is_complex(node)
 
 
-def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
-    """Find the pivots of tiny matrices (B, N, N), and 1 or, after an odd number of swaps, -1."""
-    stack, size, _ = x.shape
-    cells = [(row, column) for row in range(size) for column in range(size)]
-    rows: list[list[Node]] = [[] for _ in range(size)]
+def cells_of(x: Node) -> list[list[Node]]:
+    """Take tiny matrices apart: the elements of each row, one of every matrix."""
+    stack, rows, columns = x.shape
+    cells = [(row, column) for row in range(rows) for column in range(columns)]
+    found: list[list[Node]] = [[] for _ in range(rows)]
     for row, column in cells:
-        one = part(x, (row, row + 1), (column, column + 1))
-        rows[row].append(one.reshape((stack,)))
-    own: list[Node] = []
-    sign = constant(1, (stack,), x.dtype, x.device)
+        down = row, row + 1
+        across = column, column + 1
+        one = part(x, down, across).reshape((stack,))
+        found[row].append(one)
+    return found
+
+
+def tiny_rows(rows: list[list[Node]]) -> tuple[list[list[Node]], Node]:
+    """Eliminate: rows of the triangle from its diagonal on, and what stands beside them.
+
+    Gives also 1 or, after an odd number of swaps, -1.
+    """
+    found: list[list[Node]] = []
+    like = rows[0][0]
+    sign = constant(1, like.shape, like.dtype, like.device)
     while rows:
         first, *others = rows
         for number, other in enumerate(others):
@@ -229,8 +247,8 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
             both = list(zip(first, other, strict=True))
             first = [is_larger.where(two, one) for one, two in both]
             others[number] = [is_larger.where(one, two) for one, two in both]
+        found.append(first)
         head, *right = first
-        own.append(head)
         is_nothing = head.binary("equal", 0.0)
         divisor = is_nothing.where(1.0, head)
         rows = []
@@ -238,7 +256,35 @@ def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
             factor = below / divisor
             pairs = zip(right, rest, strict=True)
             rows.append([two - factor * one for one, two in pairs])
-    return own, sign
+    return found, sign
+
+
+def tiny_solved(a: Node, b: Node) -> list[Node]:
+    """Solve tiny systems: the solutions, and the first pivot that is 0, counted from 1."""
+    beside_it = zip(cells_of(a), cells_of(b), strict=True)
+    rows, sign = tiny_rows([left + right for left, right in beside_it])
+    failure = sign.const_like(0)
+    found: list[list[Node]] = []
+    numbered = list(enumerate(rows, 1))
+    for number, (head, *rest) in reversed(numbered):
+        right = rest[len(found) :]
+        for factor, known in zip(rest, found):
+            pairs = zip(right, known, strict=True)
+            right = [each - factor * one for each, one in pairs]
+        solution = [each / head for each in right]
+        found.insert(0, solution)
+        is_nothing = head.binary("equal", 0.0)
+        failure = is_nothing.where(failure.const_like(number), failure)
+    columns = [each for row in found for each in row]
+    columns.append(failure)
+    shape = *failure.shape, 1
+    return [each.reshape(shape) for each in columns]
+
+
+def tiny_pivots(x: Node) -> tuple[list[Node], Node]:
+    """Find the pivots of tiny matrices (B, N, N), and 1 or, after an odd number of swaps, -1."""
+    rows, sign = tiny_rows(cells_of(x))
+    return [row[0] for row in rows], sign
 
 
 def sign_of(is_swapped: Node, like: Node) -> Node:

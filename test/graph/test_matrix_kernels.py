@@ -76,6 +76,26 @@ def test_tiny_matrices_have_a_thread_each(size: int) -> None:
         np.testing.assert_array_equal(value(root), value(host_call(name, leaf(equal))))
 
 
+@pytest.mark.parametrize("name", ["inv", "inv_told", "solve", "solve_told"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_tiny_systems_have_a_thread_each(name: str, size: int) -> None:
+    orders = [*itertools.permutations(range(size))][::5]
+    x = RANDOM.normal(size=(1, size, size)) + size * np.eye(size)
+    turned = np.concatenate([x[:, order] for order in orders])
+    right = [RANDOM.normal(size=(len(turned), size, 1))] if "solve" in name else []
+    unknowns = size if right else size * size
+    node = host_call(name, *map(leaf, (turned, *right)))
+    check_kernels(node)
+    ops = {each.op for each in toposort(expand_composites([node], target=CUDA))}
+    assert ("eliminate" in ops) is (unknowns > 4)
+    if "told" in name:  # the pivot that is 0
+        turned[:, :, -1] = 0
+        turned[:1, :, 0] = 0
+        node = host_call(name, *map(leaf, (turned, *right)))
+        (root,) = expand_composites([node], target=CUDA)
+        np.testing.assert_array_equal(value(root)[..., -1], value(node)[..., -1])
+
+
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 2, 3)])
 def test_lu_of_any_shape(shape: tuple[int, ...]) -> None:
     check_kernels(host_call("lu", leaf(RANDOM.normal(size=shape))))
