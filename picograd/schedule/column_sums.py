@@ -23,7 +23,7 @@ PLAIN = ("reduce", "row", "elem", COLUMN)
 
 def join_column_sums(groups: Sequence[Group], target: Target) -> list[Group]:
     """Move sums over all rows to where these rows are worked on; list the groups that are left."""
-    if not target.has_blocks:
+    if not target.has_waiting_blocks:
         return list(groups)
     first = first_readers(groups)
     hosts: dict[tuple[object, ...], list[Group]] = {}

@@ -5,6 +5,7 @@ import pytest
 from plan_support import TARGET, check_plan, leaf, spread
 
 from picograd.buffer import Storage
+from picograd.codegen.pipeline import generate
 from picograd.dtype import DType, bfloat16, float32, float64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
@@ -12,7 +13,7 @@ from picograd.graph.node import Node
 from picograd.schedule import column_sums, fuse
 from picograd.schedule.cost import takes_column_sums
 from picograd.schedule.schedule import schedule
-from picograd.target import Target, cuda_target
+from picograd.target import Target, cuda_target, opencl_target
 
 GPU = cuda_target("sm_90a")
 
@@ -104,6 +105,13 @@ def test_sums_of_what_all_rows_add_up_to_are_apart(limit, monkeypatch) -> None:
     totals = [(rows * float(number)).reduce("sum", (0,)) for number in range(1, 13)]
     later = (x * spread(totals[0], x.shape)).reduce("sum", (0,))
     check_plan([rows, *totals, later], 2, target=GPU)
+
+
+@pytest.mark.usefixtures("_always")
+def test_sums_are_apart_where_blocks_cannot_wait_for_one_another() -> None:
+    plan = check_plan(norm_gradients(40, 24), 2, target=opencl_target())
+    for kernel in plan.kernels:
+        generate(kernel, opencl_target(), None, True)
 
 
 @pytest.mark.usefixtures("_always")
