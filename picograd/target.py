@@ -45,6 +45,11 @@ class Target:
         return self.arch.startswith("sm_")
 
     @property
+    def has_waiting_blocks(self) -> bool:
+        """Tell whether a block may wait for what others of its launch do: parts ahead of others."""
+        return self.has_async
+
+    @property
     def has_clusters(self) -> bool:
         """Tell whether some blocks run side by side and read the shared memory of one another."""
         return self.copies_boxes

@@ -43,7 +43,6 @@ from picograd.schedule.index import (
     Index,
     axis_index,
     constant,
-    evaluate,
     flatten,
     substitute,
     unflatten,
@@ -174,7 +173,7 @@ class BlockInterpreter:
 
     def here(self, index: Index) -> int:
         """Compute an index over the present grid point and loop positions alone."""
-        return int(evaluate(index, self.outer, lambda expr: 0))
+        return int(self.index(index, ()))
 
     def placed(self, index: Index) -> Index:
         """Turn the tile reads inside an index into loads."""

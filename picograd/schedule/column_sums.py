@@ -23,7 +23,7 @@ PLAIN = ("reduce", "row", "elem", COLUMN)
 
 def join_column_sums(groups: Sequence[Group], target: Target) -> list[Group]:
     """Move sums over all rows to where these rows are worked on; list the groups that are left."""
-    if not target.has_blocks:
+    if not target.has_waiting_blocks:
         return list(groups)
     first = first_readers(groups)
     hosts: dict[tuple[object, ...], list[Group]] = {}
@@ -87,6 +87,8 @@ def may_join(group: Group, host: Group, first: int | None, target: Target) -> bo
     makers = [facts.group for facts in reads if facts.group is not None]
     if not size or any(each is not host and each.depth >= host.depth for each in makers):
         return False
+    if waits_for_all(group, host):
+        return False
     whole = {facts for facts in reads if facts.size == size}
     is_along = all(innermost(facts) in host.inner for facts in whole)
     if not is_along or not whole <= {*reads_of(host), *host.members}:
@@ -95,6 +97,20 @@ def may_join(group: Group, host: Group, first: int | None, target: Target) -> bo
     count = len(sums_of(host, COLUMN)) + len(sums_of(group, "reduce"))
     rows = product(host.shape[d] for d in host.kept)
     return takes_column_sums(rows, size // rows, count, nbytes, target)
+
+
+def waits_for_all(group: Group, host: Group) -> bool:
+    """Tell whether sums are of what is known when all rows are done: `(x * p.sum(0)).sum(0)`."""
+    seen = set[int]()
+    stack = [facts for member in sums_of(group, "reduce") for facts in member.inputs]
+    while stack:
+        facts = stack.pop()
+        if facts.group is group or (facts.group is host and facts.level == COLUMN):
+            return True
+        if facts.number not in seen and facts.group is None and not facts.is_source:
+            stack += facts.inputs
+        seen.add(facts.number)
+    return False
 
 
 def sums_of(group: Group, level: str) -> list[Facts]:

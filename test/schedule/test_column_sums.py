@@ -5,14 +5,15 @@ import pytest
 from plan_support import TARGET, check_plan, leaf, spread
 
 from picograd.buffer import Storage
+from picograd.codegen.pipeline import generate
 from picograd.dtype import DType, bfloat16, float32, float64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
-from picograd.schedule import column_sums
+from picograd.schedule import column_sums, fuse
 from picograd.schedule.cost import takes_column_sums
 from picograd.schedule.schedule import schedule
-from picograd.target import Target, cuda_target
+from picograd.target import Target, cuda_target, opencl_target
 
 GPU = cuda_target("sm_90a")
 
@@ -93,6 +94,24 @@ def test_what_is_made_later_is_summed_later() -> None:
     x, late = leaf(40, 24), build.softmax(leaf(30, 24).reduce("sum", (0,)), 0)
     roots = [build.softmax(x, 1), (x * spread(late, x.shape)).reduce("sum", (0,))]
     check_plan(roots, 3, target=GPU)
+
+
+@pytest.mark.usefixtures("_always")
+@pytest.mark.parametrize("limit", [512, 24], ids=["one group", "two groups"])
+def test_sums_of_what_all_rows_add_up_to_are_apart(limit, monkeypatch) -> None:
+    monkeypatch.setattr(fuse, "GROUP_LIMIT", limit)
+    x = leaf(40, 24)
+    rows = build.softmax(x, 1)
+    totals = [(rows * float(number)).reduce("sum", (0,)) for number in range(1, 13)]
+    later = (x * spread(totals[0], x.shape)).reduce("sum", (0,))
+    check_plan([rows, *totals, later], 2, target=GPU)
+
+
+@pytest.mark.usefixtures("_always")
+def test_sums_are_apart_where_blocks_cannot_wait_for_one_another() -> None:
+    plan = check_plan(norm_gradients(40, 24), 2, target=opencl_target())
+    for kernel in plan.kernels:
+        generate(kernel, opencl_target(), None, True)
 
 
 @pytest.mark.usefixtures("_always")

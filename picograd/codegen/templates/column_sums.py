@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import rebind
-from picograd.codegen.templates.map import vector_lanes
+from picograd.codegen.templates.map import CUDA_THREADS, vector_lanes
 from picograd.codegen.templates.rows import Rows, is_across
 from picograd.codegen.templates.threads import Threads, spread
 from picograd.codegen.tile import (
@@ -51,9 +51,14 @@ def threads_of_row(part: Part) -> int:
 
 
 def block_threads(kernel: Kernel) -> int:
-    """Count the threads of a block, if a part of its kernel has sums over all rows; 0: none has."""
+    """Count the threads of a block, if a part of its kernel has sums over all rows; 0: none has.
+
+    Parts without reductions have as many as maps.
+    """
     wanted = [threads_of_row(part) for part in kernel.parts if sums_of(part)]
-    return summing_blocks(max(wanted))[0] if wanted else 0
+    has_maps = any(not any(each.reduce for each in part.computes) for part in kernel.parts)
+    least = CUDA_THREADS if has_maps else 0
+    return max(summing_blocks(max(wanted))[0], least) if wanted else 0
 
 
 def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:

@@ -198,7 +198,7 @@ def choose(
             if part is not None:
                 return schedule, contract_direct.THREADS, part
         grid = make_grid(contraction, schedule, target)
-        part = write_part(contraction, schedule, grid, dtype)
+        part = write_part(contraction, schedule, grid, dtype, target)
         if suits(kernel, schedule, part):
             break
     return schedule, schedule.threads, part
@@ -322,7 +322,9 @@ def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> i
     return max(1, min(blocks // max(tiles, 1), depth // 4, most))
 
 
-def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
+def write_part(
+    c: Contraction, schedule: Schedule, grid: Grid, dtype: DType, target: Target
+) -> TilePart:
     """Write the block program: main loop, then the epilogue, behind the sum over splits."""
     block_m, block_n = schedule.layout.shape
     m, n = Axis("m", block_m), Axis("n", block_n)
@@ -354,7 +356,7 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
         part = TilePart(axes, tuple(tiles), (main, *ends), spaces)
-    elif is_summed_apart(schedule, grid.split.size) and not windows:
+    elif target.has_waiting_blocks and is_summed_apart(schedule, grid.split.size) and not windows:
         return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)

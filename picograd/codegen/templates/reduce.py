@@ -186,7 +186,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if sums_of(part):
         return build_column_sums(kernel, share_elements(part), target)
     is_column = is_of_columns(kernel, part)
-    if is_column and target.has_blocks and is_short(part, target):
+    is_whole = target.has_blocks and threads_of(kernel, target) % CUDA_THREADS == 0
+    if is_column and is_whole and is_short(part, target):
         return map_template.build_part(kernel, part, target)
     if is_column and target.has_blocks:
         lanes = lanes_read(kernel, part)

@@ -1,5 +1,7 @@
 """Rows and sums over all of them in one kernel: values by both interpreters, and the text."""
 
+from dataclasses import replace
+
 import numpy as np
 import plain_nodes
 import pytest
@@ -15,11 +17,13 @@ from picograd.codegen.tile import verify
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build
 from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
 from picograd.schedule import column_sums as joining
-from picograd.schedule.loop import Kernel
+from picograd.schedule.loop import Expr, Kernel, Part, rewrite
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
 
+EIGHT_THOUSAND = Storage(Buffer("cpu", float32, 8192, 0))
 TWO = cuda_target("sm_90a", 2)  # few processors: each walks several rows
 
 
@@ -105,3 +109,42 @@ def test_sums_of_columns_beside_them_have_the_threads_of_the_block():
     made = reduce.threads_for(kernel, columns.parts[0], TWO, columns.parts[0].rows, True)
     assert made is not None and threads % made.layout().thread_count == 0
     assert made.inner * made.threads[-1] == threads
+
+
+def doubled(x: Node) -> Node:
+    return x + x
+
+
+def of_short_columns(x: Node) -> Node:
+    return build.reshape(x, (1024, 2, 4)).reduce("sum", (1,)) + 0.0
+
+
+@pytest.mark.parametrize(("beside", "threads"), [(doubled, 256), (of_short_columns, 128)])
+def test_parts_beside_them_have_the_threads_of_the_launch(beside, threads):
+    """Blocks of sums are smaller than those of maps, which share the launch."""
+    alone = norm_gradients((67, 40), float32)
+    (other,) = schedule([beside(plain_nodes.buffer(EIGHT_THOUSAND, (8192,)))], TWO).kernels
+    moved = tuple(moved_part(part, len(alone.slots)) for part in other.parts)
+    slots, parts = (*alone.slots, *other.slots), (*alone.parts, *moved)
+    both = replace(alone, slots=slots, parts=parts)
+    tiles = verify(tile(both, TWO))
+    given = [np.ones(slot.size, np.float32) for slot in slots]
+    interpret_tile.interpret(tiles, given)
+    assert block_threads(alone) == 128
+    assert linearize(tiles, TWO).threads == block_threads(both) == threads
+    assert (given[-1] == 2).all()
+
+
+def moved_part(part: Part, by: int) -> Part:
+    """Count the slots of a part from another place."""
+
+    def moved(expr: Expr) -> Expr | None:
+        if expr.op != "load":
+            return None
+        return Expr("load", (), (expr.arg[0] + by, expr.arg[1]), expr.dtype)
+
+    computes = [
+        replace(c, body=rewrite(c.body, {}, moved), store=(c.store[0] + by, c.store[1]))
+        for c in part.computes
+    ]
+    return replace(part, computes=tuple(computes))

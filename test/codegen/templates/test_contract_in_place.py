@@ -1,6 +1,7 @@
 """Operands of products that are read where they lie: which, and to what values."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from picograd.codegen import interpret_tile
 from picograd.codegen.dot import Dot
 from picograd.codegen.templates import contract
 from picograd.codegen.tile import For, Step, TileKernel, When, format_tiles
-from picograd.dtype import bfloat16, float64
+from picograd.dtype import bfloat16, float64, int64
+from picograd.schedule.index import Dynamic, atom_index
+from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.target import Target
 
 ONE = Target("llvm", "generic", 64, threads=1, registers=32)
@@ -78,3 +81,22 @@ def close(found: np.ndarray, case: Case) -> None:
         return
     wanted = case.expected.reshape(-1)
     assert np.allclose(found.reshape(-1), wanted, atol=1e-5 * np.abs(wanted).max(), rtol=0)
+
+
+def test_where_an_operand_lies_may_follow_from_a_number() -> None:
+    case, _ = CASES["few columns"]
+    (a, b), (part,) = case.inputs, case.kernel.parts
+    later = atom_index(Dynamic(Expr("scalar", (), 0, int64), 0, 1)) * a.size
+    body = part.computes[0].body
+    load = next(e for e in walk(body) if e.op == "load" and e.arg[0] == 0)
+    moved = Expr("load", (), (0, load.arg[1] + later), load.dtype)
+    computes = (replace(part.computes[0], body=rewrite(body, {}, {load: moved}.get)),)
+    slots = (replace(case.kernel.slots[0], size=2 * a.size), *case.kernel.slots[1:])
+    parts = (replace(part, computes=(*computes, *part.computes[1:])),)
+    kernel = replace(case.kernel, slots=slots, parts=parts, scalars=(int64,))
+    tiles = contract.build(kernel, ONE)
+    assert in_place(tiles) == "a"
+    out = np.zeros(case.expected.size, np.float32)
+    both = np.concatenate([np.zeros_like(a.reshape(-1)), a.reshape(-1)])
+    interpret_tile.interpret(tiles, [both, b.reshape(-1), out], [1])
+    close(out, case)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import twin_products
+from contractions import matmul
 from cuda_tools import compile_host, matmul_kernel, run_host
 
 from picograd.codegen.operands import analyse, with_twin
+from picograd.codegen.pipeline import generate
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_steps import PLAIN, cost, sorted_options, split_count
 from picograd.dtype import float32, float64
-from picograd.target import cuda_target
+from picograd.target import cuda_target, opencl_target
 
 TARGET = cuda_target("sm_90a", 132)
 # Of rows, columns and K: the tile, its threads and the parts of K that were fastest on an H200, or
@@ -93,3 +95,11 @@ def test_tiles_of_twins_have_whole_patches_of_each() -> None:
     for each in found:
         assert each.layout.shape == (each.block[0], each.block[1] // 2)
         assert each.layout.register_count * each.threads * 2 == each.block[0] * each.block[1]
+
+
+@pytest.mark.parametrize("target", [cuda_target("sm_90a"), opencl_target()], ids=["cuda", "opencl"])
+def test_blocks_that_cannot_wait_leave_a_long_sum_to_the_last(target):
+    kernel = matmul((1, 60, 40, 16384)).kernel
+    made = {}
+    generate(kernel, target, made.__setitem__, True)
+    assert [len(part.ahead) for part in made["tile"].parts] == [target.has_waiting_blocks]
