@@ -212,6 +212,11 @@ def test_options_are_attributes() -> None:
     names = ("dataset", "batch_sampler", "num_workers", "collate_fn", "prefetch_factor")
     again = nn.DataLoader(**{name: getattr(loader, name) for name in names})
     assert [x.tolist() for x in again] == [[1, 2], [3]]
+    # pytorch-ignite makes a loader anew of all that it shows
+    chosen = {"batch_size", "sampler", "drop_last"}
+    public = {name for name in vars(loader) if not name.startswith("_")} - chosen
+    again = nn.DataLoader(**{name: getattr(loader, name) for name in public})
+    assert [x.tolist() for x in again] == [[1, 2], [3]]
     again.collate_fn = sum
     assert list(again) == [3, 3]
 
