@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Generator as GeneratorType
 from dataclasses import dataclass  # at once: `WorkerInfo` is shown with its parameters
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -366,6 +366,9 @@ class DataLoader(dataset_types.OfSamples):
         seed = int(dataset_types.host_random(self.generator).integers(1 << 62))
         walked = self.sampler if self.batch_sampler is None else self.batch_sampler
         tasks: Iterator[Any] = repeat(True) if self._is_stream else iter(walked)
+        if self.num_workers:  # PyTorch's are given work at once: an order is drawn now
+            ahead = self.num_workers * (self.prefetch_factor or AHEAD)
+            tasks = chain(list(islice(tasks, ahead)), tasks)
         gather = find_gather(self.dataset) if self.is_joined else None
         is_on_device = gather is not None and not is_on_host(self.dataset)
         if self.num_workers and not is_on_device:
