@@ -308,13 +308,17 @@ StateDictType = FullStateDictConfig = ShardedStateDictConfig = ShardingStrategy
 FullOptimStateDictConfig = ShardedOptimStateDictConfig = ShardingStrategy
 
 
-def ZeroRedundancyOptimizer(
-    params: Any, optimizer_class: Callable[..., Any], **options: Any
-) -> Any:
-    """Make the optimizer: one process has all of its state."""
-    for name in ("process_group", "parameters_as_bucket_view", "overlap_with_ddp"):
-        options.pop(name, None)
-    return optimizer_class(params, **options)
+class ZeroRedundancyOptimizer:
+    """This class makes the optimizer that it is given: one process has all of its state.
+
+    It is a class, as programs ask whether an optimizer is one. None is.
+    """
+
+    def __new__(cls, params: Any, optimizer_class: Callable[..., Any], **options: Any) -> Any:
+        """Make the optimizer."""
+        for name in ("process_group", "parameters_as_bucket_view", "overlap_with_ddp"):
+            options.pop(name, None)
+        return optimizer_class(params, **options)
 
 
 FSDPModule = FullyShardedDataParallel = ProcessGroup

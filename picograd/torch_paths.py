@@ -146,6 +146,8 @@ FILES = {
 }  # fmt: skip
 for room, files in FILES.items():
     homes = PATHS.get(room, (f"picograd.{room}",))
+    if room == "nn.modules":  # `from torch.nn.modules.conv import Tensor`: what those files import
+        homes += ("picograd.nn.init", "picograd.nn.utils.rnn", "picograd")
     PATHS = {f"{room}.{name}": homes for name in files} | PATHS
 
 

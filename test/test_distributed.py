@@ -76,3 +76,4 @@ def test_what_is_told_of_models_in_parts() -> None:
     weight = picograd.nn.Parameter(picograd.ones(2))
     optimizer = make([weight], picograd.optim.SGD, lr=0.1, process_group=None)
     assert type(optimizer) is picograd.optim.SGD and optimizer.param_groups[0]["lr"] == 0.1
+    assert not isinstance(optimizer, make)  # pytorch-ignite asks before it saves

@@ -39,6 +39,17 @@ def test_names_are_those_of_the_rooms() -> None:
     assert picograd.nn.modules.conv.Conv2d is picograd.nn.Conv2d  # type: ignore
 
 
+def test_names_that_the_files_of_pytorch_import_themselves() -> None:
+    """Programs import them from there, as editors complete them."""
+    from picograd.nn.modules.activation import Parameter, xavier_uniform_  # type: ignore
+    from picograd.nn.modules.conv import Tensor  # type: ignore
+    from picograd.nn.modules.rnn import PackedSequence  # type: ignore
+
+    assert Tensor is picograd.Tensor and Parameter is picograd.nn.Parameter
+    assert xavier_uniform_ is picograd.nn.init.xavier_uniform_
+    assert PackedSequence is picograd.nn.utils.rnn.PackedSequence
+
+
 def test_paths_are_attributes_without_an_import() -> None:
     paths = [path for path in torch_paths.PATHS if path != "jit.annotations"]  # below a function
     paths += ["utils.data.sampler", "utils.data.dataloader", "utils.data.dataset"]

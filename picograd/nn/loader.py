@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Generator as GeneratorType
 from dataclasses import dataclass  # at once: `WorkerInfo` is shown with its parameters
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -322,7 +322,7 @@ class DataLoader(dataset_types.OfSamples):
         options = dict(locals())
         check_options(options)
         self.dataset = dataset_types.Rows(dataset) if isinstance(dataset, ARRAYS) else dataset
-        self.is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
+        self._is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
         self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.collate_fn: Callable[[Any], Any] = collate_fn or (
             default_convert if batch_size is None and batch_sampler is None else default_collate
@@ -347,14 +347,14 @@ class DataLoader(dataset_types.OfSamples):
         return self.collate_fn in (default_collate, default_convert)
 
     def _sampler(self, shuffle: bool) -> dataset_types.Sampler:
-        if self.is_stream:
+        if self._is_stream:
             return Endless()
         if shuffle:
             return dataset_types.RandomSampler(self.dataset, generator=self.generator)
         return dataset_types.SequentialSampler(self.dataset)
 
     def __len__(self) -> int:
-        if not self.is_stream:
+        if not self._is_stream:
             walked: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
             return len(walked)
         count = len(self.dataset)
@@ -365,7 +365,10 @@ class DataLoader(dataset_types.OfSamples):
     def __iter__(self) -> Iterator[Any]:
         seed = int(dataset_types.host_random(self.generator).integers(1 << 62))
         walked = self.sampler if self.batch_sampler is None else self.batch_sampler
-        tasks: Iterator[Any] = repeat(True) if self.is_stream else iter(walked)
+        tasks: Iterator[Any] = repeat(True) if self._is_stream else iter(walked)
+        if self.num_workers:  # PyTorch's are given work at once: an order is drawn now
+            ahead = self.num_workers * (self.prefetch_factor or AHEAD)
+            tasks = chain(list(islice(tasks, ahead)), tasks)
         gather = find_gather(self.dataset) if self.is_joined else None
         is_on_device = gather is not None and not is_on_host(self.dataset)
         if self.num_workers and not is_on_device:
@@ -401,7 +404,7 @@ class DataLoader(dataset_types.OfSamples):
             self.worker_init_fn(number)
         is_batched = self.batch_sampler is not None
         join = stack if self.is_joined and is_batched else None
-        if self.is_stream:
+        if self._is_stream:
             stream = iter(self.dataset)
             if is_batched:
                 stream = dataset_types.batches_of(stream, self.batch_size or 1, self.drop_last)

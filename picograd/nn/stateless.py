@@ -8,6 +8,7 @@ from typing import Any
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
 from picograd.nn.module import Module
+from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
 
@@ -88,7 +89,7 @@ def replaced(
         for name in unknown if tie_weights else given:
             add(module, name, given[name], undo)
         for part in module.modules():
-            exchange(vars(part), substitutes, undo)
+            exchange(part, substitutes, undo)
         yield
     finally:
         for holder, key, value in reversed(undo):
@@ -112,7 +113,7 @@ def add(module: Module, path: str, value: Any, undo: list[Any]) -> None:
         text = f"{path} is a {type(old).__name__} and becomes a {type(value).__name__}"
         raise DTypeError("functional_call", text, "use the names of named_parameters()")
     undo.append((vars(part), name, vars(part).get(name, undo)))
-    vars(part)[name] = value
+    place(part, name, value, undo)
 
 
 def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
@@ -130,16 +131,25 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
             problem = f"{name} is a {type(each).__name__}"
             raise DTypeError("swap_tensor", problem, "use the name of a tensor, and a tensor")
     note_change()
-    vars(module)[name] = tensor
+    place(module, name, tensor, [])
     return old
 
 
-def exchange(holder: dict[str, Any], substitutes: Mapping[int, Any], undo: list[Any]) -> None:
+def exchange(part: Module, substitutes: Mapping[int, Any], undo: list[Any]) -> None:
     """Replace tensors among the attributes of a module."""
-    for key, value in list(holder.items()):
+    for key, value in list(vars(part).items()):
         if id(value) in substitutes:
-            undo.append((holder, key, value))
-            holder[key] = substitutes[id(value)]
+            undo.append((vars(part), key, value))
+            place(part, key, substitutes[id(value)], undo)
+
+
+def place(part: Module, name: str, value: Any, undo: list[Any]) -> None:
+    """Set an attribute; what takes a parameter's place is listed as one: `next(m.parameters())`."""
+    held = vars(part)
+    if isinstance(held.get(name), Parameter) and isinstance(value, Tensor):
+        undo.append((held, "_placed", held.get("_placed", undo)))
+        held["_placed"] = {*part._placed, name}
+    held[name] = value
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -80,8 +80,6 @@ def test_wrong_use_is_named():
         nn.MultiheadAttention(8, 3)
     with pytest.raises(ShapeError, match=r"attn_mask of shape \(4, 3\), \(4, 4\) wanted"):
         nn.MultiheadAttention(8, 2)(x, x, x, attn_mask=Tensor.ones(4, 3))
-    with pytest.raises(ShapeError, match="attn_mask and is_causal exclude each other"):
-        nn.functional.scaled_dot_product_attention(x, x, x, Tensor.ones(2, 2), is_causal=True)
 
 
 def test_projections_are_drawn_anew() -> None:

@@ -212,6 +212,11 @@ def test_options_are_attributes() -> None:
     names = ("dataset", "batch_sampler", "num_workers", "collate_fn", "prefetch_factor")
     again = nn.DataLoader(**{name: getattr(loader, name) for name in names})
     assert [x.tolist() for x in again] == [[1, 2], [3]]
+    # pytorch-ignite makes a loader anew of all that it shows
+    chosen = {"batch_size", "sampler", "drop_last"}
+    public = {name for name in vars(loader) if not name.startswith("_")} - chosen
+    again = nn.DataLoader(**{name: getattr(loader, name) for name in public})
+    assert [x.tolist() for x in again] == [[1, 2], [3]]
     again.collate_fn = sum
     assert list(again) == [3, 3]
 
@@ -236,3 +241,15 @@ def test_what_samplers_were_made_of_stays():
     with pytest.raises(ValueError, match="batch_size of a loader that is made"):
         loader.batch_size = 3
     loader.dataset = [7, 8]
+
+
+@pytest.mark.parametrize("dataset", [list(range(9)), Tensor.arange(9)], ids=["list", "tensor"])
+def test_workers_have_their_order_when_a_walk_begins(dataset) -> None:
+    """A seed that is set afterwards, as trainers that resume do, changes nothing."""
+    loader = nn.DataLoader(dataset, batch_size=2, shuffle=True, num_workers=1)
+    manual_seed(3)
+    expected = [batch.tolist() for batch in loader]
+    manual_seed(3)
+    batches = iter(loader)
+    manual_seed(4)
+    assert [batch.tolist() for batch in batches] == expected

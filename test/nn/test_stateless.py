@@ -131,3 +131,33 @@ def test_what_a_call_replaces_is_in_the_dict() -> None:
     for _ in range(2):
         func.functional_call(counter, state, Tensor(0.0))
     assert state["count"].item() == 6.0 and counter.count.item() == 0.0
+
+
+def test_what_takes_the_place_of_parameters_is_listed_as_they_are() -> None:
+    """Models ask `next(self.parameters()).device` in their `forward`."""
+    seen: list[list[str]] = []
+
+    class Asking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.register_buffer("shift", picograd.ones(2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            first = next(self.parameters())
+            seen.append([name for name, _ in self.named_parameters()])
+            seen.append([name for name, _ in self.named_buffers()])
+            assert first is self.layer.weight and list(self.layer._parameters) == ["weight", "bias"]
+            return self.layer(x.to(first.dtype)) + self.shift
+
+    model, x = Asking(), picograd.ones(1, 2)
+    given = {name: each.detach() * 2 for name, each in model.named_parameters()}
+    call = func.functional_call
+    call(model, given, (x,))
+    call(model, given, (x,), tie_weights=False)
+    func.jvp(lambda weights: call(model, weights, (x,)), (given,), (given,))
+    func.grad(lambda weights: call(model, weights, (x,)).sum())(given)
+    func.vmap(lambda row: call(model, given, (row,)))(picograd.ones(3, 2))
+    assert seen == [["layer.weight", "layer.bias"], ["shift"]] * 5
+    assert all(isinstance(each, nn.Parameter) for each in model.parameters())
+    assert not model.layer._placed

@@ -27,17 +27,15 @@ def scaled_dot_product_attention(
     """Compute softmax(q k^T * scale + mask) v: (..., L, E), (..., S, E or V) -> (..., L, V).
 
     `attn_mask` broadcasts to (..., L, S): True where attention is allowed, or numbers to add. Rows
-    that may look nowhere give zeros. `is_causal` lets row i see columns up to i. `enable_gqa`
-    repeats the heads (axis -3) of key and value. `scale` is 1 / sqrt(E) unless given. Source:
-    Vaswani et al. (2017). Raises ShapeError for a mask together with is_causal.
+    that may look nowhere give zeros. `is_causal` lets row i see columns up to i, of those that
+    the mask allows. `enable_gqa` repeats the heads (axis -3) of key and value. `scale` is
+    1 / sqrt(E) unless given. Source: Vaswani et al. (2017).
 
     >>> q = Tensor.ones(1, 2, 4)
     >>> scaled_dot_product_attention(q, q, q).shape
     (1, 2, 4)
     """
     op = "scaled_dot_product_attention"
-    if is_causal and attn_mask is not None:
-        raise ShapeError(op, "attn_mask and is_causal exclude each other", "pass one of them")
     if attn_mask is not None and attn_mask.dtype.is_integer:
         text = f"attn_mask is {attn_mask.dtype.name}, which would be added to the scores"
         raise DTypeError(op, text, "call .bool() on it: True where attention is allowed")
@@ -70,7 +68,10 @@ def weights_of(
     scores = query @ key.transpose(-2, -1) * factor  # ... L S
     rows, columns = scores.shape[-2:]
     if is_causal:  # each row sees a column
-        return causal_mask(rows, columns, scores.device).where(scores, -math.inf).softmax(-1)
+        seen = causal_mask(rows, columns, scores.device)
+        if mask is None:
+            return seen.where(scores, -math.inf).softmax(-1)
+        mask = mask & seen if mask.dtype is bool_ else seen.where(mask, -math.inf)
     return masked_softmax(scores, mask)
 
 

@@ -1,14 +1,12 @@
 """Data sets, samplers and loaders under torch.utils.data's names: those of `picograd.nn`."""
 
-from picograd.nn.collate import default_convert
-from picograd.nn.loader import get_worker_info
 from picograd.utils.data import dataloader, dataset, sampler
 from picograd.utils.data.dataloader import *  # noqa: F403
 from picograd.utils.data.dataset import *  # noqa: F403
 from picograd.utils.data.distributed import DistributedSampler
 from picograd.utils.data.sampler import *  # noqa: F403
 
-__all__ = ["DistributedSampler", "default_convert", "get_worker_info"]
+__all__ = ["DistributedSampler"]
 __all__ += dataset.__all__
 __all__ += dataloader.__all__
 __all__ += sampler.__all__

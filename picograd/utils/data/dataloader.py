@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from picograd.nn.collate import default_collate
-from picograd.nn.loader import DataLoader
+from picograd.nn.collate import default_collate, default_convert
+from picograd.nn.loader import DataLoader, get_worker_info
 
-__all__ = ["DataLoader", "default_collate"]
+# What PyTorch's file of this name imports, and programs import from it.
+from picograd.utils.data.dataset import *  # noqa: F403
+from picograd.utils.data.sampler import *  # noqa: F403
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _collate_fn_t = _worker_init_fn_t = Callable[..., Any]  # annotations of PyTorch's programs
 

@@ -9,17 +9,39 @@ from picograd import Tensor, nn
 from picograd.schedule import score_boxes
 
 MASK = np.triu(np.ones((4, 4), bool), 1)
+HOLES = np.arange(16).reshape(4, 4) % 3 != 2
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"is_causal": True}, {"scale": 0.3}, {"attn_mask": ~MASK}, {"attn_mask": array(4, 4)}],
-    ids=["plain", "causal", "scale", "bool", "numbers"],
+    [
+        {},
+        {"is_causal": True},
+        {"scale": 0.3},
+        {"attn_mask": ~MASK},
+        {"attn_mask": array(4, 4)},
+        {"attn_mask": HOLES, "is_causal": True},
+    ],
+    ids=["plain", "causal", "scale", "bool", "numbers", "causal bool"],
 )
 def test_scaled_dot_product_attention(options, device):
     functions = nn.functional, torch.nn.functional
     ours, theirs = (f.scaled_dot_product_attention for f in functions)
     compare(ours, theirs, [array(2, 3, 4, 5) for _ in range(3)], device, **options)
+
+
+def test_numbers_are_added_below_the_diagonal(device):
+    """PyTorch does so too where its mask asks for no gradient, and refuses one that does."""
+    attention = nn.functional.scaled_dot_product_attention
+    q, k, v = (Tensor(array(2, 4, 5), device=device) for _ in range(3))
+    bias = array(4, 4)
+    got = attention(q, k, v, Tensor(bias, device=device), is_causal=True)
+    bias[MASK] = -np.inf
+    hidden = torch.tensor(bias)
+    wanted = torch.nn.functional.scaled_dot_product_attention(
+        *(torch.tensor(x.numpy()) for x in (q, k, v)), hidden
+    )
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_rows_that_see_nothing_are_zero(device):
