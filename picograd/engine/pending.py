@@ -350,19 +350,48 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = CODED.compute
-        if native is None or EVENTS.after is not None or EVENTS.learning is not None:
+        if EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not native(nodes, user_place(3)):  # what calls this is picograd's
+        elif not is_computed(nodes):
             end_way(nodes, compute_anew)
         elif EVENTS.computed is not None:
             EVENTS.anchor()
 
 
+def is_computed(nodes: Sequence[Node]) -> bool:
+    """Compute nodes, and what was written before, by machine code; False, and nothing, if not."""
+    native = CODED.compute
+    if native is None:
+        return False
+    if entries(WRITES):
+        if DEPTH[0]:
+            return False
+        nodes = with_writes(nodes)
+    return native(nodes, user_place(4)) is True  # what calls this is picograd's
+
+
+def with_writes(nodes: Sequence[Node]) -> list[Node]:
+    """Add the writes that are still to run to nodes that are still to be computed."""
+    if len(nodes) == 1 == len(entries(WRITES)) and nodes[0].op == "assign":
+        return [*nodes]
+    together = dict.fromkeys([*nodes, *pending_writes()])
+    return [node for node in together if node.realized is None and node.op != "buffer"]
+
+
+def is_in_memory(node: Node) -> bool:
+    """Tell whether a value is in memory, maybe few views away: there is nothing to compute."""
+    for _ in range(HOPS):
+        if node.realized is not None or node.op == "buffer":
+            return node.realized is not None or type(node.arg) is Storage
+        if node.op not in FREE:
+            return False
+        node = node.inputs[0]
+    return False
+
+
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    native = None if EVENTS.is_watched else CODED.compute
-    if native is None or not native(nodes, user_place()):
+    if EVENTS.is_watched or not is_computed(nodes):
         compute_anew(nodes)
 
 
@@ -373,7 +402,11 @@ def compute_anew(nodes: Sequence[Node]) -> None:
     if is_tracing():
         return
     graph = None
-    if not (EVENTS.is_watched or WAITING or entries(WRITES) or (DEPTH[0] and entries(CHANGED))):
+    if EVENTS.is_watched or WAITING or (DEPTH[0] and (entries(CHANGED) or entries(WRITES))):
+        pass
+    elif entries(WRITES):
+        graph = None if entries(CHANGED) else small.small_graph(*with_writes(nodes))
+    else:
         changed = changed_values() if entries(CHANGED) else []
         if not changed and len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Overwritten
 from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
@@ -75,7 +75,9 @@ class SmallGraph:
             if held is None and inputs:
                 op, arg = node.op, node.arg
                 arg = NO_GRADIENT if type(arg) is CustomGradient else arg
-                if op in WRITES or type(node) is not Node or first + len(nodes) > LIMIT:
+                if type(node) is not Node or first + len(nodes) > LIMIT:
+                    return False
+                if op in WRITES and place >= count:  # what waits to be written is a root
                     return False
                 read = []
                 for child in inputs:
@@ -91,6 +93,8 @@ class SmallGraph:
                 key += op, tuple(read), arg, node.shape, node.dtype, node.device
                 continue
             if held is None and node.op in MEMORY:
+                if type(node.arg) is Overwritten:  # the long way says what is gone
+                    return False
                 held = node.arg.buffer
             if held is not None:
                 name = name_of(self.buffers, places, held)
@@ -261,6 +265,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
     """Remember the plan of a small graph, which was found for its roots in some order."""
     if {*map(id, roots)} != {*map(id, graph.roots)}:
         return
+    PLANS.touch(plan)
     buffers, scalars = found.buffers, found.scalars  # a plan for many sizes takes all
     if type(plan) is CompiledPlan:
         buffers = [buffers[number] for number in plan.input_numbers]

@@ -289,7 +289,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     # values
 
     def realize(self, *others: "Tensor") -> "Tensor":
-        """Compute this tensor and others now, together.
+        """Compute this tensor and others now, together. A view of memory stays one.
 
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
@@ -297,7 +297,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        pending.compute(nodes)
+        is_told = EVENTS.after or EVENTS.take or EVENTS.learning or pending.WRITES
+        if is_told or not all(map(pending.is_in_memory, nodes)):
+            pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":

@@ -7,6 +7,7 @@ live on, and are computed on the way, are stored, or noted, as carried.py has it
 owned from when they are met, so that the look-up may run Python; behind it nothing does.
 """
 
+from picograd.buffer import Overwritten
 from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
 from picograd.engine.pending import HOPS
@@ -23,7 +24,7 @@ from picograd.tensor.core.recording import VERSIONS
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
     "length", "computed", "has_inner", "living", "living_count", "is_ahead", "kept",
-    "kept_count", "own", "waiting", "waiting_count",
+    "kept_count", "own", "waiting", "waiting_count", "written", "written_count",
 )  # fmt: skip
 ROW = 6  # words of the key for a node, at most
 
@@ -109,6 +110,98 @@ def placed(graph: graph, ranges):
         else:
             PyTuple_SetItem(made, number, own(each))
     return made
+
+def placed_steps(graph: graph, steps):
+    "the argument of a put in the same way, of which slices alone begin somewhere; or 0"
+    need(type_of(steps) == world.tuple)
+    made = PyTuple_New(PyTuple_Size(steps))
+    need(made)
+    for number in range(PyTuple_Size(steps)):
+        step = own(PyTuple_GetItem(steps, number))
+        if is_alike(PyTuple_GetItem(step, 0), world.slice):
+            ranges = placed(graph, PyTuple_GetItem(step, 1))
+            Py_DecRef(step)
+            if ranges == 0:
+                Py_DecRef(made)
+                return 0
+            step = PyTuple_Pack(2, world.slice, ranges)
+            Py_DecRef(ranges)
+        PyTuple_SetItem(made, number, step)
+    return made
+"""
+
+WRITING = """
+def memory_held(node: Node):
+    "the buffer of a value that is in memory, or 0"
+    if node.realized != None:
+        return node.realized
+    storage: Storage = node.arg
+    need(node.op == world.buffer and type_of(storage) == world.Storage)
+    return storage.buffer
+
+def note_written(graph: graph, node: Node):
+    "notes the memory that a root writes, itself or behind another one; 0 where Python has to look"
+    need(place_in(graph.nodes, graph.asked, node) < graph.asked and node.arg == None)
+    target: Node = PyTuple_GetItem(node.inputs, 0)
+    need(type_of(target) == world.Node)
+    written = graph.written
+    memory = memory_held(target)
+    if memory == 0:
+        need(is_alike(target.op, world.assign))
+    written[graph.written_count] = memory
+    graph.written_count = graph.written_count + 1
+    return 1
+
+def is_unread(graph: graph, reference):
+    "whether a tensor that waits reads what is written through the write alone"
+    tensor: Tensor = referred(reference)
+    need(tensor)
+    if tensor == None:
+        return 1
+    need(PyType_IsSubtype(type_of(tensor), world.Tensor))
+    stack = room(MOST_NODES)
+    stack[0] = tensor._node
+    top = 1
+    for step in range(LIMIT):
+        if top == 0:
+            return 1
+        top = top - 1
+        node: Node = stack[top]
+        need(type_of(node) == world.Node)
+        if place_in(graph.nodes, graph.asked, node) == graph.asked:
+            memory = memory_held(node)
+            if memory:
+                found = place_in(graph.written, graph.written_count, memory)
+                need(found == graph.written_count or step == 0)
+            else:
+                need(type_of(node.inputs) == world.tuple)
+                need(top + PyTuple_Size(node.inputs) <= LIMIT)
+                for number in range(PyTuple_Size(node.inputs)):
+                    stack[top] = PyTuple_GetItem(node.inputs, number)
+                    top = top + 1
+    return 0
+
+def may_write_all(graph: graph):
+    "whether all that waits to be written is a root, and nobody has to read before what is there"
+    need(PyDict_Size(world.writes) == graph.written_count)
+    if graph.written_count == 0:
+        return 1
+    need(graph.living_count == 0 and graph.waiting_count == 0)
+    nodes = graph.nodes
+    for number in range(graph.asked):
+        owner = owner_of(nodes[number])
+        if owner and referred(owner) != None:
+            tensor: Tensor = referred(owner)
+            need(tensor._tracks == False)
+    live: LiveTable = world.live
+    need(PyDict_Size(live.waiting) <= MOST_UNREAD)
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(live.waiting)):
+        PyDict_Next(live.waiting, at, entry, entry + 8)
+        need(is_unread(graph, entry[1]))
+    return 1
 """
 
 WALKING = """
@@ -127,6 +220,8 @@ def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
     inputs = node.inputs
     need(not PyDict_GetItemWithError(world.refused, node.op))
+    if is_alike(node.op, world.assign):
+        need(note_written(graph, node))
     if is_alike(node.op, world.pad):
         need(is_fixed(node.arg))
     read = PyTuple_New(PyTuple_Size(inputs))
@@ -144,6 +239,10 @@ def walk_computed(graph: graph, node: Node):
     add(graph, read)
     if is_alike(node.op, world.slice):
         made = placed(graph, node.arg)
+        add(graph, made)
+        need(made)
+    elif is_alike(node.op, world.put):
+        made = placed_steps(graph, node.arg)
         add(graph, made)
         need(made)
     else:
@@ -598,8 +697,63 @@ def find_roots(graph: graph, roots):
 def are_usual(roots, count, owners):
     for number in range(count):
         node: Node = roots[number]
-        owners[number] = owner_of(node)
+        owners[number] = 0
+        if is_alike(node.op, world.assign) == 0:  # of these Python makes leaves
+            owners[number] = owner_of(node)
         need(node.realized == None and is_usual(node, owners[number]))
+    return 1
+"""
+
+RETIRING = """
+def past_of(storage, version):
+    "what a leaf names whose contents are gone"
+    gone: Overwritten = PyType_GenericAlloc(world.Overwritten, 0)
+    need(gone)
+    gone.storage = own(storage)
+    gone.version = PyLong_FromLongLong(version)
+    return gone
+
+def wait_no_more(node: Node, storage):
+    "turns a write, or a leaf, into a leaf of a storage, which is taken"
+    name = PyWeakref_NewRef(node, 0)
+    if name:
+        drop(world.writes, name)
+        Py_DecRef(name)
+    become_leaf(node, storage)
+    replace(node.realized, own(None))
+
+def storage_below(write: Node):
+    "the storage that a write is of, and those that it follows"
+    while is_alike(write.op, world.assign):
+        write = PyTuple_GetItem(write.inputs, 0)
+    return write.arg
+
+def retire(write: Node, buffer):
+    "`pending.retire`: all nodes are held elsewhere, so that nothing ends here"
+    if is_alike(write.op, world.assign) == 0:
+        return 1
+    storage: Storage = own(storage_below(write))
+    version = PyLong_AsLongLong(storage.version)
+    node: Node = write
+    count = 0
+    while is_alike(node.op, world.assign):
+        count = count + 1
+        node = PyTuple_GetItem(node.inputs, 0)
+    node = PyTuple_GetItem(write.inputs, 0)
+    for number in range(count):
+        older: Node = node
+        if number + 1 < count:
+            node = PyTuple_GetItem(older.inputs, 0)
+        wait_no_more(older, past_of(storage, version + count - 1 - number))
+    source: Node = 0
+    if storage.source != None:
+        source = referred(storage.source)
+    if source and source != None:
+        replace(source.realized, own(None))
+    replace(storage.source, own(None))
+    replace(storage.version, PyLong_FromLongLong(version + count))
+    replace(storage.buffer, own(buffer))
+    wait_no_more(write, storage)
     return 1
 """
 
@@ -612,7 +766,7 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     roots = room(MOST_NODES)
     count = find_roots(graph, roots)
     need(native.address != world.zero and are_usual(roots, count, owners))
-    need(are_gradients_asked(graph) and is_all_stored(graph))
+    need(are_gradients_asked(graph) and is_all_stored(graph) and may_write_all(graph))
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     need(PyList_Size(values) == plan.numbers and PyList_Size(known.results) == count)
     table = own(native.table)
@@ -635,6 +789,9 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
         for number in range(count):
             place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
             settle(roots[number], found[place], owners[number], enabled)
+        for number in range(count):
+            place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
+            retire(roots[number], found[place])
         let_go(owners, count)
         let_go(found, plan.slots)
     Py_DecRef(table)
@@ -678,7 +835,7 @@ def picograd_small(self, arguments, count):
         refuse("small takes nodes and a line")
     need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
     need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= LIMIT)
-    need(sweep_live() and is_idle())
+    need(sweep_live() and is_idle_but_for_writes())
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -695,31 +852,33 @@ def picograd_small(self, arguments, count):
     graph.living = room(MOST_NODES)
     graph.kept = room(MOST_KEPT)
     graph.waiting = room(MOST_KEPT)
+    graph.written = room(MOST_NODES)
+    graph.written_count = 0
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
 
-TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
+TEXT = MEETING + PLACING + WRITING + WALKING + LOOKING + RETIRING + COMPUTING
 
 
 def declare_small() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad"}, True),
-        "slice": "slice", "pad": "pad",
+        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad", "put", "assign"}, True),
+        "put": "put", "slice": "slice", "pad": "pad",
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
         "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
         "Given": Given, "GivenInt": GivenInt, "given": dict.fromkeys(GIVEN, True),
         "known_small": small.KNOWN, "scalar": "scalar",
         "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
-        "result": RESULT, "carried": carried.entries(carried.WAITING),
+        "Overwritten": Overwritten, "result": RESULT, "carried": carried.entries(carried.WAITING),
         "gradients": carried.entries(carried.GRADIENTS), "spots": carried.SPOTS,
         "waited": carried.GROUPS.known,
         "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
     known = "buffers", "scalars", "results", "native", "plan"
-    slots: dict[type, tuple[str, ...]] = {small.Known: known}
+    slots: dict[type, tuple[str, ...]] = {small.Known: known, Overwritten: ("storage", "version")}
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
@@ -727,6 +886,7 @@ def declare_small() -> None:
         "APART": 0, "BEHIND": 1, "INSIDE": 2, "UNKNOWN": 3,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
         "MOST_KEPT": 8,  # new values that wait on, and are walked each time
+        "MOST_UNREAD": 32,  # tensors that wait beside a write, and are walked each time
         "MOST_PASSED": 64,  # values that passed and are looked at one by one
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -700,6 +700,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     if EVENTS.take is not None:
         leave()
+    if CODED.assign is not None and CODED.assign(target, node):
+        return True
     current = target._node
     is_plain_leaf = current.op in HELD and target.is_leaf and not (RUNNING.active or RUNNING.writes)
     if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
