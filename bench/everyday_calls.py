@@ -160,7 +160,7 @@ def reading(library):
 
 def arithmetic(library):
     """Name operators, comparisons, reductions and joins."""
-    a, b, v, n = operands(library)
+    a, b, v, _ = operands(library)
     i, k = library.arange(10), library.arange(10)
     return {
         "a + b": lambda: a + b,

@@ -37,7 +37,7 @@ from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.refused import forget_lost, forget_refused
-from picograd.engine.small import SmallGraph
+from picograd.engine.small import HOPS, SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import GradientError, PicogradError, check
@@ -46,7 +46,6 @@ from picograd.graph.node import CROSSING, Node
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
 MEMORY = ("buffer", "assign")  # ops of nodes that have memory
-HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -361,32 +360,17 @@ def compute(nodes: Sequence[Node]) -> None:
 def is_computed(nodes: Sequence[Node]) -> bool:
     """Compute nodes, and what was written before, by machine code; False, and nothing, if not."""
     native = CODED.compute
-    if native is None:
+    if native is None or (entries(WRITES) and DEPTH[0]):
         return False
-    if entries(WRITES):
-        if DEPTH[0]:
-            return False
-        nodes = with_writes(nodes)
-    return native(nodes, user_place(4)) is True  # what calls this is picograd's
+    wanted = with_writes(nodes) if entries(WRITES) else nodes
+    return native(wanted, user_place(4)) is True  # what calls this is picograd's
 
 
 def with_writes(nodes: Sequence[Node]) -> list[Node]:
     """Add the writes that are still to run to nodes that are still to be computed."""
-    if len(nodes) == 1 == len(entries(WRITES)) and nodes[0].op == "assign":
-        return [*nodes]
-    together = dict.fromkeys([*nodes, *pending_writes()])
-    return [node for node in together if node.realized is None and node.op != "buffer"]
-
-
-def is_in_memory(node: Node) -> bool:
-    """Tell whether a value is in memory, maybe few views away: there is nothing to compute."""
-    for _ in range(HOPS):
-        if node.realized is not None or node.op == "buffer":
-            return node.realized is not None or type(node.arg) is Storage
-        if node.op not in FREE:
-            return False
-        node = node.inputs[0]
-    return False
+    is_one = len(nodes) == 1 == len(entries(WRITES)) and nodes[0] in WRITES
+    together = nodes if is_one else dict.fromkeys([*nodes, *pending_writes()])
+    return [x for x in together if x.realized is None and (x.inputs or x.op not in MEMORY)]
 
 
 def compute_now(nodes: Sequence[Node]) -> None:
@@ -402,11 +386,10 @@ def compute_anew(nodes: Sequence[Node]) -> None:
     if is_tracing():
         return
     graph = None
-    if EVENTS.is_watched or WAITING or (DEPTH[0] and (entries(CHANGED) or entries(WRITES))):
-        pass
-    elif entries(WRITES):
-        graph = None if entries(CHANGED) else small.small_graph(*with_writes(nodes))
-    else:
+    is_written = bool(entries(WRITES))
+    if is_written and not (EVENTS.is_watched or WAITING or DEPTH[0] or entries(CHANGED)):
+        graph = small.small_graph(*with_writes(nodes))
+    elif not (is_written or EVENTS.is_watched or WAITING or (DEPTH[0] and entries(CHANGED))):
         changed = changed_values() if entries(CHANGED) else []
         if not changed and len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return

@@ -27,7 +27,7 @@ from picograd.dtype import (
     kind_name,
     to_dtype,
 )
-from picograd.engine import carried, foreign, pending
+from picograd.engine import carried, foreign, pending, small
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
 from picograd.engine.foreign import share
@@ -72,6 +72,7 @@ from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_recording import declare_recording
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
+from picograd.tensor.core.native_writes import declare_writes
 from picograd.tensor.core.operands import (
     UNSET,
     as_axis,
@@ -298,7 +299,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
         is_told = EVENTS.after or EVENTS.take or EVENTS.learning or pending.WRITES
-        if is_told or not all(map(pending.is_in_memory, nodes)):
+        if is_told or not all(map(small.is_view_of_memory, nodes)):
             pending.compute(nodes)
         return self
 
@@ -1148,6 +1149,7 @@ FILLING.add(Tensor.full)
 declare_tensors()
 declare_following()
 declare_small()
+declare_writes()
 declare_recording()
 declare_elements()
 follow_plans()

@@ -7,11 +7,9 @@ live on, and are computed on the way, are stored, or noted, as carried.py has it
 owned from when they are met, so that the look-up may run Python; behind it nothing does.
 """
 
-from picograd.buffer import Overwritten
 from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
-from picograd.engine.pending import HOPS
-from picograd.engine.small import LIMIT
+from picograd.engine.small import HOPS, LIMIT
 from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN, Given, GivenInt
@@ -128,80 +126,6 @@ def placed_steps(graph: graph, steps):
             Py_DecRef(ranges)
         PyTuple_SetItem(made, number, step)
     return made
-"""
-
-WRITING = """
-def memory_held(node: Node):
-    "the buffer of a value that is in memory, or 0"
-    if node.realized != None:
-        return node.realized
-    storage: Storage = node.arg
-    need(node.op == world.buffer and type_of(storage) == world.Storage)
-    return storage.buffer
-
-def note_written(graph: graph, node: Node):
-    "notes the memory that a root writes, itself or behind another one; 0 where Python has to look"
-    need(place_in(graph.nodes, graph.asked, node) < graph.asked and node.arg == None)
-    target: Node = PyTuple_GetItem(node.inputs, 0)
-    need(type_of(target) == world.Node)
-    written = graph.written
-    memory = memory_held(target)
-    if memory == 0:
-        need(is_alike(target.op, world.assign))
-    written[graph.written_count] = memory
-    graph.written_count = graph.written_count + 1
-    return 1
-
-def is_unread(graph: graph, reference):
-    "whether a tensor that waits reads what is written through the write alone"
-    tensor: Tensor = referred(reference)
-    need(tensor)
-    if tensor == None:
-        return 1
-    need(PyType_IsSubtype(type_of(tensor), world.Tensor))
-    stack = room(MOST_NODES)
-    stack[0] = tensor._node
-    top = 1
-    for step in range(LIMIT):
-        if top == 0:
-            return 1
-        top = top - 1
-        node: Node = stack[top]
-        need(type_of(node) == world.Node)
-        if place_in(graph.nodes, graph.asked, node) == graph.asked:
-            memory = memory_held(node)
-            if memory:
-                found = place_in(graph.written, graph.written_count, memory)
-                need(found == graph.written_count or step == 0)
-            else:
-                need(type_of(node.inputs) == world.tuple)
-                need(top + PyTuple_Size(node.inputs) <= LIMIT)
-                for number in range(PyTuple_Size(node.inputs)):
-                    stack[top] = PyTuple_GetItem(node.inputs, number)
-                    top = top + 1
-    return 0
-
-def may_write_all(graph: graph):
-    "whether all that waits to be written is a root, and nobody has to read before what is there"
-    need(PyDict_Size(world.writes) == graph.written_count)
-    if graph.written_count == 0:
-        return 1
-    need(graph.living_count == 0 and graph.waiting_count == 0)
-    nodes = graph.nodes
-    for number in range(graph.asked):
-        owner = owner_of(nodes[number])
-        if owner and referred(owner) != None:
-            tensor: Tensor = referred(owner)
-            need(tensor._tracks == False)
-    live: LiveTable = world.live
-    need(PyDict_Size(live.waiting) <= MOST_UNREAD)
-    at = room(1)
-    entry = room(2)
-    at[0] = 0
-    for number in range(PyDict_Size(live.waiting)):
-        PyDict_Next(live.waiting, at, entry, entry + 8)
-        need(is_unread(graph, entry[1]))
-    return 1
 """
 
 WALKING = """
@@ -704,59 +628,6 @@ def are_usual(roots, count, owners):
     return 1
 """
 
-RETIRING = """
-def past_of(storage, version):
-    "what a leaf names whose contents are gone"
-    gone: Overwritten = PyType_GenericAlloc(world.Overwritten, 0)
-    need(gone)
-    gone.storage = own(storage)
-    gone.version = PyLong_FromLongLong(version)
-    return gone
-
-def wait_no_more(node: Node, storage):
-    "turns a write, or a leaf, into a leaf of a storage, which is taken"
-    name = PyWeakref_NewRef(node, 0)
-    if name:
-        drop(world.writes, name)
-        Py_DecRef(name)
-    become_leaf(node, storage)
-    replace(node.realized, own(None))
-
-def storage_below(write: Node):
-    "the storage that a write is of, and those that it follows"
-    while is_alike(write.op, world.assign):
-        write = PyTuple_GetItem(write.inputs, 0)
-    return write.arg
-
-def retire(write: Node, buffer):
-    "`pending.retire`: all nodes are held elsewhere, so that nothing ends here"
-    if is_alike(write.op, world.assign) == 0:
-        return 1
-    storage: Storage = own(storage_below(write))
-    version = PyLong_AsLongLong(storage.version)
-    node: Node = write
-    count = 0
-    while is_alike(node.op, world.assign):
-        count = count + 1
-        node = PyTuple_GetItem(node.inputs, 0)
-    node = PyTuple_GetItem(write.inputs, 0)
-    for number in range(count):
-        older: Node = node
-        if number + 1 < count:
-            node = PyTuple_GetItem(older.inputs, 0)
-        wait_no_more(older, past_of(storage, version + count - 1 - number))
-    source: Node = 0
-    if storage.source != None:
-        source = referred(storage.source)
-    if source and source != None:
-        replace(source.realized, own(None))
-    replace(storage.source, own(None))
-    replace(storage.version, PyLong_FromLongLong(version + count))
-    replace(storage.buffer, own(buffer))
-    wait_no_more(write, storage)
-    return 1
-"""
-
 COMPUTING = """
 def run_small(graph: graph, known: Known, values, enabled, origin):
     "no Python runs here"
@@ -858,7 +729,7 @@ def picograd_small(self, arguments, count):
         return own(True)
 """
 
-TEXT = MEETING + PLACING + WRITING + WALKING + LOOKING + RETIRING + COMPUTING
+TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
 
 
 def declare_small() -> None:
@@ -872,13 +743,13 @@ def declare_small() -> None:
         "Given": Given, "GivenInt": GivenInt, "given": dict.fromkeys(GIVEN, True),
         "known_small": small.KNOWN, "scalar": "scalar",
         "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
-        "Overwritten": Overwritten, "result": RESULT, "carried": carried.entries(carried.WAITING),
+        "result": RESULT, "carried": carried.entries(carried.WAITING),
         "gradients": carried.entries(carried.GRADIENTS), "spots": carried.SPOTS,
         "waited": carried.GROUPS.known,
         "passed": carried.entries(carried.PASSED), "note_living": carried.note_living,
     }  # fmt: skip
     known = "buffers", "scalars", "results", "native", "plan"
-    slots: dict[type, tuple[str, ...]] = {small.Known: known, Overwritten: ("storage", "version")}
+    slots: dict[type, tuple[str, ...]] = {small.Known: known}
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
         "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
@@ -886,7 +757,6 @@ def declare_small() -> None:
         "APART": 0, "BEHIND": 1, "INSIDE": 2, "UNKNOWN": 3,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
         "MOST_KEPT": 8,  # new values that wait on, and are walked each time
-        "MOST_UNREAD": 32,  # tensors that wait beside a write, and are walked each time
         "MOST_PASSED": 64,  # values that passed and are looked at one by one
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -5,11 +5,9 @@ Each function does what the one of its name in Python does, for the usual case. 
 Python, runtime/python_calls.py says.
 """
 
-import weakref
-
 from picograd.buffer import Storage
 from picograd.dtype import DType
-from picograd.engine import carried, foreign, native_calls, pending
+from picograd.engine import carried, native_calls, pending
 from picograd.engine.followed import EVENTS, Events
 from picograd.engine.live import LiveTable
 from picograd.engine.tracing import OPEN, RUNNING
@@ -438,78 +436,7 @@ def picograd_stamp(self, arguments, count):
     return own(True)
 """
 
-MOVING_ON = """
-def has_memory(target: Tensor):
-    "whether a tensor that tracks nothing has memory, and few writes of it wait"
-    node: Node = target._node
-    need(target._tracks == False and type_of(node) == world.Node and node.realized == None)
-    for depth in range(MOST_WRITES):
-        if node.op == world.buffer:
-            return 1
-        need(is_alike(node.op, world.assign))
-        node = PyTuple_GetItem(node.inputs, 0)
-    return 0
-
-def write_to(target: Tensor, value: Node):
-    "a node that writes a value where a tensor is; 0 where Python has to look"
-    node: Node = target._node
-    need(is_alike(value.shape, node.shape) and value.dtype == node.dtype)
-    need(is_alike(value.device, node.device))
-    inputs = PyTuple_Pack(2, node, value)
-    need(inputs)
-    return new_node(world.Node, world.assign, inputs, own(None), node.shape, node.dtype, node.device)
-
-def enter_write(before, after: Node, target):
-    "enters a write, and the tensor that it is of now, as `pending.move_on` does: 1, or 0"
-    live: LiveTable = world.live
-    reference = PyWeakref_NewRef(target, 0)
-    write = PyWeakref_NewRef(after, world.end_write)
-    key = PyLong_FromVoidPtr(before)
-    need(reference and write and key)
-    replace(after.leaf, own(reference))
-    found = PyDict_GetItemWithError(live.data, key)
-    if found and referred(found) == target:
-        PyDict_DelItem(live.data, key)
-        drop(live.waiting, key)
-    named = PyObject_CallFunctionObjArgs(world.KeyedRef, after, world.end_target, key, 0)
-    if named:
-        PyDict_SetItem(world.by_target, key, named)
-    PyDict_SetItem(world.writes, write, None)
-    Py_DecRef(named)
-    Py_DecRef(write)
-    Py_DecRef(key)
-    key = PyLong_FromVoidPtr(after)
-    need(key)
-    drop(live.data, key)
-    drop(live.waiting, key)
-    drop(world.new, key)
-    PyDict_SetItem(live.data, key, reference)
-    PyDict_SetItem(live.waiting, key, reference)
-    PyDict_SetItem(world.new, key, None)
-    Py_DecRef(key)
-    Py_DecRef(reference)
-    return 1
-
-@python
-def picograd_assign(self, arguments, count):
-    "`assign(tensor, node)`: True, or None where `write_memory` has to look"
-    if count != 2:
-        refuse("assign takes a tensor and a node")
-    target: Tensor = arguments[0]
-    events: Events = world.events
-    need(PyType_IsSubtype(type_of(target), world.Tensor) and type_of(arguments[1]) == world.Node)
-    need(events.learning == None and not PyList_Size(world.open) and not PyDict_Size(world.shared))
-    need(has_memory(target))
-    after = write_to(target, arguments[1])
-    need(after)
-    if enter_write(target._node, after, target):
-        replace(target._node, after)
-        replace(target._history, own(None))
-        return own(True)
-    Py_DecRef(after)
-"""
-
-TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING + SHOWING + STAMPING + MOVING_ON
+TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE + WRAPPING + SHOWING + STAMPING
 
 
 def declare_tensors() -> None:
@@ -527,21 +454,15 @@ def declare_tensors() -> None:
         "pending": vars(pending), "budget": "BUDGET", "writing": dict.fromkeys(WRITES, True),
         "reads_nothing": nothing, "events": EVENTS, "pairs": dict.fromkeys(PAIRS, True),
         "moves": dict.fromkeys(MOVES, True), "View": View, "cutting": frozenset(CUTTING),
-        "always": ALWAYS, "assign": "assign", "shared": foreign.SHARED,
-        "by_target": vars(pending.BY_TARGET)["data"], "KeyedRef": weakref.KeyedRef,
-        "end_target": vars(pending.BY_TARGET)["_remove"],
-        "end_write": vars(pending.WRITES)["_remove"],
+        "always": ALWAYS,
     }  # fmt: skip
     slots = {
         Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
-        LiveTable: ("data", "waiting", "limit"), DType: ("kind",), View: VIEW,
-        Events: ("take", "learning"),
+        LiveTable: ("data", "waiting", "limit"), DType: ("kind",), Events: ("take",), View: VIEW,
     }  # fmt: skip
-    functions = (
-        "picograd_computed", "picograd_wrap", "picograd_show", "picograd_stamp", "picograd_assign",
-    )  # fmt: skip
+    functions = "picograd_computed", "picograd_wrap", "picograd_show", "picograd_stamp"
     numbers = {
         "CLEARLY_FINE": CLEARLY_FINE, "MOST_OF_AXIS": 1 << 26,  # the product of both is one word
-        "MOST_VIEWS": 16, "MOST_WRITES": 32,
+        "MOST_VIEWS": 16,
     }  # fmt: skip
     native_calls.declare(TEXT, functions, world, slots, {}, numbers)
