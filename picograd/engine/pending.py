@@ -53,6 +53,7 @@ LOCK = EVENTS.lock = threading.RLock()
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
+WRITTEN = entries(WRITES)
 BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
@@ -349,9 +350,10 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
+        native = None if WRITTEN else CODED.compute
         if EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not is_computed(nodes):
+        elif not (native(nodes, user_place(3)) if native else is_computed(nodes)):
             end_way(nodes, compute_anew)
         elif EVENTS.computed is not None:
             EVENTS.anchor()
@@ -360,15 +362,14 @@ def compute(nodes: Sequence[Node]) -> None:
 def is_computed(nodes: Sequence[Node]) -> bool:
     """Compute nodes, and what was written before, by machine code; False, and nothing, if not."""
     native = CODED.compute
-    if native is None or (entries(WRITES) and DEPTH[0]):
+    if native is None or (WRITTEN and DEPTH[0]):
         return False
-    wanted = with_writes(nodes) if entries(WRITES) else nodes
-    return native(wanted, user_place(4)) is True  # what calls this is picograd's
+    return native(with_writes(nodes) if WRITTEN else nodes, user_place()) is True
 
 
 def with_writes(nodes: Sequence[Node]) -> list[Node]:
     """Add the writes that are still to run to nodes that are still to be computed."""
-    is_one = len(nodes) == 1 == len(entries(WRITES)) and nodes[0] in WRITES
+    is_one = len(nodes) == 1 == len(WRITTEN) and nodes[0] in WRITES
     together = nodes if is_one else dict.fromkeys([*nodes, *pending_writes()])
     return [x for x in together if x.realized is None and (x.inputs or x.op not in MEMORY)]
 
@@ -386,10 +387,9 @@ def compute_anew(nodes: Sequence[Node]) -> None:
     if is_tracing():
         return
     graph = None
-    is_written = bool(entries(WRITES))
-    if is_written and not (EVENTS.is_watched or WAITING or DEPTH[0] or entries(CHANGED)):
+    if WRITTEN and not (EVENTS.is_watched or WAITING or DEPTH[0] or entries(CHANGED)):
         graph = small.small_graph(*with_writes(nodes))
-    elif not (is_written or EVENTS.is_watched or WAITING or (DEPTH[0] and entries(CHANGED))):
+    elif not (WRITTEN or EVENTS.is_watched or WAITING or (DEPTH[0] and entries(CHANGED))):
         changed = changed_values() if entries(CHANGED) else []
         if not changed and len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return

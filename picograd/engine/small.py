@@ -148,13 +148,21 @@ def small_graph(*roots: Node) -> SmallGraph | None:
     return graph if graph.add([*distinct.values()]) else None
 
 
+def are_views_of_memory(nodes: Sequence[Node]) -> bool:
+    """Tell whether there is nothing to compute, and no way that ends where that was asked for."""
+    is_told = EVENTS.after or EVENTS.take or EVENTS.learning
+    return not is_told and all(map(is_view_of_memory, nodes))
+
+
 def is_view_of_memory(node: Node) -> bool:
     """Tell whether a value is few views away from memory: there is nothing to compute."""
-    hops = 0
-    while node.realized is None and node.op in carried.FREE and hops < HOPS:
-        node, hops = node.inputs[0], hops + 1
-    is_there = node.realized is not None or (node.op in MEMORY and type(node.arg) is Storage)
-    return hops > 0 and is_there
+    if node.op not in carried.FREE or node.realized is not None:
+        return False
+    for _ in range(HOPS):
+        node = node.inputs[0]
+        if node.op not in carried.FREE or node.realized is not None:
+            break
+    return node.realized is not None or (node.op in MEMORY and type(node.arg) is Storage)
 
 
 def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> list[Node]:

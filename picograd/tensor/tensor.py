@@ -298,8 +298,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        is_told = EVENTS.after or EVENTS.take or EVENTS.learning or pending.WRITES
-        if is_told or not all(map(small.is_view_of_memory, nodes)):
+        if self._node.op not in carried.FREE or not small.are_views_of_memory(nodes):
             pending.compute(nodes)
         return self
 

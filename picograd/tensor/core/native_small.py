@@ -108,24 +108,6 @@ def placed(graph: graph, ranges):
         else:
             PyTuple_SetItem(made, number, own(each))
     return made
-
-def placed_steps(graph: graph, steps):
-    "the argument of a put in the same way, of which slices alone begin somewhere; or 0"
-    need(type_of(steps) == world.tuple)
-    made = PyTuple_New(PyTuple_Size(steps))
-    need(made)
-    for number in range(PyTuple_Size(steps)):
-        step = own(PyTuple_GetItem(steps, number))
-        if is_alike(PyTuple_GetItem(step, 0), world.slice):
-            ranges = placed(graph, PyTuple_GetItem(step, 1))
-            Py_DecRef(step)
-            if ranges == 0:
-                Py_DecRef(made)
-                return 0
-            step = PyTuple_Pack(2, world.slice, ranges)
-            Py_DecRef(ranges)
-        PyTuple_SetItem(made, number, step)
-    return made
 """
 
 WALKING = """
@@ -163,10 +145,6 @@ def walk_computed(graph: graph, node: Node):
     add(graph, read)
     if is_alike(node.op, world.slice):
         made = placed(graph, node.arg)
-        add(graph, made)
-        need(made)
-    elif is_alike(node.op, world.put):
-        made = placed_steps(graph, node.arg)
         add(graph, made)
         need(made)
     else:
@@ -735,8 +713,8 @@ TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
 def declare_small() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad", "put", "assign"}, True),
-        "put": "put", "slice": "slice", "pad": "pad",
+        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad", "assign"}, True),
+        "slice": "slice", "pad": "pad",
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
         "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
