@@ -144,7 +144,8 @@ def has_memory(target: Tensor):
     "whether a tensor that tracks nothing has memory, and few writes of it wait"
     node: Node = target._node
     need(target._tracks == False and type_of(node) == world.Node and node.realized == None)
-    for depth in range(MOST_WRITES):
+    longest = PyLong_AsLongLong(PyDict_GetItemWithError(world.pending, world.chain))
+    for depth in range(longest - 1):  # else Python sees that all is to be computed
         if node.op == world.buffer:
             return 1
         need(is_alike(node.op, world.assign))
@@ -217,7 +218,7 @@ TEXT = WRITING + RETIRING + MOVING_ON
 def declare_writes() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "assign": "assign", "shared": foreign.SHARED, "Overwritten": Overwritten,
+        "assign": "assign", "chain": "CHAIN", "shared": foreign.SHARED, "Overwritten": Overwritten,
         "by_target": vars(pending.BY_TARGET)["data"], "KeyedRef": weakref.KeyedRef,
         "end_target": vars(pending.BY_TARGET)["_remove"],
         "end_write": vars(pending.WRITES)["_remove"],
@@ -226,7 +227,6 @@ def declare_writes() -> None:
         Overwritten: ("storage", "version"), Events: ("learning",),
     }  # fmt: skip
     numbers = {
-        "MOST_UNREAD": 32,  # tensors that wait beside a write, and are walked each time
-        "MOST_WRITES": 32,  # of one memory, that wait
+        "MOST_UNREAD": 32  # tensors that wait beside a write, and are walked each time
     }
     native_calls.declare(TEXT, ("picograd_assign",), world, slots, {}, numbers)
