@@ -68,8 +68,8 @@ class Coded:
     `compute` is that of engine/small.py, and what is around it in pending.py; `wrap` makes the
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py),
-    `record` all of an operation that was (tensor/core/recipes.py); `row` gives `x[i]`, and
-    `number` what `item` reads.
+    `record` all of an operation that was (tensor/core/recipes.py); `row` gives `x[i]`,
+    `number` what `item` reads, and `assign` writes to memory (`write_memory`).
     """
 
     compute: Any = None
@@ -80,6 +80,7 @@ class Coded:
     show: Any = None
     stamp: Any = None
     record: Any = None
+    assign: Any = None
     row: Any = None
     number: Any = None
     patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
@@ -98,7 +99,7 @@ class Coded:
         self.stamp, self.follow = CALLS.find("picograd_stamp"), CALLS.find("picograd_follow")
         self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
         self.record, self.row = CALLS.find("picograd_record"), CALLS.find("picograd_row")
-        self.number = CALLS.find("picograd_number")
+        self.number, self.assign = CALLS.find("picograd_number"), CALLS.find("picograd_assign")
 
 
 CODED = Coded()

@@ -37,7 +37,7 @@ from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.refused import forget_lost, forget_refused
-from picograd.engine.small import SmallGraph
+from picograd.engine.small import HOPS, SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import GradientError, PicogradError, check
@@ -46,7 +46,6 @@ from picograd.graph.node import CROSSING, Node
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
 MEMORY = ("buffer", "assign")  # ops of nodes that have memory
-HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -54,6 +53,7 @@ LOCK = EVENTS.lock = threading.RLock()
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
+WRITTEN = entries(WRITES)
 BY_TARGET: "weakref.WeakValueDictionary[int, Node]" = weakref.WeakValueDictionary()  # of WRITES
 RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
@@ -350,19 +350,33 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = CODED.compute
-        if native is None or EVENTS.after is not None or EVENTS.learning is not None:
+        native = None if WRITTEN else CODED.compute
+        if EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not native(nodes, user_place(3)):  # what calls this is picograd's
+        elif not (native(nodes, user_place(3)) if native else is_computed(nodes)):
             end_way(nodes, compute_anew)
         elif EVENTS.computed is not None:
             EVENTS.anchor()
 
 
+def is_computed(nodes: Sequence[Node]) -> bool:
+    """Compute nodes, and what was written before, by machine code; False, and nothing, if not."""
+    native = CODED.compute
+    if native is None or (WRITTEN and DEPTH[0]):
+        return False
+    return native(with_writes(nodes) if WRITTEN else nodes, user_place()) is True
+
+
+def with_writes(nodes: Sequence[Node]) -> list[Node]:
+    """Add the writes that are still to run to nodes that are still to be computed."""
+    is_one = len(nodes) == 1 == len(WRITTEN) and nodes[0] in WRITES
+    together = nodes if is_one else dict.fromkeys([*nodes, *pending_writes()])
+    return [x for x in together if x.realized is None and (x.inputs or x.op not in MEMORY)]
+
+
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    native = None if EVENTS.is_watched else CODED.compute
-    if native is None or not native(nodes, user_place()):
+    if EVENTS.is_watched or not is_computed(nodes):
         compute_anew(nodes)
 
 
@@ -373,7 +387,9 @@ def compute_anew(nodes: Sequence[Node]) -> None:
     if is_tracing():
         return
     graph = None
-    if not (EVENTS.is_watched or WAITING or entries(WRITES) or (DEPTH[0] and entries(CHANGED))):
+    if WRITTEN and not (EVENTS.is_watched or WAITING or DEPTH[0] or entries(CHANGED)):
+        graph = small.small_graph(*with_writes(nodes))
+    elif not (WRITTEN or EVENTS.is_watched or WAITING or (DEPTH[0] and entries(CHANGED))):
         changed = changed_values() if entries(CHANGED) else []
         if not changed and len(nodes) == 1 and nodes[0].op in MEMORY and not nodes[0].inputs:
             return

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
@@ -32,6 +32,7 @@ from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 LIMIT = 64  # nodes, leaves among them
+HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 KNOWN_LIMIT = 4096
 MANY = 8  # nodes below what is asked for, from which on it pays to follow what records them
 
@@ -75,7 +76,9 @@ class SmallGraph:
             if held is None and inputs:
                 op, arg = node.op, node.arg
                 arg = NO_GRADIENT if type(arg) is CustomGradient else arg
-                if op in WRITES or type(node) is not Node or first + len(nodes) > LIMIT:
+                if type(node) is not Node or first + len(nodes) > LIMIT:
+                    return False
+                if op in WRITES and place >= count:  # what waits to be written is a root
                     return False
                 read = []
                 for child in inputs:
@@ -90,18 +93,21 @@ class SmallGraph:
                     arg = placed(node, partial(name_start, self.scalars, places))
                 key += op, tuple(read), arg, node.shape, node.dtype, node.device
                 continue
-            if held is None and node.op in MEMORY:
-                held = node.arg.buffer
-            if held is not None:
-                name = name_of(self.buffers, places, held)
-                key += name, node.shape, node.dtype, node.device
-            else:
-                key += self.number_row(node)
+            if type(node.arg) is Overwritten:  # the long way says what is gone
+                return False
+            key += self.leaf_row(node)
         self.key = tuple(key)
         self.nodes += nodes
         self.tops += tops
         self.put_first(tops)
         return True
+
+    def leaf_row(self, node: Node) -> tuple[Any, ...]:
+        """Describe a leaf, or a value that was computed."""
+        held = node.arg.buffer if node.realized is None and node.op in MEMORY else node.realized
+        if held is None:
+            return self.number_row(node)
+        return name_of(self.buffers, self.places, held), node.shape, node.dtype, node.device
 
     def number_row(self, node: Node) -> tuple[Any, ...]:
         """Describe a leaf without memory: a number that may be another the next time, or one that
@@ -140,6 +146,23 @@ def small_graph(*roots: Node) -> SmallGraph | None:
     graph, distinct = SmallGraph(), {id(node): node for node in roots}
     graph.asked = len(distinct)
     return graph if graph.add([*distinct.values()]) else None
+
+
+def are_views_of_memory(nodes: Sequence[Node]) -> bool:
+    """Tell whether there is nothing to compute, and no way that ends where that was asked for."""
+    is_told = EVENTS.after or EVENTS.take or EVENTS.learning
+    return not is_told and all(map(is_view_of_memory, nodes))
+
+
+def is_view_of_memory(node: Node) -> bool:
+    """Tell whether a value is few views away from memory: there is nothing to compute."""
+    if node.op not in carried.FREE or node.realized is not None:
+        return False
+    for _ in range(HOPS):
+        node = node.inputs[0]
+        if node.op not in carried.FREE or node.realized is not None:
+            break
+    return node.realized is not None or (node.op in MEMORY and type(node.arg) is Storage)
 
 
 def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> list[Node]:
@@ -261,6 +284,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
     """Remember the plan of a small graph, which was found for its roots in some order."""
     if {*map(id, roots)} != {*map(id, graph.roots)}:
         return
+    PLANS.touch(plan)
     buffers, scalars = found.buffers, found.scalars  # a plan for many sizes takes all
     if type(plan) is CompiledPlan:
         buffers = [buffers[number] for number in plan.input_numbers]

@@ -132,10 +132,12 @@ def noting_writes() -> Iterator[list[tuple[Any, Any, Any]]]:
     """Note the tensors that are written inside this block, weakly: nodes before, next values."""
     notes: list[tuple[Any, Any, Any]] = []
     RUNNING.writes.append(notes)
+    OPEN.append("writes")
     try:
         yield notes
     finally:
         RUNNING.writes.pop()
+        OPEN.pop()
         if RUNNING.writes:
             RUNNING.writes[-1].extend(notes)
 

@@ -27,7 +27,7 @@ from picograd.dtype import (
     kind_name,
     to_dtype,
 )
-from picograd.engine import carried, foreign, pending
+from picograd.engine import carried, foreign, pending, small
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
 from picograd.engine.foreign import share
@@ -72,6 +72,7 @@ from picograd.tensor.core.native_following import declare_following
 from picograd.tensor.core.native_recording import declare_recording
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
+from picograd.tensor.core.native_writes import declare_writes
 from picograd.tensor.core.operands import (
     UNSET,
     as_axis,
@@ -289,7 +290,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     # values
 
     def realize(self, *others: "Tensor") -> "Tensor":
-        """Compute this tensor and others now, together.
+        """Compute this tensor and others now, together. A view of memory stays one.
 
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
@@ -297,7 +298,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        pending.compute(nodes)
+        if self._node.op not in carried.FREE or not small.are_views_of_memory(nodes):
+            pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -1146,6 +1148,7 @@ FILLING.add(Tensor.full)
 declare_tensors()
 declare_following()
 declare_small()
+declare_writes()
 declare_recording()
 declare_elements()
 follow_plans()

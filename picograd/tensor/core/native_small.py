@@ -9,8 +9,7 @@ owned from when they are met, so that the look-up may run Python; behind it noth
 
 from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
-from picograd.engine.pending import HOPS
-from picograd.engine.small import LIMIT
+from picograd.engine.small import HOPS, LIMIT
 from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN, Given, GivenInt
@@ -23,7 +22,7 @@ from picograd.tensor.core.recording import VERSIONS
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
     "length", "computed", "has_inner", "living", "living_count", "is_ahead", "kept",
-    "kept_count", "own", "waiting", "waiting_count",
+    "kept_count", "own", "waiting", "waiting_count", "written", "written_count",
 )  # fmt: skip
 ROW = 6  # words of the key for a node, at most
 
@@ -127,6 +126,8 @@ def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
     inputs = node.inputs
     need(not PyDict_GetItemWithError(world.refused, node.op))
+    if is_alike(node.op, world.assign):
+        need(note_written(graph, node))
     if is_alike(node.op, world.pad):
         need(is_fixed(node.arg))
     read = PyTuple_New(PyTuple_Size(inputs))
@@ -598,7 +599,9 @@ def find_roots(graph: graph, roots):
 def are_usual(roots, count, owners):
     for number in range(count):
         node: Node = roots[number]
-        owners[number] = owner_of(node)
+        owners[number] = 0
+        if is_alike(node.op, world.assign) == 0:  # of these Python makes leaves
+            owners[number] = owner_of(node)
         need(node.realized == None and is_usual(node, owners[number]))
     return 1
 """
@@ -612,7 +615,7 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     roots = room(MOST_NODES)
     count = find_roots(graph, roots)
     need(native.address != world.zero and are_usual(roots, count, owners))
-    need(are_gradients_asked(graph) and is_all_stored(graph))
+    need(are_gradients_asked(graph) and is_all_stored(graph) and may_write_all(graph))
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     need(PyList_Size(values) == plan.numbers and PyList_Size(known.results) == count)
     table = own(native.table)
@@ -635,6 +638,9 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
         for number in range(count):
             place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
             settle(roots[number], found[place], owners[number], enabled)
+        for number in range(count):
+            place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
+            retire(roots[number], found[place])
         let_go(owners, count)
         let_go(found, plan.slots)
     Py_DecRef(table)
@@ -678,7 +684,7 @@ def picograd_small(self, arguments, count):
         refuse("small takes nodes and a line")
     need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
     need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= LIMIT)
-    need(sweep_live() and is_idle())
+    need(sweep_live() and is_idle_but_for_writes())
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -695,6 +701,8 @@ def picograd_small(self, arguments, count):
     graph.living = room(MOST_NODES)
     graph.kept = room(MOST_KEPT)
     graph.waiting = room(MOST_KEPT)
+    graph.written = room(MOST_NODES)
+    graph.written_count = 0
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
@@ -705,7 +713,7 @@ TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
 def declare_small() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad"}, True),
+        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad", "assign"}, True),
         "slice": "slice", "pad": "pad",
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
         "at": "at", "detach": "detach",

@@ -171,8 +171,11 @@ def is_unnoted():
 
 def is_idle():
     "nothing else is due with a computation; may run Python"
-    waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    need(not waiting)
+    need(not PyDict_Size(world.writes))
+    return is_idle_but_for_writes()
+
+def is_idle_but_for_writes():
+    need(not (PyList_Size(world.waiting) | PyDict_Size(world.changed)))
     if PyList_Size(world.open):
         active = own_of_thread(world.running, world.active)
         need(active)

@@ -645,9 +645,8 @@ def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
 
 def check_overlap(op: str, target: "Recorded", source: Any, is_fitted: bool = False) -> None:
     """Raise ShapeError where what is read shares some memory with what is written, but not all."""
-    if not isinstance(source, Recorded) or source is target:
-        return
-    if target._view is None and source._view is None:
+    is_other = isinstance(source, Recorded) and source is not target
+    if not is_other or (target._view is None and source._view is None):
         return
     if root_of(target) is not root_of(source) or target.dtype is not source.dtype:
         return
@@ -700,11 +699,12 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     if EVENTS.take is not None:
         leave()
+    if CODED.assign is not None and CODED.assign(target, node):
+        return True
     current = target._node
     is_plain_leaf = current.op in HELD and target.is_leaf and not (RUNNING.active or RUNNING.writes)
-    if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
-        return False
-    if foreign.SHARED and foreign.reads(node):  # it is computed now
+    is_other = not is_plain_leaf or RUNNING.traces or foreign.are_read((current,))
+    if is_other or (foreign.SHARED and foreign.reads(node)):  # it is computed now
         return False
     after = build.assign(current, node)
     after.leaf = weakref.ref(target)

@@ -237,7 +237,8 @@ class Way:
     @property
     def is_short(self) -> bool:
         """Whether machine code computes as fast, without a way, what is recorded."""
-        if self.last.asked is None or any(x.is_change or x.walks or x.looks for x in self.events):
+        events = self.events
+        if self.last.asked is None or any(x.walks or x.looks or is_more(x) for x in events):
             return False
         return sum(map(gain_of, self.events)) <= SHORT
 
@@ -736,8 +737,7 @@ class Closing:
             event.checks = [(self.number(node), error) for node, error in event.checks]
             for each in event.moves:
                 each.at = self.number(each.at)
-            is_change = event.writes or event.checks or event.gradients or event.moves
-            event.is_change = bool(is_change or event.shows)
+            event.is_change = bool(event.writes) or is_more(event)
 
     def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
@@ -950,12 +950,17 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     return found  # type: ignore[return-value]
 
 
+def is_more(event: Event) -> bool:
+    """Tell whether an event changes more than the values of tensors that have memory."""
+    return bool(event.checks or event.gradients or event.moves or event.shows)
+
+
 def gain_of(event: Event) -> int:
     """Tell how much longer an event takes where it is recorded: see `SHORT`.
 
     One function on nodes takes little to record.
     """
-    if not event.is_simple:
+    if not event.is_simple or event.writes:
         return BY_PYTHON
     return 1 if event.args and type(event.args[0][1]) is FunctionType else OTHERS
 
