@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.buffer import Buffer, Overwritten
 from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
@@ -32,7 +32,6 @@ from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 LIMIT = 64  # nodes, leaves among them
-HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 KNOWN_LIMIT = 4096
 MANY = 8  # nodes below what is asked for, from which on it pays to follow what records them
 
@@ -146,23 +145,6 @@ def small_graph(*roots: Node) -> SmallGraph | None:
     graph, distinct = SmallGraph(), {id(node): node for node in roots}
     graph.asked = len(distinct)
     return graph if graph.add([*distinct.values()]) else None
-
-
-def are_views_of_memory(nodes: Sequence[Node]) -> bool:
-    """Tell whether there is nothing to compute, and no way that ends where that was asked for."""
-    is_told = EVENTS.after or EVENTS.take or EVENTS.learning
-    return not is_told and all(map(is_view_of_memory, nodes))
-
-
-def is_view_of_memory(node: Node) -> bool:
-    """Tell whether a value is few views away from memory: there is nothing to compute."""
-    if node.op not in carried.FREE or node.realized is not None:
-        return False
-    for _ in range(HOPS):
-        node = node.inputs[0]
-        if node.op not in carried.FREE or node.realized is not None:
-            break
-    return node.realized is not None or (node.op in MEMORY and type(node.arg) is Storage)
 
 
 def with_changed(nodes: Sequence[Node], changed: Sequence[Node], live: Any) -> list[Node]:
@@ -284,13 +266,13 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
     """Remember the plan of a small graph, which was found for its roots in some order."""
     if {*map(id, roots)} != {*map(id, graph.roots)}:
         return
-    PLANS.touch(plan)
     buffers, scalars = found.buffers, found.scalars  # a plan for many sizes takes all
     if type(plan) is CompiledPlan:
         buffers = [buffers[number] for number in plan.input_numbers]
         scalars = [scalars[number] for number in plan.scalar_numbers]
     elif type(plan) is not BoundedPlan:
         return
+    PLANS.touch(plan)
     if len(KNOWN) >= KNOWN_LIMIT:
         KNOWN.clear()
     KNOWN[graph.key] = Known(

@@ -27,7 +27,7 @@ from picograd.dtype import (
     kind_name,
     to_dtype,
 )
-from picograd.engine import carried, foreign, pending, small
+from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
 from picograd.engine.followed import EVENTS, FILLING, cutting, event
 from picograd.engine.foreign import share
@@ -290,7 +290,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     # values
 
     def realize(self, *others: "Tensor") -> "Tensor":
-        """Compute this tensor and others now, together. A view of memory stays one.
+        """Compute this tensor and others now, together.
 
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
@@ -298,8 +298,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        if self._node.op not in carried.FREE or not small.are_views_of_memory(nodes):
-            pending.compute(nodes)
+        pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":

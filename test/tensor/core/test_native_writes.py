@@ -208,24 +208,3 @@ def test_writes_by_machine_code_leave_nothing_behind():
         a.add_(b).realize()
     after = [len(each) for each in (pending.LIVE.data, pending.LIVE.waiting, carried.NEW)]
     assert after == sizes and not entries(pending.WRITES)
-
-
-def test_a_view_of_memory_that_is_realised_stays_one():
-    a = leaf(0)
-    shown = a.T[1:]
-    node = shown._node
-    assert shown.realize()._node is node and node.realized is None
-    a.mul_(2.0)
-    np.testing.assert_array_equal(shown.realize().numpy(), a.numpy().T[1:])
-    shown.zero_()
-    assert a[:, 1:].abs().sum().item() == 0
-
-
-def test_a_long_chain_of_views_is_stored():
-    shown = leaf(0)
-    for _ in range(3 * small.HOPS):
-        shown = shown.T.realize()
-    depth, node = 0, shown._node
-    while node.inputs:
-        depth, node = depth + 1, node.inputs[0]
-    assert depth <= small.HOPS
