@@ -72,7 +72,21 @@ OPERATIONS: dict[type, str] = {
     ast.RShift: "lshr", ast.LShift: "shl", ast.FloorDiv: "udiv",
 }  # fmt: skip
 
+TRIES = 3  # of parsing a text beside other threads that parse
 FARTHEST = 64  # words of an object, or table, that has slots
+
+
+def parsed(text: str) -> ast.Module:
+    """Parse a text. Until Python 3.11.8 threads that parse share a count of how deep they are.
+
+    One that another overtakes gets a SystemError (gh-106905), and tries again.
+    """
+    for _ in range(TRIES):
+        try:
+            return ast.parse(text)
+        except SystemError:
+            continue
+    return ast.parse(text)
 
 
 class Translator:
@@ -102,7 +116,7 @@ class Translator:
 
     def translate(self, text: str) -> None:
         """Write all functions of a text."""
-        for function in ast.parse(text).body:
+        for function in parsed(text).body:
             check(isinstance(function, ast.FunctionDef), "only functions are translated")
             self.function(function)  # type: ignore[arg-type]
 
@@ -161,7 +175,7 @@ if found == 0:
     return own(None)
 return found
 """
-        self.body(ast.parse(text).body)
+        self.body(parsed(text).body)
         self.end()
 
     # instructions

@@ -1,5 +1,6 @@
 """The language of functions that Python calls: what its words compute, and what is refused."""
 
+import ast
 import ctypes
 import gc
 import sys
@@ -10,7 +11,7 @@ from picograd.code import Code
 from picograd.errors import InternalError
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.llvm import host
-from picograd.runtime.python_code import Translator
+from picograd.runtime.python_code import Translator, parsed
 from picograd.runtime.python_layout import (
     FASTCALL,
     Table,
@@ -271,3 +272,15 @@ def test_a_table_keeps_what_it_names():
     assert sys.getrefcount(value) == count + 1
     assert list((ctypes.c_int64 * 3).from_address(table.words[1])) == [1, 2, 3]
     assert (ctypes.c_uint64 * 2).from_address(table.address)[0] == id(value)
+
+
+def test_a_text_that_another_thread_disturbs_is_parsed_again(monkeypatch):
+    parse, failures = ast.parse, [SystemError("recursion depth mismatch")] * 2
+
+    def disturbed(text):
+        if failures:
+            raise failures.pop()
+        return parse(text)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert ast.unparse(parsed("a = 1")) == "a = 1" and not failures
