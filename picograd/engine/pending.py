@@ -37,7 +37,7 @@ from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.refused import forget_lost, forget_refused
-from picograd.engine.small import SmallGraph
+from picograd.engine.small import HOPS, SmallGraph
 from picograd.engine.tracing import is_tracing
 from picograd.engine.update import Update
 from picograd.errors import GradientError, PicogradError, check
@@ -46,7 +46,6 @@ from picograd.graph.node import CROSSING, Node
 BUDGET = 10_000  # operations recorded since the last flush; a training step records about 1000
 CHAIN = 64  # writes of a whole tensor that may wait: a loop carries state that nobody reads
 MEMORY = ("buffer", "assign")  # ops of nodes that have memory
-HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 

@@ -32,6 +32,7 @@ from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 LIMIT = 64  # nodes, leaves among them
+HOPS = 8  # views of views that may wait; a longer chain is stored, or it would grow for ever
 KNOWN_LIMIT = 4096
 MANY = 8  # nodes below what is asked for, from which on it pays to follow what records them
 

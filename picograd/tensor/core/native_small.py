@@ -9,8 +9,7 @@ owned from when they are met, so that the look-up may run Python; behind it noth
 
 from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
-from picograd.engine.pending import HOPS
-from picograd.engine.small import LIMIT
+from picograd.engine.small import HOPS, LIMIT
 from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN, Given, GivenInt
