@@ -15,6 +15,7 @@ another, since what a tap of one row reads other taps of its neighbours read, to
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product as product_of
 
 from picograd.codegen import cuts
 from picograd.codegen.dot import Digit, Runs
@@ -207,6 +208,16 @@ def fitted(shift: Shift, piece: cuts.Piece) -> Space:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """Places along an axis of some phases, if it has any."""
+
+    places: Axis
+    tap: Axis | None = None
+    across: Axis | None = None
+    phase: Index = constant(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """The image that a task has in a tile: some channels of it, and the panels of its columns."""
 
@@ -309,30 +320,65 @@ class Block:
         steps = [step for _, step in self.taps]
         return Runs(self.runs, self.apart, 1 + steps.index(self.apart)) if self.runs > 1 else Runs()
 
+    def phase_of(self, first_taps: Mapping[Axis, Index]) -> Index:
+        """Number the phases of a channel."""
+        found = constant(0)
+        for tap, _ in self.taps:
+            if tap.phases > 1:
+                found = found * tap.across.size
+                found = found + first_taps[tap.axis]
+        return found
+
+    def shares(self, piece: cuts.Piece, space: Space) -> Iterator[list["Share"]]:
+        """Cut each axis by how many places phases have: one without a last tap has one less.
+
+        Where there is a border, its guards look at each place.
+        """
+        image = self.shift.product.b
+        tests = image.arg if image.op == "guard" else ()
+        bordered = {axis for test in tests for axis in axes_of(test[0])}
+        for axis, dim in zip(space.axes, space.dims, strict=True):
+            tap = self.shift.taps.get(axis)
+            name = f"{dim.name}u"
+            size = dim.size + self.shift.reach(axis)
+            whole = Axis(name, size)
+            if tap is None or tap.phases == 1:
+                yield [Share(whole)]
+                continue
+            full = tap.across.size
+            if tap.reach and tap.axis not in bordered:
+                full = (tap.axis.size - 1) % tap.phases + 1
+            first = Axis(tap.across.name, full)
+            parts = [Share(whole, tap.axis, first, axis_index(first))]
+            missing = tap.across.size - full
+            if missing:
+                rest = Axis(tap.across.name, missing)
+                shorter = Axis(name, size - 1)
+                phase = axis_index(rest) + full
+                parts.append(Share(shorter, tap.axis, rest, phase))
+            yield parts
+
     def fill(self, channels: cuts.Cut) -> Iterator[Step]:
         """Evaluate the image with its border; channels that a last block lacks are 0."""
         c, shift = self.shift.product, self.shift
-        first_taps = {
-            tap.axis: axis_index(tap.across) if tap.phases > 1 else constant(0)
-            for tap, _ in self.taps
-        }
         for piece in self.columns.pieces:
             space = fitted(shift, piece)
-            own: dict[Axis, Index] = {}
-            local: list[Axis] = []
-            for axis, dim in zip(space.axes, space.dims, strict=True):
-                size = dim.size + shift.reach(axis)
-                local.append(Axis(f"{dim.name}u", size))
-                first = cuts.first_of(piece, axis, dim)
-                within = axis_index(local[-1]) + shift.back(axis)
-                own[axis] = first + within
-            where = position_over(self.phases) * self.places
-            where = where + space.place(local, self.space.extent)
-            for channel in channels.pieces:
-                values = {**piece.values, **own, **channel.values, **first_taps}
-                dims = (*channel.dims, *self.phases, *space.planes, *local)
-                step = pack("b", dims, bind(c.b, values), (channel.position, where))
-                yield from guarded_steps((*piece.when, *channel.when), [step])
+            for shares in product_of(*self.shares(piece, space)):
+                local = [share.places for share in shares]
+                first_taps = {tap.axis: constant(0) for tap, _ in self.taps}
+                first_taps |= {share.tap: share.phase for share in shares if share.tap}
+                own: dict[Axis, Index] = {}
+                for axis, dim, place in zip(space.axes, space.dims, local, strict=True):
+                    within = axis_index(place) + shift.back(axis)
+                    own[axis] = cuts.first_of(piece, axis, dim) + within
+                where = self.phase_of(first_taps) * self.places
+                where = where + space.place(local, self.space.extent)
+                for channel in channels.pieces:
+                    values = {**piece.values, **own, **channel.values, **first_taps}
+                    phases = [share.across for share in shares if share.across]
+                    dims = (*channel.dims, *phases, *space.planes, *local)
+                    step = pack("b", dims, bind(c.b, values), (channel.position, where))
+                    yield from guarded_steps((*piece.when, *channel.when), [step])
         place = Axis("place", self.places * size_of(self.phases))
         zero = const(0, c.dtype)
         for when, (axis, position) in missing_depth(channels):

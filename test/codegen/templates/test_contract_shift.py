@@ -167,6 +167,24 @@ def test_the_interpreter_goes_the_same_way(case: Any) -> None:
     assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
 
 
+PHASES = [  # the image ends with the last tap: a phase without one has no place there
+    ((1, 31, 31, 3), 20, 3, 2),
+    ((1, 16, 31, 16), 5, 3, 2),
+    ((2, 29, 33, 3), 20, 5, 3),
+    ((1, 7, 7, 4), 5, 3, 2),
+]
+
+
+@pytest.mark.parametrize("target", [ONE, AVX2], ids=["1", "avx2"])
+@pytest.mark.parametrize("case", PHASES)
+def test_no_phase_reads_beyond_the_image(case: Any, target: Target) -> None:
+    case = conv(*case, **PLANAR)
+    tiles = built(case.kernel, target)
+    assert any(tap.phases > 1 for tap in digits_of(tiles))
+    out = case.interpreted(interpret_tile.interpret, tiles)
+    assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
+
+
 def test_taps_may_go_backwards() -> None:
     """The gradient of an image is a convolution whose taps count from the other end."""
     case = conv((1, 12, 40, 4), 8, 3, padding=1, **PLANAR)
