@@ -329,7 +329,7 @@ class Block:
                 found = found + first_taps[tap.axis]
         return found
 
-    def shares(self, piece: cuts.Piece, space: Space) -> Iterator[list["Share"]]:
+    def shares(self, space: Space) -> Iterator[list["Share"]]:
         """Cut each axis by how many places phases have: one without a last tap has one less.
 
         Where there is a border, its guards look at each place.
@@ -363,7 +363,7 @@ class Block:
         c, shift = self.shift.product, self.shift
         for piece in self.columns.pieces:
             space = fitted(shift, piece)
-            for shares in product_of(*self.shares(piece, space)):
+            for shares in product_of(*self.shares(space)):
                 local = [share.places for share in shares]
                 first_taps = {tap.axis: constant(0) for tap, _ in self.taps}
                 first_taps |= {share.tap: share.phase for share in shares if share.tap}
