@@ -108,7 +108,7 @@ from typing import Any
 
 from picograd.code import TensorMap
 from picograd.dtype import DType, bool_
-from picograd.errors import check
+from picograd.errors import check, internal
 from picograd.late_methods import dataclass
 
 SPREAD = {
@@ -299,11 +299,12 @@ def verify(program: Program) -> Program:
     open_scopes: list[int] = [0]
     scope_of: list[int] = []
     for number, instr in enumerate(program.instructions):
-        for arg in instr.args:
-            check(0 <= arg < number, f"%{number} uses %{arg} before its definition", program)
+        for arg in instr.args:  # texts are written where they are needed: there are many
+            if not 0 <= arg < number:
+                internal(f"%{number} uses %{arg} before its definition", program)
             is_global = program.instructions[arg].op in EVERYWHERE
-            is_visible = is_global or scope_of[arg] in open_scopes
-            check(is_visible, f"%{number} uses %{arg} outside its scope", program)
+            if not is_global and scope_of[arg] not in open_scopes:
+                internal(f"%{number} uses %{arg} outside its scope", program)
         verify_instruction(program, number, instr)
         if instr.op == "end":
             check(len(open_scopes) > 1, f"%{number} ends nothing", program)
@@ -330,8 +331,8 @@ def verify_instruction(program: Program, number: int, instr: Instr) -> None:
         check(is_mask, f"the mask of %{number} is no bool of 1 or {instr.lanes} lanes", program)
     if instr.op in LANES_DIFFER or instr.op in OPAQUE or not instr.args:
         return
-    lanes = {program.instructions[arg].lanes for arg in instr.args}
-    check(len(lanes) == 1, f"the arguments of %{number} differ in lanes", program)
+    if len({program.instructions[arg].lanes for arg in instr.args}) > 1:
+        internal(f"the arguments of %{number} differ in lanes", program)
 
 
 def is_input(program: Program, number: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType
-from picograd.errors import check
+from picograd.errors import check, internal
 from picograd.graph.updates_at_once import ONCE
 from picograd.helpers import product
 from picograd.schedule.index import Atom, Axis, Index, axes_of, evaluate
@@ -100,7 +100,8 @@ def verify_store(
     lo, hi = narrowed(index, tests) if tests else (index.lo, index.hi)
     is_inside = (lo >= 0 and hi < facts.size) or lo > hi
     is_inside = is_inside or (bool(tests) and not is_disproved(index, tests, facts.size))
-    check(is_inside or facts.size == 0, f"store outside s{slot}: {index}", kernel)
+    if not is_inside and facts.size:  # written only then: the text of an index costs more
+        internal(f"store outside s{slot}: {index}", kernel)
 
 
 def verify_scatter(kernel: Kernel, part: Part) -> None:
@@ -238,8 +239,9 @@ class Checker:
             for atom in dynamics_of(index):
                 is_integer = atom.expr.dtype.is_integer
                 check(is_integer, f"a run-time index of {atom.expr.dtype.name}", self.kernel)
-            unbound = axes_of(index) - self.bound
-            check(not unbound, f"%{self.number} uses axes it does not bind: {unbound}", self.kernel)
+            if unbound := axes_of(index) - self.bound:
+                problem = f"%{self.number} uses axes it does not bind: {unbound}"
+                internal(problem, self.kernel)
         if expr.op == "load":
             self.visit_load(expr, tests)
         elif expr.op == "ref":

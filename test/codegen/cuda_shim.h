@@ -2,6 +2,8 @@
 // shuffle and warp-wide instruction. Asynchronous copies happen at the wait, as late as allowed.
 // What every kernel needs is compiled once, where CUDA_SHIM_RUNTIME is defined, and linked.
 #pragma once
+#undef _FORTIFY_SOURCE  // which takes a jump to another stack for a fault
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cmath>
@@ -193,8 +195,9 @@ static inline void warpgroup_multiply(float* d, unsigned long long a, unsigned l
 struct Copy { void* to; const void* from; bool is_inside; int size; };
 using Multiplies = std::vector<std::function<void()>>;
 struct Lane {
-  ucontext_t context;
-  bool is_done;
+  ucontext_t context;  // where a thread begins, and where it is later: a jump asks no kernel
+  jmp_buf place;
+  bool is_begun, is_done;
   std::vector<std::vector<Copy>> groups;  // the last one is still open
   std::vector<Multiplies> multiplies;
 };
@@ -205,14 +208,21 @@ long long posted[1024][4];
 unsigned char* shared_bytes;
 static int thread_count;
 static std::vector<Lane> lanes;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static Meeting block_meeting, warp_meeting[32];
 static void (*run_thread)();
 
 static inline void switch_thread() {
   int self = threadIdx.x;
-  swapcontext(&lanes[self].context, &scheduler);
+  if (!_setjmp(lanes[self].place)) _longjmp(scheduler, 1);
   threadIdx.x = self;
+}
+__attribute__((noinline)) static void resume(int thread) {
+  threadIdx.x = thread;
+  if (_setjmp(scheduler)) return;
+  if (lanes[thread].is_begun) _longjmp(lanes[thread].place, 1);
+  lanes[thread].is_begun = true;
+  setcontext(&lanes[thread].context);
 }
 static inline void meet(Meeting& meeting, int count) {
   int generation = meeting.generation;
@@ -242,7 +252,7 @@ static void run_block(int block, int threads, size_t shared, bool is_reversed) {
     getcontext(&lanes[i].context);
     lanes[i].context.uc_stack.ss_sp = stacks + i * stack;
     lanes[i].context.uc_stack.ss_size = stack;
-    lanes[i].is_done = false;
+    lanes[i].is_begun = lanes[i].is_done = false;
     lanes[i].groups.emplace_back();
     lanes[i].multiplies.emplace_back();
     makecontext(&lanes[i].context, enter, 0);
@@ -252,8 +262,7 @@ static void run_block(int block, int threads, size_t shared, bool is_reversed) {
     for (int i = 0; i < threads; i++) {
       int thread = is_reversed ? threads - 1 - i : i;
       if (lanes[thread].is_done) continue;
-      threadIdx.x = thread;
-      swapcontext(&scheduler, &lanes[thread].context);
+      resume(thread);
       left -= lanes[thread].is_done;
     }
   }
