@@ -363,13 +363,17 @@ def histogram(
     flat = input.detach().reshape(input.numel())
     edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
     count = edges.numel() - 1
-    place = edges.searchsorted(flat, True) - 1
-    place = (flat == edges[-1:]).where(count - 1, place)
-    inside = (place >= 0).logical_and(place < count)
-    ones = flat * 0 + 1 if weight is None else weight.detach().reshape(flat.shape)
+    inside = (edges[:1] <= flat).logical_and(flat <= edges[-1:])
+    if is_tensor(bins):
+        place = edges.searchsorted(flat, True) - 1
+    else:
+        place = inside.where((flat - edges[:1]) / (edges[-1:] - edges[:1]) * count, 0).long()
+        place = place.clamp(0, count - 1)  # as nearly as it is rounded
+        place = place - (flat < edges[place]).long() + (edges[place + 1] <= flat).long()
+    ones = inside if weight is None else inside.where(weight.detach().reshape(flat.shape), 0.0)
     counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
     if flat.numel():
-        counts = counts.scatter_add(0, place.clamp(0, count - 1), inside.where(ones, 0.0))
+        counts = counts.scatter_add(0, place.clamp(0, count - 1), ones.to(input.dtype))
     if density:
         counts = counts / counts.sum() / edges.diff()
     return Histogram(counts, edges)
