@@ -203,7 +203,11 @@ CASES |= {  # draws, images at places, special functions
         lambda: (R.uniform(-1, 1, 4 * N).astype(np.float32),),
     ),
     "special lgamma 4M": (lambda m, x: m.lgamma(x), lambda: (numbers(4 * N) * 4,)),
+    "special lgamma 4M positive": (lambda m, x: m.lgamma(x), between(0, 20)),
     "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
+    "special i0e 4M": (lambda m, x: m.special.i0e(x), between(-20, 20)),
+    "special i1 4M": (lambda m, x: m.special.i1(x), between(-20, 20)),
+    "special i1e 4M": (lambda m, x: m.special.i1e(x), between(-20, 20)),
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
 CASES |= {  # functions of numbers between two; a jitted one with default arguments waits for Python
