@@ -109,17 +109,16 @@ def lgamma_single(x: Node, part: Node) -> Node:
     near = above(size, 2.0).where(
         (size - 2) * polynomial(MIDDLE, size - 3.25), low * polynomial(LOW, other - 1.25)
     )
-    inverse = size.unary("reciprocal")
+    is_close = above(x, -11.5).binary("logical_and", x.binary("less", -2.0))
+    high, rest = inverse_gamma(x)
+    inverse = is_close.where(high, size).unary("reciprocal")  # a quotient of both
     tail = inverse * polynomial(LGAMMA_TAIL[:4], inverse * inverse) + TAIL_START
     inner = is_far.where((size - 0.5) * (logarithm - 1) + tail, near)
     value = is_tiny.where(inner - logarithm, inner)
     square = part * part
     sine = (part * square).multiply_add(polynomial(SINE, square), part).unary("abs")
-    is_close = above(x, -11.5).binary("logical_and", x.binary("less", -2.0))
-    high, rest = inverse_gamma(x)
     sine = is_close.where(high, is_tiny.where(sine, sine * size))
-    beyond = is_close.where(rest / high, inner)
-    below = -(sine.unary("log") + beyond)
+    below = -(sine.unary("log") + is_close.where(rest * inverse, inner))
     return x.binary("less", 0.0).where(below, value)
 
 
