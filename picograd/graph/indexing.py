@@ -248,11 +248,12 @@ def sorted_keys(
 
 
 def ascends(index: Node) -> bool:
-    """Tell whether an index is a running maximum along its last axis."""
+    """Tell whether an index ascends along its last axis, as a running maximum does."""
     while index.realized is None and index.row.keeps_value:
         (index,) = index.inputs
-    is_scan = index.realized is None and index.op == "scan"
-    return is_scan and index.arg == ("max", index.rank - 1)
+    rises = index.row.rises
+    is_known = index.realized is None and rises is not None
+    return is_known and rises(index.arg) == index.rank - 1
 
 
 def run_starts(keys: Node) -> Node:

@@ -88,12 +88,19 @@ def inverse_gamma(x: Node) -> tuple[Node, Node]:
     wide = x.binary("maximum", -11.5).binary("minimum", -2.0).cast(float64)
     is_low = wide.binary("less", -6.5)
     y = is_low.where(wide + 5, wide)
-    outer, more = y * (y + 6), wide * (wide + 4)  # in pairs: y (y + 6), (y + 1) (y + 5), ...
-    steps = outer * (outer + 5) * (outer + 8) * (y + 3)
-    steps = is_low.where(steps * (more * (more + 3) * (wide + 2)), steps)
-    found = (steps * polynomial(INVERSE, y + 4)).unary("abs")
+    outer = y * (y + 6)  # (y + 1) (y + 5) is 5 more
+    steps = outer * (outer + 5)
+    steps = steps * (outer + 8)
+    steps = steps * (y + 3)
+    more = wide * (wide + 4)
+    others = more * (more + 3)
+    others = others * (wide + 2)
+    steps = is_low.where(steps * others, steps)
+    found = steps * polynomial(INVERSE, y + 4)
+    found = found.unary("abs")
     high = found.cast(float32)
-    return high, (found - high.cast(float64)).cast(float32)
+    rest = found - high.cast(float64)
+    return high, rest.cast(float32)
 
 
 def lgamma_single(x: Node, part: Node) -> Node:
@@ -105,20 +112,29 @@ def lgamma_single(x: Node, part: Node) -> Node:
     is_tiny, is_far = size.binary("less", 0.7), above(size, 4.5)
     logarithm, less = size.unary("log"), size - 1
     other = is_tiny.where(size + 1, size)
-    low = is_tiny.where(size, less) * is_tiny.where(less, size - 2)
-    near = above(size, 2.0).where(
-        (size - 2) * polynomial(MIDDLE, size - 3.25), low * polynomial(LOW, other - 1.25)
-    )
-    is_close = above(x, -11.5).binary("logical_and", x.binary("less", -2.0))
+    first, second = is_tiny.where(size, less), is_tiny.where(less, size - 2)
+    low = polynomial(LOW, other - 1.25)
+    low = first * second * low
+    middle = polynomial(MIDDLE, size - 3.25)
+    middle = middle * (size - 2)
+    near = above(size, 2.0).where(middle, low)
+    is_close = x.binary("less", -2.0)
+    is_close = is_close.binary("logical_and", above(x, -11.5))
     high, rest = inverse_gamma(x)
     inverse = is_close.where(high, size).unary("reciprocal")  # a quotient of both
-    tail = inverse * polynomial(LGAMMA_TAIL[:4], inverse * inverse) + TAIL_START
-    inner = is_far.where((size - 0.5) * (logarithm - 1) + tail, near)
+    tail = polynomial(LGAMMA_TAIL[:4], inverse * inverse)
+    tail = inverse * tail + TAIL_START
+    far = (size - 0.5) * (logarithm - 1)
+    inner = is_far.where(far + tail, near)
     value = is_tiny.where(inner - logarithm, inner)
     square = part * part
-    sine = (part * square).multiply_add(polynomial(SINE, square), part).unary("abs")
-    sine = is_close.where(high, is_tiny.where(sine, sine * size))
-    below = -(sine.unary("log") + is_close.where(rest * inverse, inner))
+    cube = part * square
+    sine = cube.multiply_add(polynomial(SINE, square), part)
+    sine = sine.unary("abs")
+    sine = is_tiny.where(sine, sine * size)
+    sine = is_close.where(high, sine)
+    more = is_close.where(rest * inverse, inner)
+    below = -(sine.unary("log") + more)
     return x.binary("less", 0.0).where(below, value)
 
 
