@@ -224,6 +224,8 @@ CASES |= {  # functions of numbers between two; a jitted one with default argume
     "special sinc 4M": (lambda m, x: m.sinc(x), between(-9, 9)),
     "special atan 4M": (lambda m, x: m.atan(x), between(-3, 3)),
     "special atan2 4M": (lambda m, y, x: m.atan2(y, x), lambda: (numbers(4 * N), numbers(4 * N))),
+    "special pow 4M": (lambda m, x, y: m.pow(x, y), lambda: (*between(0, 9)(), numbers(4 * N))),
+    "special pow 4M 2.37": (lambda m, x: m.pow(x, 2.37), between(0, 9)),
     "special softplus 4M": (lambda m, x: m.nn.functional.softplus(x), between(-9, 9)),
     "special logsigmoid 4M": (lambda m, x: m.nn.functional.logsigmoid(x), between(-9, 9)),
 }
