@@ -365,15 +365,22 @@ def histogram(
     count = edges.numel() - 1
     inside = (edges[:1] <= flat).logical_and(flat <= edges[-1:])
     if is_tensor(bins):
-        place = edges.searchsorted(flat, True) - 1
+        place = (edges.searchsorted(flat, True) - 1).clamp(max=count - 1)
     else:
-        place = inside.where((flat - edges[:1]) / (edges[-1:] - edges[:1]) * count, 0).long()
+        place = inside.where((flat - edges[:1]) / (edges[-1:] - edges[:1]) * count, 0).int()
         place = place.clamp(0, count - 1)  # as nearly as it is rounded
-        place = place - (flat < edges[place]).long() + (edges[place + 1] <= flat).long()
-    ones = inside if weight is None else inside.where(weight.detach().reshape(flat.shape), 0.0)
-    counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
+        place = place - (flat < edges[place]).int() + (edges[place + 1] <= flat).int()
+        place = place.clamp(0, count - 1)
+    place = inside.where(place, count).long()  # one more, which is left out
+    like: Any = {"dtype": input.dtype, "device": input.device}
+    counts = Recorded.kind.zeros(count + 1, **like)
+    if weight is None:
+        values = Recorded.kind.ones(flat.shape, **like)
+    else:
+        values = weight.detach().reshape(flat.shape).to(input.dtype)
     if flat.numel():
-        counts = counts.scatter_add(0, place.clamp(0, count - 1), ones.to(input.dtype))
+        counts = counts.scatter_add(0, place, values)
+    counts = counts[:count]
     if density:
         counts = counts / counts.sum() / edges.diff()
     return Histogram(counts, edges)
