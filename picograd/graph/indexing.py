@@ -252,8 +252,9 @@ def ascends(index: Node) -> bool:
     while index.realized is None and index.row.keeps_value:
         (index,) = index.inputs
     rises = index.row.rises
-    is_known = index.realized is None and rises is not None
-    return is_known and rises(index.arg) == index.rank - 1
+    if index.realized is not None or rises is None:
+        return False
+    return rises(index.arg) == index.rank - 1
 
 
 def run_starts(keys: Node) -> Node:
