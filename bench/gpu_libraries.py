@@ -203,7 +203,11 @@ CASES |= {  # draws, images at places, special functions
         lambda: (R.uniform(-1, 1, 4 * N).astype(np.float32),),
     ),
     "special lgamma 4M": (lambda m, x: m.lgamma(x), lambda: (numbers(4 * N) * 4,)),
+    "special lgamma 4M positive": (lambda m, x: m.lgamma(x), between(0, 20)),
     "special i0 4M": (lambda m, x: m.i0(x), lambda: (numbers(4 * N),)),
+    "special i0e 4M": (lambda m, x: m.special.i0e(x), between(-20, 20)),
+    "special i1 4M": (lambda m, x: m.special.i1(x), between(-20, 20)),
+    "special i1e 4M": (lambda m, x: m.special.i1e(x), between(-20, 20)),
     "special digamma 4M": (lambda m, x: m.digamma(x), lambda: (numbers(4 * N) * 4,)),
 }
 CASES |= {  # functions of numbers between two; a jitted one with default arguments waits for Python
@@ -220,6 +224,8 @@ CASES |= {  # functions of numbers between two; a jitted one with default argume
     "special sinc 4M": (lambda m, x: m.sinc(x), between(-9, 9)),
     "special atan 4M": (lambda m, x: m.atan(x), between(-3, 3)),
     "special atan2 4M": (lambda m, y, x: m.atan2(y, x), lambda: (numbers(4 * N), numbers(4 * N))),
+    "special pow 4M": (lambda m, x, y: m.pow(x, y), lambda: (*between(0, 9)(), numbers(4 * N))),
+    "special pow 4M 2.37": (lambda m, x: m.pow(x, 2.37), between(0, 9)),
     "special softplus 4M": (lambda m, x: m.nn.functional.softplus(x), between(-9, 9)),
     "special logsigmoid 4M": (lambda m, x: m.nn.functional.logsigmoid(x), between(-9, 9)),
 }

@@ -59,7 +59,7 @@ TENSOR_PAGES = (
          ("random", "distributions", "running_vmaps", "dropout")),
     Page("elementwise", "Elementwise functions",
          ("primitives", "elementwise", "transcendental", "normal_distribution", "gamma",
-          "arithmetic", "activation", "activation_functions",
+          "log_gamma", "arithmetic", "activation", "activation_functions",
           "methods_operator")),
     Page("reductions", "Reductions, sorting, statistics",
          ("reduce", "cumulative", "sorting", "statistics")),

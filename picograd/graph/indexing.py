@@ -9,7 +9,8 @@ A CPU applies updates one after the other (`scatter`). With more than a few upda
 expands, so that the work is parallel, proportional to the updates, and the same in every run:
 
     keys    the number of each update's destination slice, sorted: a stable radix sort; axes whose
-            index is the update's own position, as in `scatter_add`, lie outside and need none
+            index is the update's own position, as in `scatter_add`, lie outside and need none,
+            nor does an index that ascends: a running maximum, as of segments
     first   where the run of equal keys around each position begins: a running maximum
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
@@ -98,7 +99,7 @@ def expand_scatter(node: Node, target: Target) -> Node:
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
     rows = values.reshape((count, *values.shape[len(shape) :]))
-    is_short = rows.size // count * rows.dtype.bits < SECTOR
+    is_short = rows.size // count * rows.dtype.bits < SECTOR and order.op not in POSITIONS
     rows = stored_if_dear(rows) if is_short else rows
     in_order = rows.gather((order,), (0,))
     if is_short:
@@ -232,7 +233,7 @@ def sorted_keys(
     shape = (rows, count // rows) if outside else (count,)
     keys = numbered(indices[outside:], sizes[outside:]).cast(uint32).reshape(shape)
     bits, last = max(slices - 1, 1).bit_length(), len(shape) - 1
-    if shape[-1] == 1:
+    if shape[-1] == 1 or (len(indices) == outside + 1 and ascends(indices[outside])):
         order = keys.iota(last)
     elif shape[-1] <= BLOCK_RUN:
         order = ordered(keys, last, bits, True)
@@ -244,6 +245,16 @@ def sorted_keys(
         keys = keys + outer.cast(uint32).reshape(shape)
         order = order + order.iota(0) * shape[-1]
     return keys.reshape((count,)), order.reshape((count,))
+
+
+def ascends(index: Node) -> bool:
+    """Tell whether an index ascends along its last axis, as a running maximum does."""
+    while index.realized is None and index.row.keeps_value:
+        (index,) = index.inputs
+    rises = index.row.rises
+    if index.realized is not None or rises is None:
+        return False
+    return rises(index.arg) == index.rank - 1
 
 
 def run_starts(keys: Node) -> Node:

@@ -92,6 +92,15 @@ def test_pow() -> None:
         assert worst_error(found, np.power(x.astype(np.float64), y.astype(np.float64))) < 1.5
 
 
+def test_powers_that_are_float32_are_exact() -> None:
+    x, y = (grid.ravel().astype("f4") for grid in np.meshgrid(range(1, 200), range(-3, 13)))
+    want = np.power(x.astype(np.float64), y)
+    is_exact = want.astype("f4") == want
+    found = run(binary("pow", float32, len(x)).kernel, [x, y, np.zeros_like(x)])[2]
+    assert is_exact.sum() > 1000
+    np.testing.assert_array_equal(found[is_exact], want[is_exact])
+
+
 SHORT = {"log": 55, "log2": 70, "log10": 70, "atan": 60, "tanh": 90}
 
 

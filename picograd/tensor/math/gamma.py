@@ -15,7 +15,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_size
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import Operand, floating, pair
-from picograd.tensor.math import transcendental
+from picograd.tensor.math import log_gamma, transcendental
 from picograd.tensor.math.zeta import polygamma_of, zeta_in_double
 
 SPELT_OUT = 16  # terms of multigammaln that are each a node of their own
@@ -64,10 +64,10 @@ def multigammaln(x: Node, p: int) -> Node:
         shape = (*x.shape, p)
         check_size("multigammaln", shape, x.dtype.itemsize)
         wide = x.reshape((*x.shape, 1)).expand(shape)
-        terms = transcendental.lgamma(wide - wide.iota(x.rank).cast(x.dtype) / 2)
+        terms = log_gamma.lgamma(wide - wide.iota(x.rank).cast(x.dtype) / 2)
         return total + terms.reduce("sum", (x.rank,))
     for step in range(p):
-        total = total + transcendental.lgamma(x - step / 2)
+        total = total + log_gamma.lgamma(x - step / 2)
     return total
 
 
@@ -82,7 +82,7 @@ def incomplete(op: str, a: Operand, b: Operand) -> Node:
     sign = 1.0 if op == "igamma" else -1.0
 
     def vjp(g: Node, y: Node, x: Node, order: Node) -> list[Node | Refused]:
-        density = ((order - 1) * x.unary("log") - x - transcendental.lgamma(order)).unary("exp")
+        density = ((order - 1) * x.unary("log") - x - log_gamma.lgamma(order)).unary("exp")
         return [g * density * sign, Refused(op, "its first argument")]
 
     return custom(value, (x, order), vjp).cast(first.dtype)

@@ -22,14 +22,6 @@ from picograd.tensor.core.operands import Operand, check_computed, floating, nee
 from picograd.tensor.math import elementwise
 from picograd.tensor.math.zeta import polygamma_of
 
-# lgamma(2 + u) = u P(u), |u| <= 1/2; relative error 2e-17
-LGAMMA = (
-    0.42278433509846713, 0.3224670334241132, -0.06735230105319563, 0.02058080842778338,
-    -0.007385551028935545, 0.002890510330865901, -0.0011927539009983087, 0.0005096695196526673,
-    -0.00022315497746292723, 9.945761692157133e-05, -4.4923727564247656e-05, 2.050601970174762e-05,
-    -9.45628851510172e-06, 4.3828545383846665e-06, -1.9743106888421067e-06, 9.242852225162277e-07,
-    -5.811277768921246e-07, 2.7475390051909663e-07,
-)  # fmt: skip
 # digamma(3/2 + u) = (3/2 + u - root) P(u), |u| <= 1/2; relative error 2e-17
 DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)  # as a sum
 DIGAMMA = (
@@ -47,8 +39,7 @@ ATANH = {32: hyperbolic.ATANH, 64: (
     0.05160769881147162, 0.05441915418234587, 0.012292448728540531, 0.13557903913692299,
     -0.14450491183414468, 0.21098097885975797,
 )}  # fmt: skip
-# Stirling's series: B(2k) / (2k (2k - 1)), B(2k) / 2k and B(2k), Bernoulli's numbers
-LGAMMA_TAIL = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+# Stirling's series: B(2k) / 2k and B(2k), Bernoulli's numbers
 DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 TRIGAMMA_TAIL = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 SHIFT = 10  # from here on Stirling's series is exact; trigamma moves smaller arguments up to it
@@ -349,44 +340,9 @@ def lowered(x: Node, limit: float) -> tuple[Node, list[tuple[Node, Node]]]:
     return x, steps
 
 
-def lgamma_positive(x: Node) -> Node:
-    """Compute log(gamma(x)) for x > 0 in float64.
-
-    By a fit around 2, where it has a root, for 1.5 to 2.5. Larger x up to SHIFT come down by
-    gamma(x) = (x - 1) gamma(x - 1), smaller ones go up; Stirling's series beyond.
-    """
-    is_large, is_low, is_tiny = above(x, SHIFT), x.binary("less", 1.5), x.binary("less", 0.5)
-    y, steps = lowered(is_large.where(x.const_like(2.0), x), 2.5)
-    factor = x.const_like(1.0)
-    for is_above, each in steps:
-        factor = is_above.where(factor * each, factor)
-    u = is_tiny.where(y, is_low.where(y - 1, y - 2))
-    factor = is_tiny.where(x * (x + 1), is_low.where(x, factor))
-    logarithm = is_large.where(x, factor).unary("log")
-    near = u * polynomial(LGAMMA, u) + is_low.where(-logarithm, logarithm)
-    inverse = x.unary("reciprocal")
-    tail = inverse * polynomial(LGAMMA_TAIL, inverse * inverse)
-    tail = tail + (0.5 * math.log(2 * math.pi) - 0.5)
-    far = (x - 0.5) * (logarithm - 1) + tail
-    value = is_large.where(far, near)
-    return x.binary("equal", math.inf).where(x, value)
-
-
 def to_whole(x: Node) -> Node:
     """Compute x less the nearest whole number, exactly."""
     return x - x.unary("round")
-
-
-def lgamma_value(x: Node) -> Node:
-    """Compute log|gamma(x)|, by reflection below 0: gamma(x) gamma(1 - x) = pi / sin(pi x)."""
-    is_low = x.binary("less", 0.0)
-    inner = lgamma_positive(is_low.where(1 - x, x))
-    sine = (to_whole(x) * math.pi).unary("sin")
-    reflected = math.log(math.pi) - sine.unary("abs").unary("log") - inner
-    is_infinite = x.unary("abs").binary("equal", math.inf)
-    is_pole = sine.binary("equal", 0.0).binary("logical_and", x.binary("less_equal", 0.0))
-    is_infinite = is_infinite.binary("logical_or", is_pole)
-    return is_infinite.where(x.const_like(math.inf), is_low.where(reflected, inner))
 
 
 def digamma_positive(x: Node) -> Node:
@@ -453,11 +409,6 @@ def digamma_slope(x: Node, y: Node) -> Node:
     return known_slope(x, trigamma_value, trigamma_slope)
 
 
-def lgamma_slope(x: Node, y: Node) -> Node:
-    """Compute digamma, which can be differentiated again."""
-    return known_slope(x, digamma_value, digamma_slope)
-
-
 @recorded(in_place=True)
 def digamma(x: Node) -> Node:
     """Compute the derivative of log|gamma(x)|.
@@ -466,16 +417,6 @@ def digamma(x: Node) -> Node:
     [-0.5772..., 0.4227..., 0.9227...]
     """
     return smooth("digamma", x, digamma_value, digamma_slope, True)
-
-
-@recorded(in_place=True)
-def lgamma(x: Node) -> Node:
-    """Compute log|gamma(x)|.
-
-    >>> Tensor([3.0, 4.0, 5.0]).lgamma().tolist()
-    [0.6931..., 1.7917..., 3.1780...]
-    """
-    return smooth("lgamma", x, lgamma_value, lgamma_slope, True)
 
 
 # functions of two

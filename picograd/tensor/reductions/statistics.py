@@ -363,13 +363,24 @@ def histogram(
     flat = input.detach().reshape(input.numel())
     edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
     count = edges.numel() - 1
-    place = edges.searchsorted(flat, True) - 1
-    place = (flat == edges[-1:]).where(count - 1, place)
-    inside = (place >= 0).logical_and(place < count)
-    ones = flat * 0 + 1 if weight is None else weight.detach().reshape(flat.shape)
-    counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
+    inside = (edges[:1] <= flat).logical_and(flat <= edges[-1:])
+    if is_tensor(bins):
+        place = (edges.searchsorted(flat, True) - 1).clamp(max=count - 1)
+    else:
+        place = inside.where((flat - edges[:1]) / (edges[-1:] - edges[:1]) * count, 0).int()
+        place = place.clamp(0, count - 1)  # as nearly as it is rounded
+        place = place - (flat < edges[place]).int() + (edges[place + 1] <= flat).int()
+        place = place.clamp(0, count - 1)
+    place = inside.where(place, count).long()  # one more, which is left out
+    like: Any = {"dtype": input.dtype, "device": input.device}
+    counts = Recorded.kind.zeros(count + 1, **like)
+    if weight is None:
+        values = Recorded.kind.ones(flat.shape, **like)
+    else:
+        values = weight.detach().reshape(flat.shape).to(input.dtype)
     if flat.numel():
-        counts = counts.scatter_add(0, place.clamp(0, count - 1), inside.where(ones, 0.0))
+        counts = counts.scatter_add(0, place, values)
+    counts = counts[:count]
     if density:
         counts = counts / counts.sum() / edges.diff()
     return Histogram(counts, edges)
@@ -400,12 +411,12 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
 # segments
 
 
-SEGMENTS = {  # of `segment_reduce`: the reduction that scatters, and what an empty segment gives
+SEGMENTS = {  # of `segment_reduce`: how elements are combined, and what an empty segment gives
     "sum": ("sum", 0.0),
     "mean": ("sum", 0.0),
     "prod": ("prod", 1.0),
-    "max": ("amax", -math.inf),
-    "min": ("amin", math.inf),
+    "max": ("max", -math.inf),
+    "min": ("min", math.inf),
 }
 
 
@@ -443,26 +454,20 @@ def segment_reduce(
         raise ValueRangeError(op, "a length is negative", "pass lengths of 0 or more")
     if not unsafe and (lengths.sum(-1) != size).any():
         raise ShapeError(op, "lengths do not add up", f"let each row have the sum {size}")
-    places = Recorded.kind.arange(size, device=data.device).expand(*ends.shape[:-1], size)
-    into = ends.searchsorted(places.contiguous(), right=True)
-    return reduced(data, into, lengths.to(data.dtype), reduce, initial)
+    return reduced(data, ends, lengths.to(data.dtype), reduce, initial)
 
 
-def reduced(data: Any, into: Any, lengths: Any, reduce: str, initial: float | None) -> Any:
-    """Reduce the elements along an axis into those that are named, one more for the rest."""
-    at, count = into.ndim - 1, lengths.shape[-1]
-    rest = data.shape[at + 1 :]
+def reduced(data: Any, ends: Any, lengths: Any, reduce: str, initial: float | None) -> Any:
+    """Reduce the elements of each segment of an axis; what lies beyond the last is left out."""
     kind, start = SEGMENTS[reduce]
     is_extreme = math.isinf(start)
     start = start if initial is None or is_extreme else initial
-    found = data.new_full((*into.shape[:-1], count + 1, *rest), start)
-    index = into.reshape(*into.shape, *[1] * len(rest)).expand(data.shape)
-    found = found.scatter_reduce(at, index, data, kind).narrow(at, 0, count)
+    found = apply(sorting.reduced_segments, data, ends, kind, start)
     if is_extreme and initial is not None:  # equal ones: the gradient is the elements' alone
         return (found < initial if start < 0 else found > initial).where(initial, found)
     if reduce != "mean":
         return found
-    wide = lengths.reshape(*lengths.shape, *[1] * len(rest))
+    wide = lengths.reshape(*lengths.shape, *[1] * (data.ndim - ends.ndim))
     return found / (wide if initial is None else wide.clamp(min=1))
 
 

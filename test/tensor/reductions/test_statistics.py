@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreted_cuda import interpreted_cuda
 from op_support import Case, compare, library, numbers, same
 
 import picograd
@@ -212,6 +213,31 @@ def test_segment_reduce_equals_pytorchs(reduce: str) -> None:
         np.testing.assert_allclose(x.grad.numpy(), theirs.grad.numpy(), rtol=1e-6)
     found = picograd.segment_reduce(Tensor(array[0]), reduce, offsets=Tensor([0, 5]))
     assert found.shape == (1, 3)
+
+
+@pytest.mark.usefixtures("on_host")
+@pytest.mark.parametrize("reduce", ["sum", "max"])
+def test_segments_on_a_gpu_that_is_interpreted(
+    monkeypatch: pytest.MonkeyPatch, reduce: str
+) -> None:
+    lengths = np.array([40, 0, 3, 0, 0, 90, 1, 66, 0])
+    x = np.random.default_rng(0).normal(size=(200, 3)).astype("f4")
+    wanted = torch.segment_reduce(torch.tensor(x), reduce, lengths=torch.tensor(lengths))
+    with interpreted_cuda(monkeypatch):
+        data, counts = (Tensor(each, device="cuda:0") for each in (x, lengths))
+        found = picograd.segment_reduce(data, reduce, lengths=counts).numpy()
+    np.testing.assert_allclose(found, wanted.numpy(), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("middle", [0.0, 1000.0])
+def test_histograms_count_what_lies_between_edges(middle: float) -> None:
+    x = np.random.default_rng(0).normal(middle, 1, 5000).astype("f4")
+    x = np.concatenate([np.round(x * 8) / 8, x, np.array([np.nan, np.inf, -np.inf], "f4")])
+    for limits in ((middle - 3, middle + 3), (middle - 0.7, middle + 0.1)):
+        found = picograd.histogram(Tensor(x), 37, range=limits)
+        edges = found[1].numpy()
+        wanted, _ = np.histogram(x[np.isfinite(x)], edges)
+        np.testing.assert_array_equal(found[0].numpy(), wanted)
 
 
 def test_segment_reduce_says_what_is_wrong() -> None:
