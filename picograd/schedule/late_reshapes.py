@@ -16,6 +16,7 @@ from collections.abc import Container, Sequence
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.schedule.cost import machine
+from picograd.schedule.order import nodes_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import replaced
@@ -127,6 +128,9 @@ class Rows:
 
 def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Move reshapes of rows behind elementwise work; `order` lists inputs first."""
+    views = [node for node in nodes_of(order, VIEWS) if node.row.is_same_bytes]
+    if not any(is_mixing(view) for view in views if not is_leaf(view)):
+        return list(roots)
     rows = Rows(target, summed_later(order))
     new: dict[int, Node] = {}
     for node in order:
