@@ -128,8 +128,7 @@ class Rows:
 
 def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Move reshapes of rows behind elementwise work; `order` lists inputs first."""
-    views = [node for node in nodes_of(order, VIEWS) if node.row.is_same_bytes]
-    if not any(is_mixing(view) for view in views if not is_leaf(view)):
+    if not any(map(may_mix, nodes_of(order, VIEWS))):
         return list(roots)
     rows = Rows(target, summed_later(order))
     new: dict[int, Node] = {}
@@ -159,6 +158,13 @@ def is_of_heads(product: Node) -> bool:
     sizes = zip(out, product.shape, strict=True)
     wide = {name for name, size in sizes if size > 1}
     return not shared.isdisjoint(wide)
+
+
+def may_mix(view: Node) -> bool:
+    """Tell whether a view is a reshape that mixes dimensions."""
+    if is_leaf(view) or not view.row.is_same_bytes:
+        return False
+    return is_mixing(view)
 
 
 def is_mixing(view: Node) -> bool:

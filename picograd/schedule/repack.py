@@ -20,7 +20,7 @@ the rows again. A copy turns whole lines round in vectors (`codegen/templates/ma
 less than one such pass. Sums alone choose the order of their rows, and need none.
 """
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product as choices
 
@@ -44,7 +44,6 @@ from picograd.schedule.channels_last import (
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work, saves_boxes
 from picograd.schedule.group import PRODUCTS, Group
 from picograd.schedule.index import Axis, Index, axis_index, flatten
-from picograd.schedule.order import nodes_of
 from picograd.schedule.scores import MOST_DEPTH
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, view_source
@@ -452,12 +451,9 @@ ROWS = Role.REDUCE, Role.SCAN
 
 def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Rewrite permuted arrays that are worth a copy; `order` lists inputs first."""
-    views = [] if target.has_blocks else nodes_of(order, VIEWS)
-    large = [view for view in views if view.size >= LEAST_ELEMENTS and not is_leaf(view)]
-    permuted = set(map(id, filter(is_permuted, large)))
-    if not permuted:
+    if target.has_blocks:
         return list(roots)
-    walk = Walk(permuted)
+    walk = Walk()
     for node in order:
         walk.visit(node)
     return replaced(roots, order, walk.new) if walk.new else list(roots)
@@ -466,23 +462,25 @@ def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
 class Walk:
     """This class knows the permuted arrays that nodes are made of, by the nodes' identities."""
 
-    def __init__(self, permuted: Container[int]) -> None:
-        self.permuted = permuted
+    def __init__(self) -> None:
         self.whole: dict[int, Node] = {}  # element by element
         self.reduced: dict[int, Node] = {}  # of rows that memory runs across
         self.new: dict[int, Node] = {}
 
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
-        if id(node) in self.permuted:
-            self.whole[id(node)] = node
+        is_view = node.op in VIEWS
+        if not is_view and not self.whole:
             return
-        if not self.whole or is_leaf(node):
+        if is_leaf(node):
             return
         role = node.row.role
-        if role in ROWS:
+        is_large = is_view and node.size >= LEAST_ELEMENTS
+        if is_large and is_permuted(node):
+            self.whole[id(node)] = node
+        elif role in ROWS:
             self.look(node)
-        elif role is Role.VIEW:
+        elif is_view:
             self.follow(node, self.reduced)
         elif role in UNMOVED:
             self.follow(node, self.reduced)
