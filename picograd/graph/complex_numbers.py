@@ -218,7 +218,7 @@ def split_complex(roots: Nodes, order: Nodes, is_leaf: Callable[[Node], bool]) -
 
 def has_complex(order: Nodes) -> bool:
     """Tell whether there is a complex number among nodes."""
-    return any(node.dtype.kind == "complex" for node in order)
+    return any(dtype.is_complex for dtype in {node.dtype for node in order})
 
 
 def leaf_pair(node: Node) -> Pair:

@@ -448,25 +448,36 @@ def expand_join(node: Node) -> Node:
     stored and joined again.
     """
     parts: Nodes = node.inputs
+    known: dict[Any, Node] = {}
     while len(parts) > TOGETHER:
         starts = range(0, len(parts), FEW)
-        groups = [place_range(parts[start : start + FEW], node.arg) for start in starts]
+        groups = [place_range(parts[start : start + FEW], node.arg, known) for start in starts]
         parts = [each.composite("contiguous") for each in groups]
-    return place_range(parts, node.arg)
+    return place_range(parts, node.arg, known)
 
 
-def place_range(parts: Nodes, axis: int) -> Node:
-    """Join parts pairwise: pad both halves to the joined size and select by position."""
+def place_range(parts: Nodes, axis: int, known: dict[Any, Node]) -> Node:
+    """Join parts pairwise: pad both halves to the joined size and select by position.
+
+    Which places are in the first half is `known` of some sizes: those that do not vary.
+    """
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    left, right = place_range(parts[:half], axis), place_range(parts[half:], axis)
+    left = place_range(parts[:half], axis, known)
+    right = place_range(parts[half:], axis, known)
     a, b = left.shape[axis], right.shape[axis]
     if not a or not b:
         return right if not a else left
     low, high = padded(left, axis, (0, b)), padded(right, axis, (a, 0))
-    place = low.iota(axis)
-    return place.binary("less", place.const_like(a)).where(low, high)
+    sizes = (*low.shape, a)
+    is_first = known.get(sizes)
+    if is_first is None:
+        place = low.iota(axis)
+        is_first = place.binary("less", place.const_like(a))
+        if all(type(size) is int for size in sizes):
+            known[sizes] = is_first
+    return is_first.where(low, high)
 
 
 def padded(part: Node, axis: int, ends: tuple[int, int]) -> Node:

@@ -36,7 +36,11 @@ def expand_composites(
         elif node.op in expanding:
             expand_one(node, kept, leaf, target, done, alive)
         else:
-            done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))
+            done[id(node)] = node
+            for child in node.inputs:  # most nodes stay as they are
+                if done[id(child)] is not child:
+                    done[id(node)] = node.with_inputs(tuple([done[id(x)] for x in node.inputs]))
+                    break
     return [done[id(root)] for root in roots]
 
 

@@ -552,7 +552,7 @@ def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[Node | None] = [*reversed(roots)]
-    pop, push = stack.pop, stack.append
+    pop, push, are_seen = stack.pop, stack.append, seen.issuperset
     while stack:
         node = pop()
         if node is None:  # what is below it has all that it reads in the list
@@ -563,11 +563,7 @@ def toposort(roots: Sequence[Node], is_leaf: Callable[[Node], Any] | None = None
             if node.op == RESULT and node.realized is None:
                 node.inputs[0].arg.expand(node)
             inputs = node.inputs
-            if (
-                not inputs
-                or (is_leaf and is_leaf(node))
-                or (len(inputs) == 1 and inputs[0] in seen)
-            ):
+            if are_seen(inputs) or (is_leaf and is_leaf(node)):
                 order.append(node)
             else:
                 push(node)

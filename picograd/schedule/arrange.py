@@ -534,9 +534,10 @@ def find_part(launch: Launch, group: Group, target: Target) -> list[Group] | Non
     is_apart = target.has_blocks and (group.kind == "map" or not group.kept)
     is_apart = is_apart and len(launch.parts) < part_limit(target)
     for part in launch.parts:
+        if part[0].shape != group.shape:
+            continue
         is_small = sum(g.operations for g in part) + group.operations <= GROUP_LIMIT
-        is_near = not is_apart or any(shared_loads(group, other) for other in part)
-        if part[0].shape == group.shape and is_small and is_near:
+        if is_small and (not is_apart or any(shared_loads(group, other) for other in part)):
             return part
     return None
 

@@ -76,7 +76,7 @@ class Fuser:
         elif facts.is_score or facts.stream is not None:
             visit_stream(self, facts)
         elif role is Role.ELEMENTWISE:
-            self.visit_floating(facts)
+            self.visit_floating(facts, row)
         elif role is Role.VIEW:
             self.visit_view(facts)
         elif role is Role.REDUCE:
@@ -96,7 +96,7 @@ class Fuser:
             self.join(facts, self.loops[inputs[0].number], "hero", identity_labels(node.shape))
             facts.is_row_major = True
         else:
-            self.visit_floating(facts)
+            self.visit_floating(facts, row)
 
     def store_root(self, facts: Facts) -> Facts:
         """Store a node the user wants; a reshape of it has the same bytes."""
@@ -165,9 +165,9 @@ class Fuser:
         if times > 1 and work.is_stored:
             self.store(facts, f"windows of {times:.3g} rows, {work}")
 
-    def visit_floating(self, facts: Facts) -> None:
+    def visit_floating(self, facts: Facts, row: Op) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
-        node, role = facts.node, facts.node.row.role
+        node, role = facts.node, row.role
         if role is not Role.ELEMENTWISE or self.target.has_blocks:
             for source in views.shared_inputs(facts, self.target):
                 self.share_expanded(source, views.most_repeated(node))
@@ -182,7 +182,7 @@ class Fuser:
             self.store_windowed(facts, facts.kernels, facts.tap_rows)
         if facts.is_loaded or facts.has_pages:
             return
-        if node.row.is_stored:
+        if row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):
             self.store(facts, "its chain is long")

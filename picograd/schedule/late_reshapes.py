@@ -16,6 +16,7 @@ from collections.abc import Container, Sequence
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.schedule.cost import machine
+from picograd.schedule.order import nodes_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import replaced
@@ -127,6 +128,8 @@ class Rows:
 
 def reshape_late(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Move reshapes of rows behind elementwise work; `order` lists inputs first."""
+    if not any(map(may_mix, nodes_of(order, VIEWS))):
+        return list(roots)
     rows = Rows(target, summed_later(order))
     new: dict[int, Node] = {}
     for node in order:
@@ -155,6 +158,13 @@ def is_of_heads(product: Node) -> bool:
     sizes = zip(out, product.shape, strict=True)
     wide = {name for name, size in sizes if size > 1}
     return not shared.isdisjoint(wide)
+
+
+def may_mix(view: Node) -> bool:
+    """Tell whether a view is a reshape that mixes dimensions."""
+    if is_leaf(view) or not view.row.is_same_bytes:
+        return False
+    return is_mixing(view)
 
 
 def is_mixing(view: Node) -> bool:

@@ -392,7 +392,9 @@ def walk_all(roots: Iterable[Expr], seen: set[int] | None = None) -> list[Expr]:
         if number in seen:
             continue
         seen.add(number)
-        below = below_of(expr)
+        below = expr.below
+        if below is None:
+            below = below_of(expr)
         if are_seen(map(id, below)):
             order.append(expr)
         else:

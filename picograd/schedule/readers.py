@@ -42,18 +42,24 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         is_multiplied = is_pair or (facts.is_multiplied and is_passing)
         is_read = facts.tap_rows > 0 or (facts.is_multiplied and node.op in VIEWS)
         tap_rows = rows_of_taps(facts, is_passing) if is_read else 0
-        is_shifting = not is_through and node.row.is_shifting
-        for place, source in enumerate(facts.inputs):
+        if is_through:
+            for source in facts.inputs:
+                ends[source.number][sink] = None
+        else:
+            is_shifting = node.row.is_shifting
+            for place, source in enumerate(facts.inputs):
+                ends[source.number][number, place] = None
+                if is_shifting:
+                    source.is_shifted = True
+        if not (is_operand or is_multiplied or tap_rows):
+            continue
+        for source in facts.inputs:
             if is_operand:
                 source.is_operand = True
             if is_multiplied:
                 source.is_multiplied = True
             if tap_rows > source.tap_rows:
                 source.tap_rows = tap_rows
-            if is_shifting:
-                source.is_shifted = True
-            end = sink if is_through else (number, place)
-            ends[source.number][end] = None
 
 
 def rows_of_taps(facts: Facts, is_passing: bool = False) -> float:

@@ -321,7 +321,7 @@ def waits_of(values: Sequence[Facts], bits: dict[int, int]) -> dict[int, int]:
     found: dict[int, int] = {}
     for facts in values:
         known = bits.get(facts.number, 0)
-        for source in facts.inputs if not facts.is_source else ():
+        for source in facts.inputs:
             known |= found[source.number]
         found[facts.number] = known
     return found

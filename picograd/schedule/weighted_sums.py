@@ -276,11 +276,9 @@ def rebuild(top: Node, new: dict[int, Node], changed: dict[int, Node], seen: set
 
 def change(node: Node, changed: dict[int, Node]) -> None:
     """Rebuild a node over what its inputs have become, if any has changed."""
-    for child in node.inputs:
-        if id(child) in changed and node.realized is None:
-            inputs = tuple([changed.get(id(child), child) for child in node.inputs])
-            changed[id(node)] = node.with_inputs(inputs)
-            return
+    if not changed.keys().isdisjoint(map(id, node.inputs)) and node.realized is None:
+        inputs = tuple([changed.get(id(child), child) for child in node.inputs])
+        changed[id(node)] = node.with_inputs(inputs)
 
 
 def is_product(node: Node) -> bool:

@@ -32,8 +32,8 @@ def reads_of(group: Group) -> list[Facts]:
         elif maker is not group:
             stack += facts.inputs
             is_apart &= maker is None
-            if facts.node.op in VIEWS:
-                group.is_flat &= is_flat(facts)
+            if group.is_flat and facts.node.op in VIEWS:
+                group.is_flat = is_flat(facts)
     group.reads = EVERY_DEPTH if is_apart else depth, found
     return found
 

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd.dtype import float32
 from picograd.graph.bounds import bounds
 from picograd.graph.composites import TOGETHER, join, joined_shape
 from picograd.graph.expand import expand_composites
-from picograd.graph.node import toposort
+from picograd.graph.node import Node, toposort
+from picograd.number import GivenInt
 
 
 def test_shape() -> None:
@@ -22,6 +24,17 @@ def test_many_arrays_are_one_node_and_joined_in_groups(count: int) -> None:
     np.testing.assert_array_equal(value(found), np.concatenate(arrays))
     stored = [node for node in toposort(expand_composites([found])) if node.op == "contiguous"]
     assert bool(stored) == (count > TOGETHER)
+
+
+@pytest.mark.parametrize(("is_given", "tests"), [(False, 5), (True, 20)])
+def test_which_half_a_place_is_in_is_told_once_for_sizes_that_nobody_gave(
+    is_given: bool, tests: int
+) -> None:
+    sizes = [GivenInt(3) if is_given else 3 for _ in range(32)]
+    parts = [Node("random_bits", (), None, (size,), float32, "cpu") for size in sizes]
+    order = toposort(expand_composites([join(parts, 0)]))
+    assert sum(node.op == "where" for node in order) == 31
+    assert sum(node.op == "less" for node in order) == tests
 
 
 def test_complex_numbers_are_joined_by_parts() -> None:
