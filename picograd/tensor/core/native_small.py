@@ -677,14 +677,9 @@ def compute_small(graph: graph, tops, enabled, origin):
     let_go(graph.key, graph.length)
     return is_done
 
-@python
-def picograd_small(self, arguments, count):
-    "`small(nodes, origin)`: True, or None where nothing was done"
-    if count != 2:
-        refuse("small takes nodes and a line")
-    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
-    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= LIMIT)
-    need(sweep_live() and is_idle_but_for_writes())
+def compute_listed(tops, origin):
+    "1; 0 where nothing was done"
+    need(PyList_Size(tops) >= 1 and PyList_Size(tops) <= LIMIT)
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -692,7 +687,7 @@ def picograd_small(self, arguments, count):
     graph.scalar_count = 0
     graph.length = 0
     graph.has_inner = 0
-    graph.asked = PyList_Size(arguments[0])
+    graph.asked = PyList_Size(tops)
     graph.nodes = room(MOST_NODES)
     graph.buffers = room(MOST_NODES)
     graph.scalars = room(MOST_SCALARS)
@@ -703,7 +698,20 @@ def picograd_small(self, arguments, count):
     graph.waiting = room(MOST_KEPT)
     graph.written = room(MOST_NODES)
     graph.written_count = 0
-    if compute_small(graph, arguments[0], enabled, arguments[1]):
+    return compute_small(graph, tops, enabled, origin)
+
+@python
+def picograd_small(self, arguments, count):
+    "`small(nodes, origin)`: True, or None where nothing was done"
+    if count != 2:
+        refuse("small takes nodes and a line")
+    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
+    need(sweep_live() and is_idle_but_for_writes())
+    tops = with_writes(arguments[0])
+    need(tops)
+    is_done = compute_listed(tops, arguments[1])
+    Py_DecRef(tops)
+    if is_done:
         return own(True)
 """
 

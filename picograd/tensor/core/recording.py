@@ -34,7 +34,7 @@ from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
 from picograd.tensor.core.operands import as_shape, constant, is_data, optional_dtype
-from picograd.tensor.core.recipes import again
+from picograd.tensor.core.recipes import again, again_over
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import selecting
 from picograd.tensor.making import creation, random
@@ -589,6 +589,7 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
         raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
 
 
+@again_over(read)
 @event
 def update(
     target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
@@ -627,6 +628,8 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     op = f"{name}_"
     if result is NotImplemented:  # what an operator says of an operand it does not know
         raise DTypeError(op, "the operand is neither a tensor nor a number", "wrap it in Tensor")
+    if not result._tracks and is_written(target, result._node):
+        return target
     check_leaf_write(op, target)
     if category(result.dtype) > category(target.dtype):
         text = f"the result is {result.dtype.name} but the tensor is {target.dtype.name}"
@@ -665,6 +668,8 @@ def write(
     elements may be written through repeated ones where they are alike. Unless `is_one`, other
     writes follow that read what this one overwrites, and nothing may be computed before.
     """
+    if is_one and not tracks and is_written(target, node):
+        return
     if is_view(target):
         if not tracks and is_one and cells.write_view(target, node, renew_views):
             return
@@ -684,6 +689,18 @@ def write(
         renew_views(target)
     if is_one and pending.is_over_budget():
         pending.realize_all()
+
+
+def is_written(target: "Recorded", node: Node) -> bool:
+    """Write over memory that one tensor shows by machine code; False, and nothing, for any other."""
+    native = CODED.assign
+    if native is None or target._view is not None or target._views is not None:
+        return False
+    if not native(target, node):
+        return False
+    if pending.is_over_budget():
+        pending.realize_all()
+    return True
 
 
 @pending.locked
