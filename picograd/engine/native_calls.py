@@ -70,7 +70,7 @@ class Coded:
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py),
     `record` all of an operation that was (tensor/core/recipes.py); `row` gives `x[i]`,
     `number` what `item` reads, `assign` writes to memory (`write_memory`), `update` there what
-    an operation gives that was recorded.
+    an operation gives that was recorded; `fill` lets a tensor have numbers (`Tensor._fill`).
     """
 
     compute: Any = None
@@ -83,6 +83,7 @@ class Coded:
     record: Any = None
     assign: Any = None
     update: Any = None
+    fill: Any = None
     row: Any = None
     number: Any = None
     patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
@@ -102,7 +103,7 @@ class Coded:
         self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
         self.record, self.row = CALLS.find("picograd_record"), CALLS.find("picograd_row")
         self.number, self.assign = CALLS.find("picograd_number"), CALLS.find("picograd_assign")
-        self.update = CALLS.find("picograd_update")
+        self.update, self.fill = CALLS.find("picograd_update"), CALLS.find("picograd_fill")
 
 
 CODED = Coded()

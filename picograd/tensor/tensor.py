@@ -95,6 +95,7 @@ from picograd.tensor.core.recording import (
     drawn,
     fresh,
     grad,
+    is_filled,
     is_plain,
     made,
     note_view,
@@ -119,6 +120,7 @@ from picograd.tensor.methods import Methods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_movement import MovementMethods
 
+LISTED = {list, tuple, *NUMBERS}  # kinds of data that are numbers of Python, or have some
 FEW = 64  # elements that are read one by one
 
 
@@ -208,6 +210,11 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     ) -> None:
         """Take on the value of data, as a leaf."""
         wanted = optional_dtype(dtype)
+        if type(data) in LISTED and is_filled(self, data, wanted, creation.device_named(device)):
+            self.name = name
+            if requires_grad is not None:
+                self.requires_grad = requires_grad
+            return
         if isinstance(data, Tensor):
             node = build.detach(foreign.apart(data._node).below("detach"))
             node = node if wanted is None else node.cast(wanted)

@@ -707,6 +707,8 @@ def picograd_small(self, arguments, count):
         refuse("small takes nodes and a line")
     need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
     need(sweep_live() and is_idle_but_for_writes())
+    if is_there(arguments[0]):
+        return own(True)
     tops = with_writes(arguments[0])
     need(tops)
     is_done = compute_listed(tops, arguments[1])

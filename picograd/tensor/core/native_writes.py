@@ -21,6 +21,13 @@ def is_left(node: Node):
         return 1
     return PyDict_GetItemWithError(world.memory, node.op) == 0
 
+def is_there(tops):
+    "whether one leaf of memory is asked for, and nothing waits to be written"
+    need(PyList_Size(tops) == 1 and PyDict_Size(world.writes) == 0)
+    node: Node = PyList_GetItem(tops, 0)
+    need(type_of(node) == world.Node and PyTuple_Size(node.inputs) == 0)
+    return is_alike(node.op, world.buffer)
+
 def add_left(listed, node):
     "adds what is still to be computed to a list, once"
     for number in range(PyList_Size(listed)):

@@ -14,7 +14,9 @@ from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, category, dtype_named, int64, scalar_dtype
 from picograd.engine import foreign, pending, tracing
+from picograd.engine.backends import get_device
 from picograd.engine.carried import entries, is_near
+from picograd.engine.debug import user_place
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.native_calls import CODED
 from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient, note_spent
@@ -26,6 +28,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import WHOLE, given
+from picograd.target import is_host
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -264,6 +267,15 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
         pending.adopt(tensor._node, tensor)
     if RUNNING.traces:
         tracing.note_made(tensor)
+
+
+def is_filled(tensor: "Recorded", data: Any, dtype: DType | None, place: str) -> bool:
+    """Let a blank tensor be a leaf of few numbers on the host; False, and nothing, for others."""
+    if CODED.fill is None or not is_host(place):
+        return False
+    with pending.LOCK:
+        pool = get_device(place).pool
+        return CODED.fill(tensor, data, dtype, pool, user_place(2)) is True
 
 
 def is_shared(node: Node) -> bool:

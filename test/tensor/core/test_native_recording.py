@@ -12,7 +12,7 @@ from picograd.graph.node import toposort
 from picograd.nn import functional as F
 from picograd.number import noting
 from picograd.runtime.python_layout import is_possible
-from picograd.tensor.core import recipes
+from picograd.tensor.core import recipes, recording
 from picograd.tensor.core.recipes import RECIPES
 from picograd.tensor.core.repeated import check_alike
 
@@ -45,7 +45,7 @@ def stamped(monkeypatch):
 def read_plainly(value):
     if isinstance(value, (list, tuple)):
         return type(value)(map(read_plainly, value))
-    return value._node if isinstance(value, Tensor) else value
+    return recording.read(value)
 
 
 def drawn(seed, *shape, **options):
