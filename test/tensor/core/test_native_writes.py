@@ -295,8 +295,8 @@ def test_machine_code_stops_where_it_is_not_wanted():
     a.add_(b).realize()
     arithmetic, call = picograd.tensor.math.elementwise.arithmetic, ("add", a, b)
     calls = {
-        "record": (arithmetic, call), "update": (a, arithmetic, call), "row": (a, 1),
-        "number": (a[0, 0]._node,), "assign": (a, (b * 2.0)._node), "compute": ([b._node], ""),
+        "record": (arithmetic, call), "update": (a, arithmetic, call), "row": (b, 1),
+        "number": (b[0, 0]._node,), "assign": (a, (b * 2.0)._node), "compute": ([b._node], ""),
         "wrap": ((b + 1.0)._node + 1.0, False),
     }  # fmt: skip
     for name, given in calls.items():
