@@ -99,6 +99,7 @@ from picograd.tensor.core.recording import (
     is_plain,
     made,
     note_view,
+    put,
     read,
     renew_views,
     root_of,
@@ -759,7 +760,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
                     check_overlap("setitem", part, source, is_fitted=True)
-        write(self, selecting.write(read(self), listed, read(source)), tracks)
+        put(self, selecting.write, listed, source)
 
     def __getitem__(self, items: Any) -> "Tensor":
         if CODED.row is not None and EVENTS.take is None:

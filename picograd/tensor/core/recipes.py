@@ -68,21 +68,24 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
     return decorate
 
 
-def again_over(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
-    """Let machine code write over a tensor what a function gives of it, where it did so before."""
+def again_over(read: Callable[[Any], Any], place: int) -> Callable[[Record], Record]:
+    """Let machine code write over a tensor what a function gives of it, where it did so before.
+
+    The tensor is the first argument, and at a place among those of the function.
+    """
 
     def decorate(update: Record) -> Record:
         @functools.wraps(update)
-        def call(target: Any, function: Callable[..., Any], op: str, *others: Any) -> Any:
+        def call(target: Any, function: Callable[..., Any], *others: Any) -> Any:
             native, record = CODED.update, CODED.record
             if native is None or EVENTS.take is not None:
-                return update(target, function, op, *others)
-            operands = op, target, *others
+                return update(target, function, *others)
+            operands = *others[:place], target, *others[place:]
             with EVENTS.lock:
                 made = native(target, function, operands)
             if made is True:
                 return target
-            result = update(target, function, op, *others)
+            result = update(target, function, *others)
             if made is not None:
                 keep(made, record, function, operands, read)
             return result

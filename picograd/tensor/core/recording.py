@@ -601,7 +601,7 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
         raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
 
 
-@again_over(read)
+@again_over(read, 1)
 @event
 def update(
     target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
@@ -650,6 +650,13 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     check_write(op, target, node)
     write(target, node, result._tracks and MODE.enabled)
     return target
+
+
+@again_over(read, 0)
+def put(target: "Recorded", function: Callable[..., Node], items: Any, value: Any) -> None:
+    """Write a value over what an index chooses, by a function on nodes."""
+    tracks = MODE.enabled and (target._tracks or (isinstance(value, Recorded) and value._tracks))
+    write(target, function(read(target), items, read(value)), tracks)
 
 
 def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:

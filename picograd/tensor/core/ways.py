@@ -240,8 +240,6 @@ class Way:
         events = self.events
         if self.last.asked is None or any(x.walks or is_more(x) for x in events):
             return False
-        if any(x.looks and x.writes for x in events):  # which machine code does not record
-            return False
         return sum(map(gain_of, self.events)) <= SHORT
 
 
