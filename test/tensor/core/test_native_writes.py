@@ -306,3 +306,31 @@ def test_machine_code_stops_where_it_is_not_wanted():
         with picograd.config.override(verify=0):
             found = native(*given)
             assert found is not None or native(*given) is not None, name
+
+
+CHOICES = [
+    lambda a, b, n: a.__setitem__(picograd.tensor([2, 0]), n),
+    lambda a, b, n: a.__setitem__(picograd.tensor([1, 1]), b[:2] * 1.0),
+    lambda a, b, n: a.__setitem__(a > n, 0.5), lambda a, b, n: a.__setitem__(b < 0, 2),
+    lambda a, b, n: a.__setitem__(b[0] > 0, b[0] * 2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("choose", CHOICES)
+def test_what_an_index_chooses_is_written_as_by_python(choose, updated):
+    a, b = leaf(0).realize(), leaf(1).realize()
+    x, y = Tensor(a.numpy()), Tensor(b.numpy())
+    for step in range(8):
+        version = a._version
+        choose(a, b, 0.25 * step)
+        a.add_(0.125)
+        with picograd.config.override(native=0):
+            choose(x, y, 0.25 * step)
+            x.add_(0.125)
+        np.testing.assert_array_equal(a.numpy(), x.numpy())
+        assert a._version == version + 2
+    assert updated.count(True) > 4
+    with pytest.raises(picograd.errors.PicogradError, match="3"):
+        a[picograd.tensor([0, 3])] = 1.0
+        a.realize()
+    np.testing.assert_array_equal(leaf(1).numpy(), b.numpy())
