@@ -1,4 +1,4 @@
-"""Rows and numbers of tensors, by machine code: `x[i]`, `x[i, j]`, what `item` reads, `tensor([1])`.
+"""Rows and numbers of tensors by machine code: `x[i]`, `x[i, j]`, what `item` reads, `tensor([1])`.
 
 Each function does what its Python does for the usual case, and gives None for any other: `row` what
 `Tensor._read_items` does for whole numbers, `number` what known_values.py does for the one element
@@ -399,7 +399,8 @@ def declare_elements() -> None:
         "reshape": "reshape", "show_items": show_items, "GivenInt": GivenInt, "cpu": "cpu",
         "parted": dict.fromkeys((*NUMBERS, *PAIRS), True), "checks": CHECKS,
         "number_kinds": number_kinds(), "int64": int64, "bool_": bool_,
-        "listed_kinds": LISTED, "listed_dtypes": dict.fromkeys((float32, float64, int64, bool_), True),
+        "listed_kinds": LISTED,
+        "listed_dtypes": dict.fromkeys((float32, float64, int64, bool_), True),
     }  # fmt: skip
     constants = {
         "CHOSEN_WORDS": len(CHOSEN),

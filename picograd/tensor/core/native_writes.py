@@ -2,9 +2,9 @@
 
 `assign(tensor, node)` gives a tensor that has memory its next value there, as `write_memory` of
 recording.py does; `update(tensor, function, operands)` what a recipe records, too, as `update` does
-where nobody shows that memory. A small graph (native_small.py) may have all writes that wait among its roots,
-where nobody else has to read before what they overwrite; what is computed then is a leaf of its
-storage, as `pending.retire` leaves it. The language is that of runtime/python_code.py.
+where nobody shows that memory. A small graph (native_small.py) may have all writes that wait among
+its roots, where nobody else has to read before what they overwrite; what is computed then is a leaf
+of its storage, as `pending.retire` leaves it. The language is that of runtime/python_code.py.
 """
 
 import weakref
@@ -234,7 +234,7 @@ def enter_write(before, after: Node, target):
     return 1
 
 def move_to(target: Tensor, value):
-    "writes a value where a tensor is, which has memory: 1; 0, and nothing, where Python has to look"
+    "writes a value where a tensor with memory is: 1; 0, and nothing, where Python has to look"
     after = write_to(target, value)
     need(after)
     if enter_write(target._node, after, target):
@@ -275,7 +275,8 @@ def declare_writes() -> None:
     """Let these functions be compiled with the others."""
     world = {
         "assign": "assign", "chain": "CHAIN", "shared": foreign.SHARED, "Overwritten": Overwritten,
-        "depth": pending.DEPTH, "by_target": vars(pending.BY_TARGET)["data"], "KeyedRef": weakref.KeyedRef,
+        "depth": pending.DEPTH, "KeyedRef": weakref.KeyedRef,
+        "by_target": vars(pending.BY_TARGET)["data"],
         "end_target": vars(pending.BY_TARGET)["_remove"],
         "end_write": vars(pending.WRITES)["_remove"],
     }  # fmt: skip

@@ -711,7 +711,7 @@ def write(
 
 
 def is_written(target: "Recorded", node: Node) -> bool:
-    """Write over memory that one tensor shows by machine code; False, and nothing, for any other."""
+    """Write over memory that one tensor shows, by machine code; False, and nothing, for others."""
     native = CODED.assign
     if native is None or target._view is not None or target._views is not None:
         return False
