@@ -81,6 +81,7 @@ from picograd.tensor.core.operands import (
     either,
     optional_dtype,
 )
+from picograd.tensor.core.recipes import again_over
 from picograd.tensor.core.recording import (
     NUMBERS,
     Recorded,
@@ -92,14 +93,11 @@ from picograd.tensor.core.recording import (
     check_leaf_write,
     check_overlap,
     check_write,
-    drawn,
     fresh,
     grad,
-    is_filled,
     is_plain,
     made,
     note_view,
-    put,
     read,
     renew_views,
     root_of,
@@ -211,7 +209,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     ) -> None:
         """Take on the value of data, as a leaf."""
         wanted = optional_dtype(dtype)
-        if type(data) in LISTED and is_filled(self, data, wanted, creation.device_named(device)):
+        if type(data) in LISTED and creation.is_filled(
+            self, data, wanted, creation.device_named(device)
+        ):
             self.name = name
             if requires_grad is not None:
                 self.requires_grad = requires_grad
@@ -760,7 +760,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
                     check_overlap("setitem", part, source, is_fitted=True)
-        put(self, selecting.write, listed, source)
+        selected(self, selecting.write, listed, source)
 
     def __getitem__(self, items: Any) -> "Tensor":
         if CODED.row is not None and EVENTS.take is None:
@@ -980,7 +980,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
         ((2, 3), True, True)
         """
-        return drawn("rand", random.uniform, sizes, generator, dtype, device, more)
+        return distributions.drawn("rand", random.uniform, sizes, generator, dtype, device, more)
 
     @staticmethod
     @composed(method=False)
@@ -996,7 +996,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor.randn(2, 3).shape
         (2, 3)
         """
-        return drawn("randn", random.normal, sizes, generator, dtype, device, more)
+        return distributions.drawn("randn", random.normal, sizes, generator, dtype, device, more)
 
     @staticmethod
     def uniform(
@@ -1015,7 +1015,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         ((2, 3), True, True)
         """
         distributions.check_range("uniform", low, high)
-        unit = drawn("uniform", random.uniform, sizes, generator, dtype, device, {})
+        unit = distributions.drawn("uniform", random.uniform, sizes, generator, dtype, device, {})
         return fresh(distributions.between(unit, low, high)._node, **more)
 
     @staticmethod
@@ -1030,7 +1030,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     ) -> "Tensor":
         """Draw from a normal distribution."""
         random.check_spread("normal", mean, std)
-        unit = drawn("normal", random.normal, sizes, generator, dtype, device, {})
+        unit = distributions.drawn("normal", random.normal, sizes, generator, dtype, device, {})
         return fresh(distributions.affine(unit, std, mean)._node, **more)
 
     @staticmethod
@@ -1162,6 +1162,13 @@ follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
+
+
+@again_over(read, 0)
+def selected(target: "Tensor", function: Callable[..., Node], items: Any, value: Any) -> None:
+    """Write a value over what an index chooses, by a function on nodes."""
+    tracks = MODE.enabled and (target._tracks or (isinstance(value, Tensor) and value._tracks))
+    write(target, function(read(target), items, read(value)), tracks)
 
 
 def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:

@@ -14,9 +14,7 @@ from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, category, dtype_named, int64, scalar_dtype
 from picograd.engine import foreign, pending, tracing
-from picograd.engine.backends import get_device
 from picograd.engine.carried import entries, is_near
-from picograd.engine.debug import user_place
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.native_calls import CODED
 from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient, note_spent
@@ -28,20 +26,18 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import WHOLE, given
-from picograd.target import is_host
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
+from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.operands import as_shape, constant, is_data, optional_dtype
+from picograd.tensor.core.operands import constant, is_data
 from picograd.tensor.core.recipes import again, again_over
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import selecting
-from picograd.tensor.making import creation, random
-from picograd.tensor.making.random import Generator
+from picograd.tensor.making import creation
 from picograd.tensor.shaping import assembling, bits
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
@@ -269,15 +265,6 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
         tracing.note_made(tensor)
 
 
-def is_filled(tensor: "Recorded", data: Any, dtype: DType | None, place: str) -> bool:
-    """Let a blank tensor be a leaf of few numbers on the host; False, and nothing, for others."""
-    if CODED.fill is None or not is_host(place):
-        return False
-    with pending.LOCK:
-        pool = get_device(place).pool
-        return CODED.fill(tensor, data, dtype, pool, user_place(2)) is True
-
-
 def is_shared(node: Node) -> bool:
     """Tell whether another tensor has a node, or the memory it was computed into.
 
@@ -371,22 +358,6 @@ def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     if requires_grad is not None:
         tensor.requires_grad = requires_grad
     return tensor
-
-
-@event
-def drawn(
-    op: str,
-    draw: Callable[..., Node],
-    sizes: Any,
-    generator: Generator | None,
-    dtype: DTypeLike | None,
-    device: DeviceLike | None,
-    more: dict[str, Any],
-) -> Any:
-    """Make a random float tensor."""
-    wanted = random.float_dtype(op, optional_dtype(dtype))
-    place = creation.device_named(device)
-    return fresh(draw(as_shape(sizes, op), wanted, place, generator), **more)
 
 
 def read(value: Any) -> Any:
@@ -534,14 +505,6 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     return wrap(result, tracks and result.dtype.is_differentiable)
 
 
-def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
-    """Wrap several results of one tensor, which are factors of matrices."""
-    tracks = source._tracks and MODE.enabled
-    if tracks and REGIONS.dtypes:
-        saved_hooks.refuse("a factorization")
-    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
-
-
 @event
 def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
     """Wrap the pieces that a function cuts a tensor into, each a view of it."""
@@ -650,13 +613,6 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     check_write(op, target, node)
     write(target, node, result._tracks and MODE.enabled)
     return target
-
-
-@again_over(read, 0)
-def put(target: "Recorded", function: Callable[..., Node], items: Any, value: Any) -> None:
-    """Write a value over what an index chooses, by a function on nodes."""
-    tracks = MODE.enabled and (target._tracks or (isinstance(value, Recorded) and value._tracks))
-    write(target, function(read(target), items, read(value)), tracks)
 
 
 def maybe_in_place(op: str, input: Any, result: Any, inplace: bool) -> Any:
