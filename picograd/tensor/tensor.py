@@ -717,20 +717,13 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         """
         return self.fill_(0)
 
-    @event
     def fill_(self, value: "Scalar | Tensor") -> "Tensor":
         """Overwrite with one number, or with the one of a tensor that has no axes.
 
         >>> Tensor([1.0, 2.0]).fill_(7).tolist()
         [7.0, 7.0]
         """
-        check_leaf_write("fill_", self)
-        tracks = isinstance(value, Tensor) and value._tracks and MODE.enabled
-        if isinstance(value, Tensor) and value.shape:
-            text = f"a tensor of shape {value.shape} is not one number"
-            raise ShapeError("fill_", text, "use copy_, which broadcasts")
-        number = indexing.value_node(self._node, read(value))
-        write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
+        filled_with(self, selecting.filled, value)
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
@@ -1162,6 +1155,18 @@ follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
+
+
+@again_over(read, 0)
+@event
+def filled_with(target: "Tensor", function: Callable[..., Node], value: Any) -> None:
+    """Write one number over all of a tensor, by a function on nodes."""
+    check_leaf_write("fill_", target)
+    tracks = isinstance(value, Tensor) and value._tracks and MODE.enabled
+    if isinstance(value, Tensor) and value.shape:
+        text = f"a tensor of shape {value.shape} is not one number"
+        raise ShapeError("fill_", text, "use copy_, which broadcasts")
+    write(target, function(target._node, read(value)), tracks, is_alike=True)
 
 
 @again_over(read, 0)

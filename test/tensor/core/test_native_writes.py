@@ -214,7 +214,8 @@ UPDATES = [
     lambda a, b, n: a.__iadd__(b), lambda a, b, n: a.add_(b, alpha=0.5), lambda a, b, n: a.mul_(n),
     lambda a, b, n: a.sub_(b[0]), lambda a, b, n: a.div_(b), lambda a, b, n: a.pow_(2.0),
     lambda a, b, n: a.add_(a), lambda a, b, n: a.sub_(a[0] * 1.0), lambda a, b, n: a.clamp_(-n, n),
-    lambda a, b, n: a.lerp_(b, 0.25), lambda a, b, n: a.add_(b.double()),
+    lambda a, b, n: a.lerp_(b, 0.25), lambda a, b, n: a.zero_(), lambda a, b, n: a.fill_(2.5),
+    lambda a, b, n: a.fill_(b.sum()), lambda a, b, n: a.add_(b.double()),
 ]  # fmt: skip
 
 
