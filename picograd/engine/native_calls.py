@@ -69,7 +69,8 @@ class Coded:
     tensor of a node that waits (`wrap_own` of tensor/core/recording.py), `show` that of a view
     (`shown`), `stamp` the nodes of steps that were recorded once (tensor/core/repeated.py),
     `record` all of an operation that was (tensor/core/recipes.py); `row` gives `x[i]`,
-    `number` what `item` reads, and `assign` writes to memory (`write_memory`).
+    `number` what `item` reads, `assign` writes to memory (`write_memory`), `update` there what
+    an operation gives that was recorded; `fill` lets a tensor have numbers (`Tensor._fill`).
     """
 
     compute: Any = None
@@ -81,6 +82,8 @@ class Coded:
     stamp: Any = None
     record: Any = None
     assign: Any = None
+    update: Any = None
+    fill: Any = None
     row: Any = None
     number: Any = None
     patience = NATIVE_AFTER  # computations by Python until there is some, whatever their plans
@@ -100,6 +103,7 @@ class Coded:
         self.first, self.finish = CALLS.find("picograd_first"), CALLS.find("picograd_finish")
         self.record, self.row = CALLS.find("picograd_record"), CALLS.find("picograd_row")
         self.number, self.assign = CALLS.find("picograd_number"), CALLS.find("picograd_assign")
+        self.update, self.fill = CALLS.find("picograd_update"), CALLS.find("picograd_fill")
 
 
 CODED = Coded()

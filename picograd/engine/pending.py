@@ -350,21 +350,13 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = None if WRITTEN else CODED.compute
+        native = CODED.compute
         if EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not (native(nodes, user_place(3)) if native else is_computed(nodes)):
+        elif not (native and native(nodes, user_place(3))):
             end_way(nodes, compute_anew)
         elif EVENTS.computed is not None:
             EVENTS.anchor()
-
-
-def is_computed(nodes: Sequence[Node]) -> bool:
-    """Compute nodes, and what was written before, by machine code; False, and nothing, if not."""
-    native = CODED.compute
-    if native is None or (WRITTEN and DEPTH[0]):
-        return False
-    return native(with_writes(nodes) if WRITTEN else nodes, user_place()) is True
 
 
 def with_writes(nodes: Sequence[Node]) -> list[Node]:
@@ -376,7 +368,8 @@ def with_writes(nodes: Sequence[Node]) -> list[Node]:
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    if EVENTS.is_watched or not is_computed(nodes):
+    native = None if EVENTS.is_watched else CODED.compute
+    if not (native and native(nodes, user_place())):
         compute_anew(nodes)
 
 

@@ -81,6 +81,7 @@ from picograd.tensor.core.operands import (
     either,
     optional_dtype,
 )
+from picograd.tensor.core.recipes import again_over
 from picograd.tensor.core.recording import (
     NUMBERS,
     Recorded,
@@ -92,7 +93,6 @@ from picograd.tensor.core.recording import (
     check_leaf_write,
     check_overlap,
     check_write,
-    drawn,
     fresh,
     grad,
     is_plain,
@@ -119,6 +119,7 @@ from picograd.tensor.methods import Methods
 from picograd.tensor.shaping import movement
 from picograd.tensor.shaping.methods_movement import MovementMethods
 
+LISTED = {list, tuple, *NUMBERS}  # kinds of data that are numbers of Python, or have some
 FEW = 64  # elements that are read one by one
 
 
@@ -208,6 +209,13 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     ) -> None:
         """Take on the value of data, as a leaf."""
         wanted = optional_dtype(dtype)
+        if type(data) in LISTED and creation.is_filled(
+            self, data, wanted, creation.device_named(device)
+        ):
+            self.name = name
+            if requires_grad is not None:
+                self.requires_grad = requires_grad
+            return
         if isinstance(data, Tensor):
             node = build.detach(foreign.apart(data._node).below("detach"))
             node = node if wanted is None else node.cast(wanted)
@@ -709,20 +717,13 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         """
         return self.fill_(0)
 
-    @event
     def fill_(self, value: "Scalar | Tensor") -> "Tensor":
         """Overwrite with one number, or with the one of a tensor that has no axes.
 
         >>> Tensor([1.0, 2.0]).fill_(7).tolist()
         [7.0, 7.0]
         """
-        check_leaf_write("fill_", self)
-        tracks = isinstance(value, Tensor) and value._tracks and MODE.enabled
-        if isinstance(value, Tensor) and value.shape:
-            text = f"a tensor of shape {value.shape} is not one number"
-            raise ShapeError("fill_", text, "use copy_, which broadcasts")
-        number = indexing.value_node(self._node, read(value))
-        write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
+        filled_with(self, selecting.filled, value)
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
@@ -752,7 +753,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
                     check_overlap("setitem", part, source, is_fitted=True)
-        write(self, selecting.write(read(self), listed, read(source)), tracks)
+        selected(self, selecting.write, listed, source)
 
     def __getitem__(self, items: Any) -> "Tensor":
         if CODED.row is not None and EVENTS.take is None:
@@ -972,7 +973,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
         ((2, 3), True, True)
         """
-        return drawn("rand", random.uniform, sizes, generator, dtype, device, more)
+        return distributions.drawn("rand", random.uniform, sizes, generator, dtype, device, more)
 
     @staticmethod
     @composed(method=False)
@@ -988,7 +989,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor.randn(2, 3).shape
         (2, 3)
         """
-        return drawn("randn", random.normal, sizes, generator, dtype, device, more)
+        return distributions.drawn("randn", random.normal, sizes, generator, dtype, device, more)
 
     @staticmethod
     def uniform(
@@ -1007,7 +1008,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         ((2, 3), True, True)
         """
         distributions.check_range("uniform", low, high)
-        unit = drawn("uniform", random.uniform, sizes, generator, dtype, device, {})
+        unit = distributions.drawn("uniform", random.uniform, sizes, generator, dtype, device, {})
         return fresh(distributions.between(unit, low, high)._node, **more)
 
     @staticmethod
@@ -1022,7 +1023,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
     ) -> "Tensor":
         """Draw from a normal distribution."""
         random.check_spread("normal", mean, std)
-        unit = drawn("normal", random.normal, sizes, generator, dtype, device, {})
+        unit = distributions.drawn("normal", random.normal, sizes, generator, dtype, device, {})
         return fresh(distributions.affine(unit, std, mean)._node, **more)
 
     @staticmethod
@@ -1154,6 +1155,25 @@ follow_plans()
 INNER = (object, Recorded, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
+
+
+@again_over(read, 0)
+@event
+def filled_with(target: "Tensor", function: Callable[..., Node], value: Any) -> None:
+    """Write one number over all of a tensor, by a function on nodes."""
+    check_leaf_write("fill_", target)
+    tracks = isinstance(value, Tensor) and value._tracks and MODE.enabled
+    if isinstance(value, Tensor) and value.shape:
+        text = f"a tensor of shape {value.shape} is not one number"
+        raise ShapeError("fill_", text, "use copy_, which broadcasts")
+    write(target, function(target._node, read(value)), tracks, is_alike=True)
+
+
+@again_over(read, 0)
+def selected(target: "Tensor", function: Callable[..., Node], items: Any, value: Any) -> None:
+    """Write a value over what an index chooses, by a function on nodes."""
+    tracks = MODE.enabled and (target._tracks or (isinstance(value, Tensor) and value._tracks))
+    write(target, function(read(target), items, read(value)), tracks)
 
 
 def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:

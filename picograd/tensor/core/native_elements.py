@@ -1,17 +1,19 @@
-"""Rows and numbers of tensors, by machine code: `x[i]`, `x[i, j]`, and what `item` reads in memory.
+"""Rows and numbers of tensors by machine code: `x[i]`, `x[i, j]`, what `item` reads, `tensor([1])`.
 
 Each function does what its Python does for the usual case, and gives None for any other: `row` what
 `Tensor._read_items` does for whole numbers, `number` what known_values.py does for the one element
-of memory of the host, or of slices of it. The language is that of runtime/python_code.py.
+of memory of the host, or of slices of it, `fill` what `Tensor._fill` does for a few numbers of
+Python, alone or in lists. The language is that of runtime/python_code.py.
 """
 
-from picograd.dtype import dtype_named
+from picograd.dtype import bool_, dtype_named, float32, float64, int64
 from picograd.engine import native_calls
 from picograd.engine.followed import Events
 from picograd.engine.realize import CHECKS, NUMBER_KINDS
 from picograd.graph.row import NUMBERS, PAIRS
 from picograd.number import GivenInt
-from picograd.runtime.python_calls import places
+from picograd.runtime.memory import SMALLEST
+from picograd.runtime.python_calls import MADE, PLAN, places
 from picograd.tensor.core.aliasing import show_items
 
 ROWS = """
@@ -220,9 +222,168 @@ def picograd_number(self, arguments, count):
     return found
 """
 
-TEXT = ROWS + READING
+LISTING = """
+def length_of(listed):
+    "of a list, or a tuple; 0 for anything else"
+    if type_of(listed) == world.list:
+        return PyList_Size(listed)
+    if type_of(listed) == world.tuple:
+        return PyTuple_Size(listed)
+    return 0
+
+def item_of(listed, number):
+    if type_of(listed) == world.list:
+        return PyList_GetItem(listed, number)
+    return PyTuple_GetItem(listed, number)
+
+def kinds_of(data, sizes, depth, rank):
+    "which kinds of numbers are in lists of some sizes, as bits; 0 where these are others"
+    if depth == rank:
+        kind = PyDict_GetItemWithError(world.listed_kinds, type_of(data))
+        need(kind)
+        return PyLong_AsLongLong(kind)
+    need(length_of(data) == sizes[depth])
+    kinds = 0
+    for number in range(sizes[depth]):
+        found = kinds_of(item_of(data, number), sizes, depth + 1, rank)
+        need(found)
+        kinds = kinds | found
+    return kinds
+
+def word_of(kind, value):
+    "the word of a number that a place of a kind has"
+    if kind & IS_FLOAT:
+        word = PyFloat_AsDouble(value)
+        if type_of(value) == world.int and PyErr_Occurred() == 0:
+            whole = PyLong_AsLongLong(value)
+            if whole > EXACT or whole < 0 - EXACT:  # it is rounded once, not twice
+                refuse("no such number")
+        if kind & 255 == 32:
+            return single(word)
+        return word
+    return PyLong_AsLongLong(value)
+
+def put_numbers(start, kind, data, sizes, depth, rank, place):
+    "writes the numbers of lists into memory of zeros, from a place on; gives the next place"
+    if data == 0:  # a list was changed while memory was found: there is an error
+        return place
+    if depth == rank:
+        at = place * (kind & 255)
+        words = start + ((at >> 6) << 3)
+        words[0] = words[0] | (word_of(kind, data) << (at & 63))
+        return place + 1
+    for number in range(sizes[depth]):
+        place = put_numbers(start, kind, item_of(data, number), sizes, depth + 1, rank, place)
+    return place
+
+def dtype_beside(kinds, dtype):
+    "the dtype of numbers, where `dtype` was asked for, or None"
+    if dtype != None:
+        need(dtype != world.int64 or kinds & HAS_FLOATS == 0)
+        need(dtype != world.bool_ or kinds == HAS_BOOLS)
+        return dtype
+    if kinds & HAS_FLOATS:
+        return PyList_GetItem(world.new_floats, 0)
+    if kinds == HAS_BOOLS:
+        return world.bool_
+    return world.int64
+
+def new_memory(pool: Pool, dtype, count, origin):
+    "a Buffer of one of the smallest blocks, or 0"
+    size = PyLong_FromLongLong(SMALLEST)
+    need(size)
+    made: made = room(MADE_WORDS)
+    plan: plan = room(PLAN_WORDS)
+    made.blocks = PyDict_GetItemWithError(pool.free, size)
+    made.bytes = SMALLEST
+    made.size = size
+    made.dtype = dtype
+    made.count = PyLong_FromLongLong(count)
+    plan.pool = pool
+    plan.device = world.cpu
+    buffer = 0
+    if made.blocks and made.count:
+        buffer = new_buffer(plan, made, origin)
+    Py_DecRef(size)
+    Py_DecRef(made.count)
+    return buffer
+
+def shape_of(sizes, rank):
+    shape = PyTuple_New(rank)
+    need(shape)
+    for axis in range(rank):
+        PyTuple_SetItem(shape, axis, PyLong_FromLongLong(sizes[axis]))
+    return shape
+
+def fill_leaf(tensor: Tensor, node: Node):
+    "lets a tensor be a leaf, which is taken"
+    replace(tensor._node, node)
+    replace(tensor._tracks, own(False))
+    replace(tensor._is_frozen, own(False))
+    replace(tensor.name, own(world.no_text))
+    replace(tensor._history, own(None))
+    replace(tensor._hooks, own(None))
+    replace(tensor._view, own(None))
+    replace(tensor._views, own(None))
+    replace(tensor._grad, own(None))
+    reference = PyWeakref_NewRef(tensor, 0)
+    need(reference)
+    is_entered = enter_live(node, reference)
+    replace(node.leaf, reference)
+    return is_entered
+
+def fill_listed(tensor, data, sizes, rank, count, call):
+    "1; 0, and nothing, where Python has to look"
+    kinds = kinds_of(data, sizes, 0, rank)
+    need(kinds)
+    dtype = dtype_beside(kinds, call[2])
+    need(dtype)
+    named = PyDict_GetItemWithError(world.number_kinds, dtype)
+    need(named)
+    kind = PyLong_AsLongLong(named)
+    need(count * (kind & 255) <= SMALLEST * 8)
+    buffer: Buffer = new_memory(call[3], dtype, count, call[4])
+    need(buffer)
+    start = PyLong_AsUnsignedLongLong(buffer.address)
+    for number in range((count * (kind & 255) + 63) >> 6):
+        words = start + number * 8
+        words[0] = 0
+    put_numbers(start, kind, data, sizes, 0, rank, 0)
+    shape = shape_of(sizes, rank)
+    node = 0
+    if shape and PyErr_Occurred() == 0:
+        node = new_leaf(buffer, shape)
+    Py_DecRef(shape)
+    Py_DecRef(buffer)
+    need(node)
+    return fill_leaf(tensor, node)
+
+@python
+def picograd_fill(self, arguments, count):
+    "`fill(tensor, data, dtype, pool, origin)`: True where a blank tensor has the numbers; or None"
+    if count != 5:
+        refuse("fill takes a tensor, numbers, a dtype, a pool and a line")
+    need(not is_watched() and not PyList_Size(world.open))
+    need(arguments[2] == None or PyDict_GetItemWithError(world.listed_dtypes, arguments[2]))
+    each = arguments[1]
+    sizes = room(MOST_LISTS)
+    rank = 0
+    total = 1
+    while rank < MOST_LISTS and length_of(each):
+        sizes[rank] = length_of(each)
+        total = total * sizes[rank]
+        need(total <= SMALLEST)
+        each = item_of(each, 0)
+        rank = rank + 1
+    if fill_listed(arguments[0], arguments[1], sizes, rank, total, arguments):
+        return own(True)
+    PyErr_Clear()
+"""
+
+TEXT = ROWS + READING + LISTING
 CHOSEN = "listed", "ranges", "cut", "rest"
 IS_FLOAT, IS_SIGNED, IS_BOOL = 256, 512, 1024
+LISTED = {bool: 1, int: 2, float: 4}  # kinds of numbers of Python
 
 
 def number_kinds() -> dict[object, int]:
@@ -237,12 +398,16 @@ def declare_elements() -> None:
     world = {
         "reshape": "reshape", "show_items": show_items, "GivenInt": GivenInt, "cpu": "cpu",
         "parted": dict.fromkeys((*NUMBERS, *PAIRS), True), "checks": CHECKS,
-        "number_kinds": number_kinds(),
+        "number_kinds": number_kinds(), "int64": int64, "bool_": bool_,
+        "listed_kinds": LISTED,
+        "listed_dtypes": dict.fromkeys((float32, float64, int64, bool_), True),
     }  # fmt: skip
     constants = {
         "CHOSEN_WORDS": len(CHOSEN),
         "IS_FLOAT": IS_FLOAT, "IS_SIGNED": IS_SIGNED, "IS_BOOL": IS_BOOL,
+        "HAS_BOOLS": LISTED[bool], "HAS_FLOATS": LISTED[float], "EXACT": 1 << 53,
+        "SMALLEST": SMALLEST, "MOST_LISTS": 8, "MADE_WORDS": len(MADE), "PLAN_WORDS": len(PLAN),
     }  # fmt: skip
-    functions = "picograd_row", "picograd_number"
+    functions = "picograd_row", "picograd_number", "picograd_fill"
     slots: dict[type, tuple[str, ...]] = {Events: ("learning",)}
     native_calls.declare(TEXT, functions, world, slots, places("chosen", CHOSEN), constants)

@@ -56,6 +56,14 @@ def add_node(graph: graph, node: Node):
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
 
+def add_detached(graph: graph, source: Node):
+    "the words of what gradients do not pass"
+    node = new_move(world.detach, source, None, source.shape)
+    need(node)
+    is_told = add_node(graph, node)
+    Py_DecRef(node)
+    return is_told
+
 def add_listed(graph: graph, listed):
     "a list or tuple of ints, of tensors"
     copy = own(listed)
@@ -91,6 +99,8 @@ def add_value(graph: graph, value):
     kind = type_of(value)
     if is_tensor(value):
         tensor: Tensor = value
+        if tensor._tracks == True and not graph.enabled:
+            return add_detached(graph, tensor._node)
         graph.tracks = graph.tracks | (tensor._tracks == True)
         return add_node(graph, tensor._node)
     if kind == world.Node:
@@ -178,9 +188,19 @@ def one_result(graph: graph, nodes, row, call, enabled):
         return view_of(node, tracks, call[0], call[1], enabled)
     return wrapped(node, tracks)
 
+def written_result(graph: graph, nodes, rows):
+    "True where the one result is the next value of what is written"
+    need(PyTuple_Size(rows) == 1)
+    row = PyTuple_GetItem(rows, 0)
+    need(move_to(graph.target, PyList_GetItem(nodes, PyLong_AsLongLong(PyTuple_GetItem(row, 0)))))
+    PyList_SetItem(world.recorded, 0, PyLong_FromLongLong(next_count()))
+    return own(True)
+
 def all_results(graph: graph, nodes, recipe, call, enabled):
     rows = PyTuple_GetItem(recipe, 2)
     count = PyTuple_Size(rows)
+    if graph.target:
+        return written_result(graph, nodes, rows)
     if PyTuple_GetItem(recipe, 3) == True:
         return one_result(graph, nodes, PyTuple_GetItem(rows, 0), call, enabled)
     made = PyTuple_New(count)
@@ -219,9 +239,10 @@ def boxed(key):
     return made
 
 def record_call(graph: graph, call):
-    need(add_call(graph, call[0], call[1]))
     enabled = is_enabled()
-    need(PyErr_Occurred() == 0 and (enabled or graph.tracks == 0))
+    graph.enabled = enabled
+    need(PyErr_Occurred() == 0 and add_call(graph, call[0], call[1]))
+    need(graph.tracks == 0 or graph.target == 0)
     if enabled:
         add(graph, own(True))
     key = key_of(graph)
@@ -245,14 +266,11 @@ def is_simple_time():
     need(is_traced() == 0)
     return is_untold()
 
-@python
-def picograd_record(self, arguments, count):
-    "`record(function, operands)`: what Python's gives; a key in a list; or None"
-    if count != 2:
-        refuse("record takes a function and its operands")
-    need(type_of(arguments[1]) == world.tuple and PyTuple_Size(arguments[1]))
+def record_over(call, target):
+    "what a call of a function gives, or writes to a target that is not 0; runs Python"
+    need(type_of(call[1]) == world.tuple and PyTuple_Size(call[1]))
     need(PyDict_GetItemWithError(world.settings, world.verify) == world.zero)
-    need(PySet_Contains(world.pure, arguments[0]) == 1 and is_simple_time())
+    need(PySet_Contains(world.pure, call[0]) == 1 and is_simple_time())
     graph: graph = room(CALL_WORDS)
     graph.count = 0
     graph.length = 0
@@ -260,13 +278,21 @@ def picograd_record(self, arguments, count):
     graph.living_count = 0
     graph.waiting_count = 0
     graph.is_ahead = 0
-    graph.is_steady = PySet_Contains(world.steady, arguments[0])
+    graph.target = target
+    graph.is_steady = PySet_Contains(world.steady, call[0])
     graph.nodes = room(MOST_NODES)
     graph.key = room(MOST_WORDS)
-    made = record_call(graph, arguments)
+    made = record_call(graph, call)
     let_go(graph.nodes, graph.count)
     let_go(graph.key, graph.length)
     return made
+
+@python
+def picograd_record(self, arguments, count):
+    "`record(function, operands)`: what Python's gives; a key in a list; or None"
+    if count != 2:
+        refuse("record takes a function and its operands")
+    return record_over(arguments, 0)
 """
 
 TEXT = OPERANDS + RESULTS
@@ -283,7 +309,7 @@ def declare_recording() -> None:
         "largest": LARGEST, "least": -LARGEST, "new_floats": NEW_FLOATS,
         "shared": foreign.SHARED, "sized": SIZED, "notes": NOTES,
     }  # fmt: skip
-    tables = places("graph", (*GRAPH, "tracks", "is_steady"))
-    numbers = {"CALL_WORDS": len(GRAPH) + 2, "MOST_RECIPES": 4096, "DEEPEST": DEEPEST, "LESS": 0}
+    tables = places("graph", (*GRAPH, "tracks", "is_steady", "target", "enabled"))
+    numbers = {"CALL_WORDS": len(GRAPH) + 4, "MOST_RECIPES": 4096, "DEEPEST": DEEPEST, "LESS": 0}
     slots: dict[type, tuple[str, ...]] = {Notes: ("table",)}
     native_calls.declare(TEXT, ("picograd_record",), world, slots, tables, numbers)

@@ -10,6 +10,7 @@ owned from when they are met, so that the look-up may run Python; behind it noth
 from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
 from picograd.engine.small import HOPS, LIMIT
+from picograd.graph import build
 from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN, Given, GivenInt
@@ -677,14 +678,25 @@ def compute_small(graph: graph, tops, enabled, origin):
     let_go(graph.key, graph.length)
     return is_done
 
-@python
-def picograd_small(self, arguments, count):
-    "`small(nodes, origin)`: True, or None where nothing was done"
-    if count != 2:
-        refuse("small takes nodes and a line")
-    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
-    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= LIMIT)
-    need(sweep_live() and is_idle_but_for_writes())
+def let_go_of_base(node):
+    "`carried.let_go` of the tensor of a node, where no trace is; runs Python"
+    owner = owner_of(node)
+    need(owner)
+    tensor: Tensor = referred(owner)
+    need(tensor and tensor != None and PyType_IsSubtype(type_of(tensor), world.Tensor))
+    view: View = tensor._view
+    need(view != None and view.function == world.cut_off)
+    base: Tensor = view.base
+    need(type_of(base) == world.Tensor and base[0] & HELD_BY == 1 and base._view == None)
+    shown: Node = base._node
+    need(type_of(shown) == world.Node and shown.realized == None and PyTuple_Size(shown.inputs))
+    need(not PyDict_GetItemWithError(world.writing, shown.op))
+    replace(tensor._view, own(None))
+    return 1
+
+def compute_listed(tops, origin):
+    "1; 0 where nothing was done"
+    need(PyList_Size(tops) >= 1 and PyList_Size(tops) <= LIMIT)
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -692,7 +704,7 @@ def picograd_small(self, arguments, count):
     graph.scalar_count = 0
     graph.length = 0
     graph.has_inner = 0
-    graph.asked = PyList_Size(arguments[0])
+    graph.asked = PyList_Size(tops)
     graph.nodes = room(MOST_NODES)
     graph.buffers = room(MOST_NODES)
     graph.scalars = room(MOST_SCALARS)
@@ -703,7 +715,24 @@ def picograd_small(self, arguments, count):
     graph.waiting = room(MOST_KEPT)
     graph.written = room(MOST_NODES)
     graph.written_count = 0
-    if compute_small(graph, arguments[0], enabled, arguments[1]):
+    return compute_small(graph, tops, enabled, origin)
+
+@python
+def picograd_small(self, arguments, count):
+    "`small(nodes, origin)`: True, or None where nothing was done"
+    if count != 2:
+        refuse("small takes nodes and a line")
+    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
+    need(sweep_live() and is_idle_but_for_writes())
+    if is_there(arguments[0]):
+        return own(True)
+    for number in range(PyList_Size(arguments[0])):
+        let_go_of_base(PyList_GetItem(arguments[0], number))
+    tops = with_writes(arguments[0])
+    need(tops)
+    is_done = compute_listed(tops, arguments[1])
+    Py_DecRef(tops)
+    if is_done:
         return own(True)
 """
 
@@ -716,7 +745,7 @@ def declare_small() -> None:
         "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice", "pad", "assign"}, True),
         "slice": "slice", "pad": "pad",
         "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
-        "at": "at", "detach": "detach",
+        "at": "at", "detach": "detach", "cut_off": build.detach,
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
         "Given": Given, "GivenInt": GivenInt, "given": dict.fromkeys(GIVEN, True),
         "known_small": small.KNOWN, "scalar": "scalar",
@@ -734,6 +763,7 @@ def declare_small() -> None:
         "MOST_WORDS": (ROW + 1) * most + 3,
         "APART": 0, "BEHIND": 1, "INSIDE": 2, "UNKNOWN": 3,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
+        "HELD_BY": (1 << 32) - 1,  # the bits of an object that count who holds it
         "MOST_KEPT": 8,  # new values that wait on, and are walked each time
         "MOST_PASSED": 64,  # values that passed and are looked at one by one
     }  # fmt: skip

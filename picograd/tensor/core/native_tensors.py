@@ -290,19 +290,28 @@ def is_modest(shape):
         need(total <= CLEARLY_FINE)
     return 1
 
+def is_allowed():
+    return PyDict_GetItemWithError(world.settings, world.switch) != world.zero
+
 def is_untold():
-    "no trace, or way, is told of what is recorded; may run Python"
+    "no trace, or way, is told of what is recorded, and machine code is wanted; may run Python"
     events: Events = world.events
-    need(events.take == None)
+    need(events.take == None and is_allowed())
     return is_unnoted()
+
+def next_count():
+    "how many operations will have been recorded; 0 where work is due"
+    count = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0)) + 1
+    need(PyList_GetItem(world.is_due, 0) == False and count <= budget())
+    return count
 
 def wrapped(node: Node, tracks):
     "the tensor of a node that waits, as `wrap_own` makes it; 0 where Python has to look"
     need(type_of(node) == world.Node and node.realized == None and PyTuple_Size(node.inputs))
     need(not PyDict_GetItemWithError(world.writing, node.op) and is_modest(node.shape))
     need(not (tracks == True and PyDict_GetItemWithError(world.pairs, node.op)))
-    recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0)) + 1
-    need(PyList_GetItem(world.is_due, 0) == False and recorded <= budget())
+    recorded = next_count()
+    need(recorded)
     tensor: Tensor = new_tensor(own(node))
     need(tensor)
     replace(tensor._tracks, own(tracks))

@@ -1,9 +1,10 @@
 """Writes to memory, recorded and retired by machine code.
 
 `assign(tensor, node)` gives a tensor that has memory its next value there, as `write_memory` of
-recording.py does. A small graph (native_small.py) may have all writes that wait among its roots,
-where nobody else has to read before what they overwrite; what is computed then is a leaf of its
-storage, as `pending.retire` leaves it. The language is that of runtime/python_code.py.
+recording.py does; `update(tensor, function, operands)` what a recipe records, too, as `update` does
+where nobody shows that memory. A small graph (native_small.py) may have all writes that wait among
+its roots, where nobody else has to read before what they overwrite; what is computed then is a leaf
+of its storage, as `pending.retire` leaves it. The language is that of runtime/python_code.py.
 """
 
 import weakref
@@ -13,6 +14,45 @@ from picograd.engine import foreign, native_calls, pending
 from picograd.engine.followed import Events
 
 WRITING = """
+def is_left(node: Node):
+    "whether a node is still to be computed"
+    need(type_of(node) == world.Node and node.realized == None)
+    if PyTuple_Size(node.inputs):
+        return 1
+    return PyDict_GetItemWithError(world.memory, node.op) == 0
+
+def is_there(tops):
+    "whether one leaf of memory is asked for, and nothing waits to be written"
+    need(PyList_Size(tops) == 1 and PyDict_Size(world.writes) == 0)
+    node: Node = PyList_GetItem(tops, 0)
+    need(type_of(node) == world.Node and PyTuple_Size(node.inputs) == 0)
+    return is_alike(node.op, world.buffer)
+
+def add_left(listed, node):
+    "adds what is still to be computed to a list, once"
+    for number in range(PyList_Size(listed)):
+        if PyList_GetItem(listed, number) == node:
+            return 0
+    if is_left(node):
+        PyList_Append(listed, node)
+
+def with_writes(tops):
+    "what is asked for, and the writes that are still to run, as `pending.with_writes`: a new list"
+    if PyDict_Size(world.writes) == 0:
+        return own(tops)
+    need(PyList_GetItem(world.depth, 0) == world.zero and PyDict_Size(world.writes) <= LIMIT)
+    listed = PyList_New(0)
+    need(listed)
+    for number in range(PyList_Size(tops)):
+        add_left(listed, PyList_GetItem(tops, number))
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.writes)):
+        PyDict_Next(world.writes, at, entry, entry + 8)
+        add_left(listed, referred(entry[0]))
+    return listed
+
 def memory_held(node: Node):
     "the buffer of a value that is in memory, or 0"
     if node.realized != None:
@@ -193,6 +233,17 @@ def enter_write(before, after: Node, target):
     Py_DecRef(reference)
     return 1
 
+def move_to(target: Tensor, value):
+    "writes a value where a tensor with memory is: 1; 0, and nothing, where Python has to look"
+    after = write_to(target, value)
+    need(after)
+    if enter_write(target._node, after, target):
+        replace(target._node, after)
+        replace(target._history, own(None))
+        return 1
+    Py_DecRef(after)
+    return 0
+
 @python
 def picograd_assign(self, arguments, count):
     "`assign(tensor, node)`: True, or None where `write_memory` has to look"
@@ -201,15 +252,20 @@ def picograd_assign(self, arguments, count):
     target: Tensor = arguments[0]
     events: Events = world.events
     need(PyType_IsSubtype(type_of(target), world.Tensor) and type_of(arguments[1]) == world.Node)
-    need(events.learning == None and not PyList_Size(world.open) and not PyDict_Size(world.shared))
-    need(has_memory(target))
-    after = write_to(target, arguments[1])
-    need(after)
-    if enter_write(target._node, after, target):
-        replace(target._node, after)
-        replace(target._history, own(None))
+    need(events.learning == None and events.take == None and not PyDict_Size(world.shared))
+    need(not PyList_Size(world.open))
+    if is_allowed() and has_memory(target) and move_to(target, arguments[1]):
         return own(True)
-    Py_DecRef(after)
+
+@python
+def picograd_update(self, arguments, count):
+    "`update(tensor, function, operands)`: True; a key in a list, as `record` gives it; or None"
+    if count != 3:
+        refuse("update takes a tensor, a function and its operands")
+    target: Tensor = arguments[0]
+    need(is_tensor(target) and target._view == None and target._views == None)
+    need(not PyList_Size(world.open) and has_memory(target) and next_count())
+    return record_over(arguments + 8, target)
 """
 
 TEXT = WRITING + RETIRING + MOVING_ON
@@ -219,7 +275,8 @@ def declare_writes() -> None:
     """Let these functions be compiled with the others."""
     world = {
         "assign": "assign", "chain": "CHAIN", "shared": foreign.SHARED, "Overwritten": Overwritten,
-        "by_target": vars(pending.BY_TARGET)["data"], "KeyedRef": weakref.KeyedRef,
+        "depth": pending.DEPTH, "KeyedRef": weakref.KeyedRef,
+        "by_target": vars(pending.BY_TARGET)["data"],
         "end_target": vars(pending.BY_TARGET)["_remove"],
         "end_write": vars(pending.WRITES)["_remove"],
     }  # fmt: skip
@@ -229,4 +286,4 @@ def declare_writes() -> None:
     numbers = {
         "MOST_UNREAD": 32  # tensors that wait beside a write, and are walked each time
     }
-    native_calls.declare(TEXT, ("picograd_assign",), world, slots, {}, numbers)
+    native_calls.declare(TEXT, ("picograd_assign", "picograd_update"), world, slots, {}, numbers)

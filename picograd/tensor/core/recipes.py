@@ -60,14 +60,52 @@ def again(read: Callable[[Any], Any]) -> Callable[[Record], Record]:
             if type(made) is not list:
                 return made
             result = record(function, *operands)
-            with EVENTS.lock:
-                if native(function, operands) == made:  # recording computed none of them
-                    RECIPES[made[0]] = recipe_of(function, [as_read(x, read) for x in operands])
+            keep(made, native, function, operands, read)
             return result
 
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def again_over(read: Callable[[Any], Any], place: int) -> Callable[[Record], Record]:
+    """Let machine code write over a tensor what a function gives of it, where it did so before.
+
+    The tensor is the first argument, and at a place among those of the function.
+    """
+
+    def decorate(update: Record) -> Record:
+        @functools.wraps(update)
+        def call(target: Any, function: Callable[..., Any], *others: Any) -> Any:
+            native, record = CODED.update, CODED.record
+            if native is None or EVENTS.take is not None:
+                return update(target, function, *others)
+            operands = *others[:place], target, *others[place:]
+            with EVENTS.lock:
+                made = native(target, function, operands)
+            if made is True:
+                return target
+            result = update(target, function, *others)
+            if made is not None:
+                keep(made, record, function, operands, read)
+            return result
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def keep(
+    key: list[Any],
+    native: Callable[..., Any],
+    function: Callable[..., Any],
+    operands: tuple[Any, ...],
+    read: Callable[[Any], Any],
+) -> None:
+    """Keep how a call is recorded, unless that computed what it reads: its key is another then."""
+    with EVENTS.lock:
+        if native(function, operands) == key:
+            RECIPES[key[0]] = recipe_of(function, [as_read(each, read) for each in operands])
 
 
 def as_read(value: Any, read: Callable[[Any], Any]) -> Any:

@@ -29,16 +29,15 @@ from picograd.number import WHOLE, given
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
+from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.operands import as_shape, constant, is_data, optional_dtype
-from picograd.tensor.core.recipes import again
+from picograd.tensor.core.operands import constant, is_data
+from picograd.tensor.core.recipes import again, again_over
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import selecting
-from picograd.tensor.making import creation, random
-from picograd.tensor.making.random import Generator
+from picograd.tensor.making import creation
 from picograd.tensor.shaping import assembling, bits
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
@@ -361,22 +360,6 @@ def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     return tensor
 
 
-@event
-def drawn(
-    op: str,
-    draw: Callable[..., Node],
-    sizes: Any,
-    generator: Generator | None,
-    dtype: DTypeLike | None,
-    device: DeviceLike | None,
-    more: dict[str, Any],
-) -> Any:
-    """Make a random float tensor."""
-    wanted = random.float_dtype(op, optional_dtype(dtype))
-    place = creation.device_named(device)
-    return fresh(draw(as_shape(sizes, op), wanted, place, generator), **more)
-
-
 def read(value: Any) -> Any:
     """Give the node of a tensor as an operand; inside no_grad gradients stop here."""
     if not isinstance(value, Recorded):
@@ -522,14 +505,6 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     return wrap(result, tracks and result.dtype.is_differentiable)
 
 
-def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
-    """Wrap several results of one tensor, which are factors of matrices."""
-    tracks = source._tracks and MODE.enabled
-    if tracks and REGIONS.dtypes:
-        saved_hooks.refuse("a factorization")
-    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
-
-
 @event
 def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
     """Wrap the pieces that a function cuts a tensor into, each a view of it."""
@@ -589,6 +564,7 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
         raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
 
 
+@again_over(read, 1)
 @event
 def update(
     target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
@@ -627,6 +603,8 @@ def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     op = f"{name}_"
     if result is NotImplemented:  # what an operator says of an operand it does not know
         raise DTypeError(op, "the operand is neither a tensor nor a number", "wrap it in Tensor")
+    if not result._tracks and is_written(target, result._node):
+        return target
     check_leaf_write(op, target)
     if category(result.dtype) > category(target.dtype):
         text = f"the result is {result.dtype.name} but the tensor is {target.dtype.name}"
@@ -665,6 +643,8 @@ def write(
     elements may be written through repeated ones where they are alike. Unless `is_one`, other
     writes follow that read what this one overwrites, and nothing may be computed before.
     """
+    if is_one and not tracks and is_written(target, node):
+        return
     if is_view(target):
         if not tracks and is_one and cells.write_view(target, node, renew_views):
             return
@@ -684,6 +664,18 @@ def write(
         renew_views(target)
     if is_one and pending.is_over_budget():
         pending.realize_all()
+
+
+def is_written(target: "Recorded", node: Node) -> bool:
+    """Write over memory that one tensor shows, by machine code; False, and nothing, for others."""
+    native = CODED.assign
+    if native is None or target._view is not None or target._views is not None:
+        return False
+    if not native(target, node):
+        return False
+    if pending.is_over_budget():
+        pending.realize_all()
+    return True
 
 
 @pending.locked

@@ -238,7 +238,7 @@ class Way:
     def is_short(self) -> bool:
         """Whether machine code computes as fast, without a way, what is recorded."""
         events = self.events
-        if self.last.asked is None or any(x.walks or x.looks or is_more(x) for x in events):
+        if self.last.asked is None or any(x.walks or is_more(x) for x in events):
             return False
         return sum(map(gain_of, self.events)) <= SHORT
 

@@ -19,6 +19,7 @@ from picograd.engine import carried, pending
 from picograd.engine.backends import get_device
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS, leave
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import flat_view, is_watched, leaf
 from picograd.engine.tracing import RUNNING
@@ -101,7 +102,8 @@ def write(table: Any, mask: Any, value: Any, renew: cells.Renew) -> bool:
     rest = node.shape[rank:]
     is_sized = type(value) is type(table) and value._node.shape not in (rest, ())
     with pending.LOCK:
-        if not is_sized and not (cells.is_resting() and leaf_buffer(node) is not None):
+        is_recorded = table._views is None and CODED.update is not None  # in less time
+        if not is_sized and (is_recorded or not cells.is_resting() or leaf_buffer(node) is None):
             return False  # recorded, it is a choice between two values, of no other size
         views = cells.views_of(table)
         if views and (EVENTS.learning is not None or not all(map(cells.is_seen, views))):

@@ -302,6 +302,11 @@ def write_where(node: Node, region: masking.Region, value: Node, is_sum: bool = 
     return write(node, region.items, chosen)
 
 
+def filled(node: Node, value: Operand) -> Node:
+    """Compute a tensor's next value where it is one number."""
+    return indexing.fit_value(indexing.value_node(node, value), node.shape)
+
+
 def fill_diagonal(node: Node, value: Operand, wraps: bool) -> Node:
     """Write a number over the main diagonal: elements in equal steps of the flattened tensor."""
     number = indexing.value_node(node, value)

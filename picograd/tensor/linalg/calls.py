@@ -20,10 +20,11 @@ from picograd.engine.host_calls import Recipe
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
+from picograd.tensor.core import saved_hooks
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.following import is_waited_for
-from picograd.tensor.core.recording import Recorded, apply, fill, read, several
+from picograd.tensor.core.recording import Recorded, apply, fill, read, wrap
 
 RECIPES: dict[Any, Recipe | None] = {}
 MOST = 4096  # recipes
@@ -49,6 +50,14 @@ def record_several(function: Callable[..., Any], operands: Sequence[Any]) -> tup
     tensors = [each for each in operands if isinstance(each, Recorded)]
     source = max(tensors, key=lambda each: each._tracks)
     return several(source, function(*map(read, operands)))
+
+
+def several(source: Recorded, nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """Wrap several results of one tensor, which are factors of matrices."""
+    tracks = source._tracks and MODE.enabled
+    if tracks and REGIONS.dtypes:
+        saved_hooks.refuse("a factorization")
+    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
 def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] | None:

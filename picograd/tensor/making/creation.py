@@ -25,14 +25,18 @@ from picograd.dtype import (
     to_dtype,
     uint64,
 )
-from picograd.engine.backends import default_device, open_device
+from picograd.engine import pending
+from picograd.engine.backends import default_device, get_device, open_device
+from picograd.engine.debug import user_place
+from picograd.engine.native_calls import CODED
 from picograd.engine.realize import node_from_numpy
 from picograd.engine.tracing import note_constant
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.room import check_size
 from picograd.number import converted, given, size_of
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Shape
+from picograd.target import is_host
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Shape, Tensor
 from picograd.tensor.core.operands import (
     as_shape,
     constant,
@@ -52,6 +56,15 @@ def device_named(device: DeviceLike | None) -> str:
     if device is None:
         return default_device()
     return open_device(f"cuda:{device}" if type(device) is int else str(device))
+
+
+def is_filled(tensor: Tensor, data: Any, dtype: DType | None, place: str) -> bool:
+    """Let a blank tensor be a leaf of few numbers on the host; False, and nothing, for others."""
+    if CODED.fill is None or not is_host(place):
+        return False
+    with pending.LOCK:
+        pool = get_device(place).pool
+        return CODED.fill(tensor, data, dtype, pool, user_place(2)) is True
 
 
 def from_data(data: Any, dtype: DType | None, device: str) -> Node:

@@ -8,7 +8,7 @@ Last, tensors in the scale of a layer's weights, whose first axis counts a layer
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import erf
 from typing import Any
@@ -31,14 +31,30 @@ from picograd.tensor.core.demands import answer
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import UNSET, as_shape, optional_dtype, read_scalar
-from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
+from picograd.tensor.core.recording import Recorded, apart, fresh, read, rewrite
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.type_info import finfo
-from picograd.tensor.making import inverse_sampling, random
+from picograd.tensor.making import creation, inverse_sampling, random
 from picograd.tensor.making.random import Generator
 
 ROOT_2 = math.sqrt(2)
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24  # of float16
+
+
+@event
+def drawn(
+    op: str,
+    draw: Callable[..., Node],
+    sizes: Any,
+    generator: Generator | None,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    more: dict[str, Any],
+) -> Any:
+    """Make a random float tensor."""
+    wanted = random.float_dtype(op, optional_dtype(dtype))
+    place = creation.device_named(device)
+    return fresh(draw(as_shape(sizes, op), wanted, place, generator), **more)
 
 
 def units(x: Tensor, generator: Generator | None, dtype: DTypeLike | None = None) -> Tensor:

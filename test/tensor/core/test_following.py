@@ -1667,6 +1667,24 @@ def test_short_ways_are_left_to_machine_code(
 
 @pytest.mark.usefixtures("cpu_by_default")
 @pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_short_ways_that_look_at_labels_are_left_to_machine_code(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(followed, "SHORTS", 8)
+    monkeypatch.setattr(EVENTS, "shorts", 0)
+    scores, labels = Tensor([[0.0, 1.0], [2.0, 0.5]]).realize(), picograd.tensor([1, 0])
+    for number in range(80):
+        if number == 70:
+            hits.clear()
+        assert nn.functional.cross_entropy(scores, labels).item() == pytest.approx(0.257337475)
+    assert hits.count(True) == 0
+    with pytest.raises(picograd.errors.PicogradError, match="class"):
+        nn.functional.cross_entropy(scores, picograd.tensor([1, 2])).item()
+
+
+@pytest.mark.usefixtures("cpu_by_default")
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
 def test_short_ways_are_left_to_machine_code_that_comes_late(
     hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ DTYPES = "float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool
 @pytest.fixture(autouse=True)
 def counted(monkeypatch):
     """Let machine code read, and count what it did."""
-    found = {"row": 0, "number": 0}
+    found = {"row": 0, "number": 0, "fill": 0}
 
     def counting(name):
         native = CALLS.find(f"picograd_{name}")
@@ -36,6 +36,7 @@ def counted(monkeypatch):
 
     counting("row")
     counting("number")
+    counting("fill")
     return found
 
 
@@ -133,3 +134,62 @@ def test_rows_leave_nothing(counted):
         t[1], t[-1], t[2, 3], t[0, 0].item()
     assert counted["row"] > 300
     assert sys.getrefcount(picograd.number.GivenInt) < numbers + 10  # a plan may have some
+
+
+NUMBERS = [
+    3, -3.5, True, 0, -0.0, float("nan"), float("-inf"), 1e300, 2**62, -(2**63),
+    [1, 2, 3], (1.0, 2), [True, False, True], [True, 2], [0.1, True], [[1, 2], [3, 4.5]],
+    [[[1.0]], ((2.0,),)], [*range(64)], [0.1] * 128, [[True] * 9] * 7, [[1], [2], [3]],
+]  # fmt: skip
+LEFT = [
+    [], [[]], [[], []], [0.1] * 129, [*range(65)], 2**53 + 1, [2**60 + 1, 0.5], 1j, [1, 1j],
+    np.float32(1.5), [np.int8(3), 2], range(3), [range(2), range(2)], [Tensor([1.0]), 2.0],
+]  # fmt: skip
+WRONG = [
+    2**63, -(2**63) - 1, [1, 2**64], [[1, 2], [3]], [1, [2]], [[1], 2], ["a"], [None], [1, "b"],
+]  # fmt: skip
+
+
+def filled(data, **options):
+    """What a tensor of data is, or the error of it."""
+    try:
+        found = picograd.tensor(data, **options)
+    except picograd.errors.PicogradError as error:
+        return type(error), str(error)
+    return found.dtype, found.shape, found.numpy().tobytes(), found.is_leaf, found.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64", "int64", "int32", "bool", "float16"])
+def test_tensors_of_numbers(dtype, counted):
+    for usual in (picograd.float32, picograd.float64):
+        picograd.set_default_dtype(usual)
+        try:
+            for data in (*NUMBERS, *LEFT, *WRONG):
+                mine = filled(data, dtype=dtype)
+                with picograd.config.override(native=0):
+                    assert filled(data, dtype=dtype) == mine, data
+        finally:
+            picograd.set_default_dtype(picograd.float32)
+    if dtype is None:
+        assert counted["fill"] == 2 * len(NUMBERS) + 1  # one that only a float would round twice
+    assert bool(counted["fill"]) is (dtype not in ("int32", "float16"))
+
+
+def test_tensors_of_numbers_are_leaves_as_any_other(counted):
+    class Own(Tensor):
+        pass
+
+    x = Own([1.0, 2.0], requires_grad=True, name="x")
+    assert (type(x), x.name, x.is_leaf, x._version) == (Own, "x", True, 0)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    before = picograd.memory_stats("cpu")["in_use"]
+    kept = [picograd.tensor([number, 0.5]) for number in range(8)]
+    assert picograd.memory_stats("cpu")["in_use"] > before
+    kept[3].add_(1.0)
+    shown = kept[3].numpy().tolist()
+    assert shown == [4.0, 1.5] and kept[4].tolist() == [4.0, 0.5]
+    assert picograd.jit(lambda a: a + picograd.tensor([1.0, 2.0]))(kept[0]).tolist() == [1.0, 2.5]
+    del kept
+    assert picograd.memory_stats("cpu")["in_use"] == before
+    assert counted["fill"]

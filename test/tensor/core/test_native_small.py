@@ -606,3 +606,36 @@ def test_threads():
 
     run_in_threads(work, 4)
     assert not errors
+
+
+def test_what_was_detached_lets_a_value_go_that_nobody_else_has(counted):
+    w, x = leaf(1, requires_grad=True), leaf(2)
+    wanted = w.detach().numpy() * x.numpy()
+    for _ in range(RUNS):
+        np.testing.assert_allclose((w * x).detach().numpy(), wanted, 1e-6)
+    assert counted[-1] is True
+    product = w * x
+    shown = product.detach()
+    np.testing.assert_allclose(shown.numpy(), wanted, 1e-6)
+    assert shown._view is not None  # somebody has what it shows
+    product.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), x.numpy(), 1e-6)
+    with picograd.no_grad():
+        product.mul_(2.0)
+    np.testing.assert_allclose(shown.numpy(), 2 * wanted, 1e-6)
+    gone = weakref.ref(product)
+    del product
+    assert gone() is not None  # a write may still reach it
+    shown.add_(1.0)
+    np.testing.assert_allclose(shown.numpy(), 2 * wanted + 1, 1e-6)
+
+
+def test_memory_that_is_asked_for_is_there(counted):
+    a, b = leaf(1).realize(), leaf(2).realize()
+    a.realize()
+    assert counted[-1] is True
+    with picograd.no_grad():
+        b.add_(1.0)
+    before = b._node
+    a.realize()  # and what was written before it
+    assert before.op == "buffer"

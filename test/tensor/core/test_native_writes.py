@@ -208,3 +208,130 @@ def test_writes_by_machine_code_leave_nothing_behind():
         a.add_(b).realize()
     after = [len(each) for each in (pending.LIVE.data, pending.LIVE.waiting, carried.NEW)]
     assert after == sizes and not entries(pending.WRITES)
+
+
+UPDATES = [
+    lambda a, b, n: a.__iadd__(b), lambda a, b, n: a.add_(b, alpha=0.5), lambda a, b, n: a.mul_(n),
+    lambda a, b, n: a.sub_(b[0]), lambda a, b, n: a.div_(b), lambda a, b, n: a.pow_(2.0),
+    lambda a, b, n: a.add_(a), lambda a, b, n: a.sub_(a[0] * 1.0), lambda a, b, n: a.clamp_(-n, n),
+    lambda a, b, n: a.lerp_(b, 0.25), lambda a, b, n: a.zero_(), lambda a, b, n: a.fill_(2.5),
+    lambda a, b, n: a.fill_(b.sum()), lambda a, b, n: a.add_(b.double()),
+]  # fmt: skip
+
+
+@pytest.fixture
+def updated(monkeypatch):
+    """Count what is updated by one call of machine code."""
+    native, found = CALLS.find("picograd_update"), []
+
+    def counting(*given):
+        made = native(*given)
+        found.append(made)
+        return made
+
+    monkeypatch.setattr(native_calls.CODED, "update", counting)
+    monkeypatch.setattr(native_calls.CODED, "record", CALLS.find("picograd_record"))
+    with picograd.config.override(verify=0):
+        yield found
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_operators_in_place_are_those_of_python(update, updated):
+    a, b = leaf(0).realize(), leaf(1).realize()
+    x, y = Tensor(a.numpy()), Tensor(b.numpy())
+    for step in range(8):
+        version = a._version
+        assert update(a, b, 0.5 + step) is a
+        with picograd.config.override(native=0):
+            update(x, y, 0.5 + step)
+        assert a._version == version + 1
+        assert [a._node.inputs[1].op, a._tracks] == [x._node.inputs[1].op, False]
+        np.testing.assert_array_equal(a.numpy(), x.numpy())
+    assert not updated or True in updated or update in (UPDATES[-1], UPDATES[7])
+
+
+def test_operators_in_place_that_python_looks_at(updated):
+    a, b, w = leaf(0).realize(), leaf(1).realize(), leaf(2, requires_grad=True).realize()
+    for _ in range(4):
+        a.add_(b).realize()
+    assert updated[-1] is True
+    first = a.numpy()
+    row = a[1]
+    a.add_(b)  # what shows a part of it shows what is new
+    np.testing.assert_array_equal(row.numpy(), (first + b.numpy())[1])
+    with pytest.raises(picograd.errors.ShapeError, match="shares some of its memory"):
+        a[1:].add_(a[:-1])
+    with pytest.raises(picograd.errors.GradientError, match="in place"):
+        w.add_(b)
+    with pytest.raises(picograd.errors.ShapeError):
+        a.add_(leaf(3, (2, 3, 3)))
+    kept = a.numpy()
+    with pytest.raises(picograd.errors.DTypeError):
+        picograd.ones(3, dtype=picograd.int64).add_(a[0])
+    a.add_(w)  # gradients pass now
+    a.sum().backward()
+    assert w.grad.tolist() == [[1.0] * 3] * 3 and True not in updated[-1:]
+    np.testing.assert_array_equal(a.detach().numpy(), kept + w.detach().numpy())
+    with picograd.no_grad():
+        c = leaf(4).realize()
+        for _ in range(4):
+            before = c.numpy()
+            c.mul_(0.5).add_(w)
+            np.testing.assert_array_equal(c.numpy(), before * np.float32(0.5) + w.numpy())
+    assert updated[-1] is True and c._version == 8 and not c.requires_grad
+
+
+def test_a_long_chain_of_operators_is_computed(updated):
+    a, b = leaf(0).realize(), leaf(1).realize()
+    wanted = a.numpy()
+    for _ in range(3 * pending.CHAIN):
+        a.add_(b)
+        wanted = wanted + b.numpy()
+    assert updated.count(True) > pending.CHAIN and len(entries(pending.WRITES)) < pending.CHAIN
+    np.testing.assert_allclose(a.numpy(), wanted, 1e-4)
+
+
+def test_machine_code_stops_where_it_is_not_wanted():
+    a, b = leaf(0).realize(), leaf(1).realize()
+    a.add_(b).realize()
+    arithmetic, call = picograd.tensor.math.elementwise.arithmetic, ("add", a, b)
+    calls = {
+        "record": (arithmetic, call), "update": (a, arithmetic, call), "row": (b, 1),
+        "number": (b[0, 0]._node,), "assign": (a, (b * 2.0)._node),
+        "wrap": ((b + 1.0)._node + 1.0, False),
+    }  # fmt: skip
+    for name, given in calls.items():
+        native = CALLS.find(f"picograd_{name}")
+        with picograd.config.override(native=0):
+            assert native(*given) is None and native(*given) is None, name
+        with picograd.config.override(verify=0):
+            found = native(*given)
+            assert found is not None or native(*given) is not None, name
+
+
+CHOICES = [
+    lambda a, b, n: a.__setitem__(picograd.tensor([2, 0]), n),
+    lambda a, b, n: a.__setitem__(picograd.tensor([1, 1]), b[:2] * 1.0),
+    lambda a, b, n: a.__setitem__(a > n, 0.5), lambda a, b, n: a.__setitem__(b < 0, 2),
+    lambda a, b, n: a.__setitem__(b[0] > 0, b[0] * 2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("choose", CHOICES)
+def test_what_an_index_chooses_is_written_as_by_python(choose, updated):
+    a, b = leaf(0).realize(), leaf(1).realize()
+    x, y = Tensor(a.numpy()), Tensor(b.numpy())
+    for step in range(8):
+        version = a._version
+        choose(a, b, 0.25 * step)
+        a.add_(0.125)
+        with picograd.config.override(native=0):
+            choose(x, y, 0.25 * step)
+            x.add_(0.125)
+        np.testing.assert_array_equal(a.numpy(), x.numpy())
+        assert a._version == version + 2
+    assert updated.count(True) > 4
+    with pytest.raises(picograd.errors.PicogradError, match="3"):
+        a[picograd.tensor([0, 3])] = 1.0
+        a.realize()
+    np.testing.assert_array_equal(leaf(1).numpy(), b.numpy())
