@@ -6,6 +6,7 @@ dimension p of a broadcast array. Loads are not computed where a guard is false.
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,11 @@ class PartInterpreter:
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
         return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
 
-    def body(self, root: loop.Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
-        """Compute an expression at every point of the space of `places`."""
-        masks = guard_masks(root, places, self, axes)
+    def body(
+        self, root: loop.Expr, places: dict[Axis, Array], axes: Sequence[Axis], mask: Array = None
+    ) -> Array:
+        """Compute an expression at every point of the space of `places`, or where a mask holds."""
+        masks = guard_masks(root, places, self, axes, mask)
         done: dict[int, Array] = {}
         for expr in self.order(root):
             done[id(expr)] = self.node(expr, places, axes, done, masks.get(id(expr)))
@@ -296,9 +299,13 @@ class PartInterpreter:
             held[place] = FOLDS[runs.monoid](held[place], value) if runs.monoid else value
         slot[list(held)] = convert(np.array(list(held.values()), wide), dtype)
 
-    def at(self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
-        """Compute an index with its run-time atoms."""
-        return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
+    def at(
+        self, index: Index, places: dict[Axis, Array], axes: Sequence[Axis], mask: Array = None
+    ) -> Array:
+        """Compute an index with its run-time atoms, which read nothing where a mask is false."""
+        return evaluate(
+            index, places, lambda e: np.asarray(self.body(e, places, axes, mask), np.int64)
+        )
 
     def over(self, source: loop.Expr | Index, axes: Sequence[Axis]) -> Array:
         """Compute an expression or an index at every point of a space."""
@@ -317,18 +324,23 @@ def holding(conditions: Sequence[loop.Condition], at: Callable[[Index], Array]) 
 
 
 def guard_masks(
-    root: loop.Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
+    root: loop.Expr,
+    places: dict[Axis, Array],
+    part: PartInterpreter,
+    axes: Sequence[Axis],
+    mask: Array,
 ) -> dict[int, Array]:
-    """Where each node under a guard is needed: the union over the guards it is read through."""
+    """Where each node is needed, the root where `mask` is: the union over the guards it is read
+    through. What the tests of a guard read is needed where the guard is."""
     order = part.order(root)
-    if all(expr.op != "guard" for expr in order):
+    if mask is None and all(expr.op != "guard" for expr in order):
         return {}
-    masks: dict[int, Array] = {id(root): None}  # None: everywhere
+    masks: dict[int, Array] = {id(root): mask}  # None: everywhere
     for expr in reversed(order):
         own = masks[id(expr)]
         held = own
         if expr.op == "guard":
-            test = holding(expr.arg, lambda index: part.at(index, places, axes))
+            test = holding(expr.arg, partial(part.at, places=places, axes=axes, mask=own))
             held = test if own is None else own & test
         for position, child in enumerate(expr.args):
             join_mask(masks, child, held if position == 0 else own)

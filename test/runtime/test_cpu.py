@@ -1,7 +1,12 @@
 import gc
+import os
+import platform
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -272,3 +277,20 @@ def test_a_translation_that_still_runs_is_not_closed(device, scale, monkeypatch)
         assert not slow.is_closed
     finally:
         slow.end.set()
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="pages are protected as on Linux")
+@pytest.mark.parametrize("threads, side", [(2, "behind"), (1, "before")])
+def test_kernels_touch_nothing_beside_their_memory(threads, side):
+    """What a NumPy array ends with may be the end of what a process may read."""
+    program = Path(__file__).with_name("guarded_programs.py")
+    alone = {"PICOGRAD_CACHE": "0", "PICOGRAD_NATIVE": "0", "PICOGRAD_THREADS": str(threads)}
+    done = subprocess.run(
+        [sys.executable, program, side],
+        env=os.environ | alone,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-100:] + done.stderr
+    assert done.stdout.endswith("all\n")

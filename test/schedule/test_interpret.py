@@ -49,6 +49,21 @@ def test_guarded_loads_do_not_run() -> None:
         run(Compute((ROW, COLUMN), (), None, outside, float32, store))
 
 
+def test_tests_of_a_guard_read_nothing_where_a_guard_around_it_is_false() -> None:
+    # The second row is of the places that the array before names; the first has none to name.
+    named = Expr("load", (), (0, i * 3 + j - 3), int32)
+    place = atom_index(Dynamic(named, 0, 2))
+    value = Expr("load", (), (1, place - 1), float32)
+    inner = Expr("guard", (value, const(5.0, float32)), ((place - 1, 0, 1),), float32)
+    outer = Expr("guard", (inner, const(9.0, float32)), ((i - 1, 0, 0),), float32)
+    slots = (Slot(int32, 3, "in"), Slot(float32, 2, "in"), Slot(float32, 6, "out"))
+    stored = Compute((ROW, COLUMN), (), None, outer, float32, (2, i * 3 + j))
+    out = np.full(6, -1, np.float32)
+    places, values = np.array([2, 0, 1], np.int32), np.array([7, 8], np.float32)
+    interpret(Kernel("test", "map", slots, (), (Part((), (stored,)),)), [places, values, out])
+    np.testing.assert_allclose(out, [9, 9, 9, 8, 5, 7])
+
+
 @pytest.mark.parametrize("monoid, wanted", [("sum", [15, 26]), (None, [4, 25]), ("max", [10, 25])])
 def test_scatter_applies_updates_in_order(monoid: str | None, wanted: list[int]) -> None:
     serial = Axis("u", 3)
