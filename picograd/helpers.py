@@ -21,6 +21,7 @@ def on_demand(module: str, name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         return getattr(importlib.import_module(module), name)(*args, **options)
 
+    call.__module__ = module
     return call
 
 

@@ -5,11 +5,15 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from picograd.code import (
+    ALL,
+    FEW,
     FIRST_WORK,
     MANY_KERNELS,
+    MIDDLE,
     SMALL_WORK,
     SOURCE_OF_WORK,
     WARM_WORK,
+    WORK_OF_MIDDLE,
     WORK_OF_SOURCE,
     WORK_OF_TILES,
     Code,
@@ -53,8 +57,13 @@ def test_where_many_kernels_are_waited_for_more_of_them_are_warm() -> None:
     assert code.is_warm and not replace(code, beside=MANY_KERNELS - 1).is_warm
     assert replace(code, beside=70).is_warm  # an mLSTM of 32 steps: 20 s of LLVM otherwise
     assert not replace(code, flops=most + 1).is_warm
-    tiles = replace(code, source="[24 x <16 x float>]".ljust(1000), flops=WORK_OF_TILES * 1000)
-    assert tiles.is_warm and not replace(tiles, flops=tiles.flops + 1).is_warm
+    assert code.passes == FEW
+    tiles = replace(code, source="[24 x <16 x float>]".ljust(1000))
+    found = [replace(tiles, flops=work * 1000) for work in (WORK_OF_TILES, WORK_OF_MIDDLE)]
+    assert [each.passes for each in found] == [FEW, MIDDLE] and found[1].is_warm
+    larger = [replace(each, flops=each.flops + 1) for each in found]
+    assert [each.passes for each in larger] == [MIDDLE, ALL] and not larger[1].is_warm
+    assert replace(found[1], source=found[1].source + " reassoc ").passes == ALL
 
 
 def test_a_source_is_packed_and_unpacked() -> None:

@@ -4,26 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.code import Code, Workspace
-from picograd.codegen import linearize_cpu, linearize_cuda
 from picograd.codegen.costs import costs, count_ended
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.render import cuda, llvm, opencl
-from picograd.codegen.templates import (
-    attention,
-    bins,
-    chain,
-    contract,
-    panels,
-    reduce,
-    rotations,
-    scan,
-    scatter,
-    sort,
-)
+from picograd.codegen.templates import chain, contract, reduce
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
+from picograd.helpers import on_demand
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
 
@@ -35,15 +23,15 @@ TEMPLATES: dict[str, Callable[[Kernel, Target], TileKernel]] = {
     "reduce.row": reduce.build,
     "reduce.col": reduce.build,
     "reduce.all": reduce.build,
-    "scatter": scatter.build,
-    "scan": scan.build,
-    "sort": sort.build,
-    "radix": sort.build_radix,
-    "runs": scatter.build_runs,
-    "eliminate": panels.build,
-    "bins": bins.build,
-    "rotate": rotations.build,
-    "attention": attention.build,
+    "scatter": on_demand("picograd.codegen.templates.scatter", "build"),
+    "scan": on_demand("picograd.codegen.templates.scan", "build"),
+    "sort": on_demand("picograd.codegen.templates.sort", "build"),
+    "radix": on_demand("picograd.codegen.templates.sort", "build_radix"),
+    "runs": on_demand("picograd.codegen.templates.scatter", "build_runs"),
+    "eliminate": on_demand("picograd.codegen.templates.panels", "build"),
+    "bins": on_demand("picograd.codegen.templates.bins", "build"),
+    "rotate": on_demand("picograd.codegen.templates.rotations", "build"),
+    "attention": on_demand("picograd.codegen.templates.attention", "build"),
     "contract": contract.build,
     "conv": contract.build,
 }
@@ -60,19 +48,28 @@ def tile(kernel: Kernel, target: Target) -> TileKernel:
 
 def linearize(tiles: TileKernel, target: Target) -> Program:
     """Write the program of one task or block."""
-    return LANGUAGES[target.language][0].linearize(tiles, target)
+    return LANGUAGES[target.language][0](tiles, target)
 
 
 def render(program: Program, target: Target) -> str:
     """Write a program in the target's language."""
-    return LANGUAGES[target.language][1].render(program)
+    return LANGUAGES[target.language][1](program)
 
 
 # What writes the program, and its text, for each source language.
-LANGUAGES: dict[str, tuple[Any, Any]] = {
-    "llvm": (linearize_cpu, llvm),
-    "cuda": (linearize_cuda, cuda),
-    "opencl": (linearize_cuda, opencl),
+LANGUAGES: dict[str, tuple[Callable[..., Program], Callable[[Program], str]]] = {
+    "llvm": (
+        on_demand("picograd.codegen.linearize_cpu", "linearize"),
+        on_demand("picograd.codegen.render.llvm", "render"),
+    ),
+    "cuda": (
+        on_demand("picograd.codegen.linearize_cuda", "linearize"),
+        on_demand("picograd.codegen.render.cuda", "render"),
+    ),
+    "opencl": (
+        on_demand("picograd.codegen.linearize_cuda", "linearize"),
+        on_demand("picograd.codegen.render.opencl", "render"),
+    ),
 }
 
 

@@ -5,6 +5,7 @@ that the CUDA source of a kernel needs no GPU. In `explain` the file that makes 
 it; the grammar of an IR is in the file that defines it.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -197,10 +198,10 @@ def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) ->
     code = generate(kernel, target, made.__setitem__)
     linearize, render = LANGUAGES[target.language]
     yield Stage("Tile IR", TEMPLATES[kernel.hero].__module__, repr(made["tile"]))
-    yield Stage("Program", linearize.__name__, repr(made["program"]))
+    yield Stage("Program", linearize.__module__, repr(made["program"]))
     source = code.source if full else without_prologue(code.source)
-    title = f"Source: {render.TITLE} for {target.arch}"
-    yield Stage(title, render.__name__, source)
+    title = f"Source: {sys.modules[render.__module__].TITLE} for {target.arch}"
+    yield Stage(title, render.__module__, source)
     if assembly:
         yield Stage("Machine code", assembly_of.__module__, assembly_of(code, target))
 

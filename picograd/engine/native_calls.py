@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Buffer
-from picograd.code import Code
+from picograd.code import FEW, Code
 from picograd.config import config
 from picograd.dtype import uint64
 from picograd.engine.backends import get_device
@@ -226,7 +226,7 @@ def compiled() -> bytes:
 
     def make() -> bytes:
         code = Code("calls", "llvm", "picograd_launch", source(found), 1)
-        return bytes(device.machine.compile(code, is_quick=True))
+        return bytes(device.machine.compile(code, FEW))
 
     binary = bytes(device.remember(named, make))
     importlib.import_module("picograd.runtime.llvm")  # which links it

@@ -46,18 +46,13 @@ class Compiler:
         self.host = machine
         self.linker: Any = None
 
-    def start(self, code: Code, is_quick: bool | None = None) -> Any:
-        """Begin to translate IR to an object file.
+    def start(self, code: Code, passes: int | None = None) -> Any:
+        """Begin to translate IR to an object file, with these passes or as suits its work."""
+        return begin(code, self.host, code.passes if passes is None else passes)
 
-        With few passes, with all, or as suits the work of the kernel.
-        """
-        if is_quick is None:
-            is_quick = code.is_small or code.is_warm
-        return begin(code, self.host, is_quick)
-
-    def compile(self, code: Code, is_quick: bool | None = None) -> bytes:
+    def compile(self, code: Code, passes: int | None = None) -> bytes:
         """Translate IR to an object file; CompileError if it is not valid."""
-        job = self.start(code, is_quick)
+        job = self.start(code, passes)
         job.run()
         return job.result()
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from picograd.buffer import Buffer
-from picograd.code import Code, unpacked
+from picograd.code import ALL, Code, unpacked
 from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError
 from picograd.helpers import on_demand, round_up
@@ -353,7 +353,7 @@ class CpuDevice(Device):
         """Load a kernel that has run often with all passes, with which other processes begin."""
         code = unpacked(executable.code)
         log_action("compile", f"{code.name}, which runs often, with all passes")
-        binary = self.machine.compile(code, False)
+        binary = self.machine.compile(code, ALL)
         self.keep(self, executable, code, binary)
         return self.machine.load(binary, (code.entry,))
 

@@ -25,11 +25,14 @@ from llvmlite.binding.ffi import ObjectRef
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from picograd.code import (
+    ALL,
     FIRST_WORK,
     MANY_KERNELS,
+    MIDDLE,
     SMALL_WORK,
     SOURCE_OF_WORK,
     WARM_WORK,
+    WORK_OF_MIDDLE,
     WORK_OF_SOURCE,
     WORK_OF_TILES,
     Code,
@@ -41,7 +44,7 @@ from picograd.runtime.images import image_of
 # replaced, LLVM 22 loses the others where they are read as numbers, too (AVX-512): it reads a mask
 # register that nothing set. Loops over vectors have no such lanes.
 CHOICE = " select "
-LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
+LEVEL = ALL  # O3 costs as much and gains nothing on generated code (measured)
 VARIANTS = re.compile("^@llvm.compiler.used.*$", re.M)  # keeps functions for the vectoriser
 LIBRARY_NUMBERS = count()
 # LLVM's JIT remembers 8 KB of every library it ever had, and takes 110 KB and 1.4 ms itself
@@ -125,9 +128,9 @@ def host_of(cpu: str, features: str) -> Host:
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
     limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK
-    many = MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES
+    many = MANY_KERNELS, WORK_OF_SOURCE, WORK_OF_TILES, WORK_OF_MIDDLE
     addresses = "kept" if HAS_ADDRESSES else "rewritten"
-    levels = f"O{LEVEL}, O0 to {limits}, {many}, addresses {addresses}"
+    levels = f"O{LEVEL}, less to {limits}, {many}, addresses {addresses}"
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}, choices apart"
 
 
@@ -210,14 +213,16 @@ def keep_addresses(job: int, is_open: bool) -> None:
             llvm.set_option("picograd", f"-disable-lsr={str(not had_any).lower()}")
 
 
-def few_passes() -> Any:
+def few_passes(is_middle: bool) -> Any:
     """Make the passes of a small kernel: no memory for variables, no branches on what is known.
 
-    And no functions that nothing calls, before all else.
+    And no functions that nothing calls, before all else; middle ones combine instructions, too.
     """
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
+    if is_middle:
+        passes.add_instruction_combine_pass()
     passes.add_sccp_pass()
     passes.add_simplify_cfg_pass()
     return passes
@@ -229,21 +234,23 @@ class Job:
     `run` may be called on any thread and is nothing but a native call.
     """
 
-    def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
-        self.kind, self.code = (machine, 0 if is_quick else LEVEL), code
+    def __init__(self, code: Code, machine: Host, passes: int = ALL) -> None:
+        self.kind, self.code = (machine, passes), code
         self.chain = chain_on(machine)
         self.machine = spare_machine(*self.kind)
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
         # It goes in `close`. A job that an exception ends (Ctrl-C) may be part of a cycle, of which
         # Python's collector frees the context before the module in it: that is a crash.
         self.context._owned = True
-        source = VARIANTS.sub("", code.source) if is_quick else code.source
+        is_whole = passes == ALL
+        source = code.source if is_whole else VARIANTS.sub("", code.source)
         self.text = head_of(machine) + source
         options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
         options.loop_vectorization = True
         options.slp_vectorization = CHOICE not in code.source
         self.builder = llvm.create_pass_builder(self.machine, options)
-        self.managers = [few_passes() if is_quick else self.builder.getModulePassManager()]
+        pipeline = self.builder.getModulePassManager
+        self.managers = [pipeline() if is_whole else few_passes(passes == MIDDLE)]
         if "alwaysinline" in code.source:  # vector variants, called by what was vectorised
             last = llvm.create_new_module_pass_manager()
             last.add_always_inliner_pass()

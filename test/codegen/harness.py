@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.code import Code
+from picograd.code import ALL, Code
 from picograd.codegen.pipeline import generate
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.llvm import host
@@ -24,9 +24,9 @@ def compiler() -> Compiler:
     return Compiler(host())
 
 
-def load(code: Code, is_quick: bool = False) -> Any:
-    """Compile code, with all passes unless it may be quick; returns its entry for ctypes."""
-    binary = compiler().compile(code, None if is_quick else False)
+def load(code: Code, passes: int | None = ALL) -> Any:
+    """Compile code, with all passes unless others are asked for; returns its entry for ctypes."""
+    binary = compiler().compile(code, passes)
     library = compiler().load(binary, (code.entry,))
     LIBRARIES.append(library)
     pointer = ctypes.c_void_p
@@ -42,10 +42,10 @@ class Launch:
         kernel: Kernel,
         arrays: Sequence[Any],
         scalars: Sequence[Any] = (),
-        is_quick: bool = False,
+        passes: int | None = ALL,
     ) -> None:
         self.code = generate(kernel, TARGET)
-        self.function = load(self.code, is_quick)
+        self.function = load(self.code, passes)
         self.arrays = [np.ascontiguousarray(a) for a in arrays]
         work = [np.zeros(w.bytes + 64, np.uint8) for w in self.code.workspaces]
         self.keep = [*self.arrays, *work]
@@ -67,10 +67,10 @@ class Launch:
 
 
 def run(
-    kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = (), is_quick: bool = False
+    kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = (), passes: int | None = ALL
 ) -> list[Any]:
     """Run a kernel twice, tasks one by one, last first the second time; return its arrays."""
-    launch = Launch(kernel, [np.copy(a) for a in arrays], scalars, is_quick)
+    launch = Launch(kernel, [np.copy(a) for a in arrays], scalars, passes)
     before = [a.copy() for a in launch.arrays]
     for task in range(launch.code.tasks):
         launch(task, task + 1)

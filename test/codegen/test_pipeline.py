@@ -1,5 +1,10 @@
 """The pipeline: stages in order, and what the trace sees."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from cases import binary, unary
 from harness import TARGET
@@ -42,3 +47,22 @@ def test_an_unknown_hero_has_no_template() -> None:
 def test_code_says_how_many_slots_it_reads() -> None:
     assert generate(unary("exp").kernel, TARGET).inputs == 1
     assert generate(binary("add").kernel, TARGET).inputs == 2
+
+
+LOADED = """
+import sys
+from picograd import Tensor
+(Tensor.ones(8, 8).exp() @ Tensor.ones(8, 8)).sum().item()
+print(*[name for name in sys.modules if "codegen" in name])
+"""
+
+
+def test_what_is_for_other_kernels_and_targets_is_not_imported(tmp_path: Path) -> None:
+    """It takes as long as writing several kernels."""
+    environment = {**os.environ, "PICOGRAD_CACHE": str(tmp_path), "PICOGRAD_DEVICE": "cpu"}
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found = {name.removeprefix("picograd.codegen.") for name in done.stdout.split()}
+    assert {"linearize_cpu", "render.llvm", "templates.contract"} <= found
+    others = "linearize_cuda", "render.cuda", "templates.attention", "templates.sort"
+    assert found.isdisjoint(others)

@@ -9,7 +9,7 @@ import pytest
 
 import picograd
 from picograd import errors
-from picograd.code import Code
+from picograd.code import ALL, FEW, MIDDLE, Code
 from picograd.runtime import llvm
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.llvm import ONE_BY_ONE, compiler_version, host, host_of
@@ -177,6 +177,14 @@ exit:
   ret void
 }
 """
+
+
+@pytest.mark.skipif(not llvm.HAS_ADDRESSES, reason="registers of x86")
+def test_middle_passes_keep_variables_in_registers(compiler):
+    code = Code("f", "llvm", "f", LOOP, 1)
+    found = [compiler.start(code, passes).assembly() for passes in (FEW, MIDDLE)]
+    assert ["(%rsp)" in text for text in found] == [True, False]
+    assert found[1] != compiler.start(code, ALL).assembly()
 
 
 def text_of_another_library():

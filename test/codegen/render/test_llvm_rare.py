@@ -6,6 +6,7 @@ from cases import binary, unary
 from harness import TARGET, run
 from llvmlite import binding
 
+from picograd.code import ALL, FEW
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import generate, linearize, tile
 from picograd.codegen.program import RARE_FROM, Instr
@@ -40,7 +41,7 @@ def test_lanes_of_all_kinds(name: str, size: int) -> None:
 def test_few_passes_leave_out_what_the_vectoriser_would_call() -> None:
     code = generate(unary("sin", float32, 7).kernel, TARGET)
     assert code.is_small
-    found = [Job(code, host(), is_quick).assembly() for is_quick in (True, False)]
+    found = [Job(code, host(), passes).assembly() for passes in (FEW, ALL)]
     assert ["rare_sin_f32_v8:" in text for text in found] == [False, True]
 
 
