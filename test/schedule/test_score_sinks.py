@@ -96,6 +96,17 @@ def test_a_value_made_of_the_totals_waits_for_them():
     check_plan([weigh(e / total.expand(s.shape), moved)])
 
 
+def test_queries_made_for_latent_keys_are_no_scores_themselves():
+    """They are larger than what they are made of, and the scores sum over a side of them."""
+    np.random.seed(4)
+    q, matrix, latent = leaf(2, 3, 24, 16), leaf(3, 16, 32), leaf(2, 24, 32)
+    queries = q.contract(matrix, ((0, 1, 2, 3), (1, 3, 4), (0, 1, 2, 4)))
+    scores = queries.contract(latent, ((0, 1, 2, 4), (0, 3, 4), (0, 1, 2, 3)))
+    weights = build.softmax(scores * 0.2, 3)
+    values = weights.contract(latent, ((0, 1, 2, 3), (0, 3, 4), (0, 1, 2, 4)))
+    assert heroes(check_plan([values], 2, 1e-5)) == ["contract", "attention"]
+
+
 def test_scheduling_stays_linear():
     """Layers of attention in a row: each is found once, and its group stands behind the last."""
     x = leaf(1, 2, 20, 8, dtype=float64)
