@@ -65,6 +65,12 @@ def upcast(lib, q, k, v):
     return weighted(causal(lib, s).softmax(-1), v)
 
 
+def by_logarithm(lib, q, k, v):
+    """Weights by the logarithm of their sum, which is kept by those who join parts of a row."""
+    s = causal(lib, scores(q, k))
+    return weighted((s - s.logsumexp(-1, keepdim=True)).exp(), v)
+
+
 def sigmoid(lib, q, k, v):
     return weighted((scores(q, k) - math.log(k.shape[-2])).sigmoid(), v)
 
@@ -306,8 +312,8 @@ def tabled_twice(lib, q, k, v, table, places):
 FORMS = {
     f.__name__: f
     for f in [
-        plain, upcast, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted,
-        zero_padded,
+        plain, upcast, by_logarithm, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined,
+        sink_shifted, zero_padded,
         sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
         differential,
         differential_learned, talking, latent, latent_summed, averaged, pages, tabled,

@@ -48,9 +48,12 @@ def narrow_products(roots: Sequence[Node], order: Sequence[Node], target: Target
     changed = replaced(roots, order, new | narrow_results(roots, order, sizes))
     order = toposort(changed, is_leaf)
     streamed = streamed_nodes(changed, order, target)
-    products = [node.inputs[0] for node in order if node.size in sizes and is_widening(node)]
-    are_streamed = all(x.op not in CONTRACTIONS or id(x) in streamed for x in products)
-    return changed if are_streamed else list(roots)
+    for node in order:
+        if node.size in sizes and is_widening(node):
+            (product,) = node.inputs
+            if product.op in CONTRACTIONS and id(product) not in streamed:
+                return list(roots)
+    return changed
 
 
 def narrow_results(
@@ -62,10 +65,10 @@ def narrow_results(
     for node in order:
         if is_leaf(node) or not node.row.keeps_value or node.dtype is not bfloat16:
             continue
-        found = factor_of(node.inputs[0])
-        top, after = (found[0], [found[1]]) if found is not None else (node.inputs[0], [])
+        (whole,) = node.inputs
+        top, after = unscaled(whole)
         *views, product = views_above(top)
-        is_alone = all(readers[id(each)] == 1 for each in (node.inputs[0], *views, product))
+        is_alone = all(readers[id(each)] == 1 for each in (whole, *views, product))
         if is_leaf(product) or product.op not in CONTRACTIONS or not is_alone:
             continue
         operands = [unwidened(each) for each in product.inputs]
@@ -83,14 +86,21 @@ def unwidened(node: Node) -> tuple[Node, list[Scale]] | None:
     """Find the bfloat16 that views of a node show in float32, and numbers that scale it there;
     None if it is something else."""
     *views, base = views_above(node)
-    found = None if is_leaf(base) else factor_of(base)
-    scales = []
-    if found is not None:
-        base, scale = found
-        scales.append(scale)
-        *others, base = views_above(base)
-        views += others
-    return (viewed(base.inputs[0], views), scales) if is_widening(base) else None
+    base, scales = unscaled(base)
+    *others, base = views_above(base)
+    if not is_widening(base):
+        return None
+    (value,) = base.inputs
+    return viewed(value, views + others), scales
+
+
+def unscaled(node: Node) -> tuple[Node, list[Scale]]:
+    """Find what a node scales, if it does, and by what."""
+    found = None if is_leaf(node) else factor_of(node)
+    if found is None:
+        return node, []
+    value, scale = found
+    return value, [scale]
 
 
 def is_widening(node: Node) -> bool:
