@@ -153,7 +153,7 @@ def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Nod
     new: dict[int, Node] = {}
     for node in powers:
         inner = unconverted(node.inputs[0])
-        if expanding.get(inner.op) is expand_log_softmax and is_multiplied(node, order):
+        if expanding.get(inner.op) is expand_log_softmax and is_weight(node, order):
             new[id(node)] = build.softmax(inner.inputs[0], inner.arg).cast(node.dtype)
     sizes = {node.size for node in (*softmaxes, *powers)}
     if any(node.inputs[0].size in sizes for node in logs):
@@ -174,7 +174,7 @@ def beside_softmaxes(
     def normalised(node: Node) -> tuple[Facts, int]:
         return facts[id(node.inputs[0])], node.arg
 
-    known = {normalised(node): node for node in softmaxes if is_multiplied(node, order)}
+    known = {normalised(node): node for node in softmaxes if weighing(node, order)}
     new: dict[int, Node] = {}
     totals = {facts[id(node)]: node for node in logs}
     pairs: list[tuple[Node, Node]] = []  # exponentials of values less the logarithm of their own
@@ -189,7 +189,7 @@ def beside_softmaxes(
             continue
         if is_along(shift, log.arg):
             pairs.append((node, log))
-            if normalised(log) not in known and is_multiplied(node, order):
+            if normalised(log) not in known and is_weight(node, order):
                 known[normalised(log)] = build.softmax(log.inputs[0], log.arg)
     for node in filter(lambda each: normalised(each) in known, logs):
         new[id(node)] = logsumexp_beside_softmax(node.inputs[0], node.arg)
@@ -225,17 +225,18 @@ def unconverted(node: Node) -> Node:
     return node
 
 
-def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
-    """Tell whether a softmax, or what is made of it at its places, is an operand of a product."""
-    made = {id(softmax)}
+def weighing(weights: Node, order: Sequence[Node], is_linear: bool = False) -> Node | None:
+    """Find the first product that reads weights, or what is made of them at their places."""
+    made = {id(weights)}
     for node in order:
         if made.isdisjoint(map(id, node.inputs)):
             continue
         if node.op in CONTRACTIONS:
-            return True
-        if node.row.role in (Role.ELEMENTWISE, Role.VIEW):
+            return node
+        is_made = bool(node.row.linear) if is_linear else node.row.role is Role.ELEMENTWISE
+        if is_made or node.row.role is Role.VIEW:
             made.add(id(node))
-    return False
+    return None
 
 
 def unrepeated(node: Node) -> Node:
@@ -251,6 +252,19 @@ def unrepeated(node: Node) -> Node:
         else:
             break
     return node
+
+
+def is_weight(power: Node, order: Sequence[Node]) -> bool:
+    """Tell whether an exponential, or what is linear in it, weighs values, of each of a batch.
+
+    The gradient of a loss over the words of a vocabulary is multiplied by one matrix.
+    """
+    product = weighing(power, order, is_linear=True)
+    if product is None:
+        return False
+    labels, others, out = product.arg
+    sizes = zip(out, product.shape, strict=True)
+    return any(n > 1 and name in labels and name in others for name, n in sizes)
 
 
 def is_along(shift: Node, axis: int) -> bool:
