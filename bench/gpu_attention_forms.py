@@ -59,6 +59,18 @@ def plain(lib, q, k, v):
     return weighted(scores(q, k).softmax(-1), v)
 
 
+def upcast(lib, q, k, v):
+    """Scores of widened operands, as GPT-J and GPT-Neo have them."""
+    s = (q.float() @ k.float().transpose(-2, -1)) / math.sqrt(q.shape[-1])
+    return weighted(causal(lib, s).softmax(-1), v)
+
+
+def by_logarithm(lib, q, k, v):
+    """Weights by the logarithm of their sum, which is kept by those who join parts of a row."""
+    s = causal(lib, scores(q, k))
+    return weighted((s - s.logsumexp(-1, keepdim=True)).exp(), v)
+
+
 def sigmoid(lib, q, k, v):
     return weighted((scores(q, k) - math.log(k.shape[-2])).sigmoid(), v)
 
@@ -300,7 +312,8 @@ def tabled_twice(lib, q, k, v, table, places):
 FORMS = {
     f.__name__: f
     for f in [
-        plain, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined, sink_shifted, zero_padded,
+        plain, upcast, by_logarithm, sigmoid, sigmoid_causal, relu, relu_squared, sink_joined,
+        sink_shifted, zero_padded,
         sink_summed, off_by_one, off_by_one_peak, cosine, tempered, sloped,
         differential,
         differential_learned, talking, latent, latent_summed, averaged, pages, tabled,

@@ -10,7 +10,9 @@ from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.late_reshapes import reshape_late
 from picograd.schedule.looked_up import look_up
+from picograd.schedule.moved_divisors import move_divisors
 from picograd.schedule.moved_factors import fit_numbers, move_factors
+from picograd.schedule.narrow_products import narrow_products
 from picograd.schedule.narrowed import narrow
 from picograd.schedule.padded_gradients import cut_gradients
 from picograd.schedule.parted_joins import part_joins
@@ -30,6 +32,8 @@ REWRITES = (
     cut_gradients,
     narrow,
     part_joins,
+    narrow_products,
+    move_divisors,
     move_factors,
     edit_weights,
     join_sums,

@@ -358,8 +358,14 @@ def find_streams(
             reasons.note(f"kept scores {first.node.shape} in memory: {problem}", first.number)
         else:
             found += matcher.streams
-    members = {x.number for stream in found for x in stream.region.members}
-    return [] if any(x.facts.number in members for s in found for x in s.sinks) else found
+    softmaxes = [stream for stream in found if stream.region.has_exponential]
+    return next(filter(are_apart, (found, softmaxes)), [])
+
+
+def are_apart(streams: Sequence[Stream]) -> bool:
+    """Tell whether none sums scores that another streams over, as queries by latent keys do."""
+    members = {facts.number for stream in streams for facts in stream.region.members}
+    return not any(sink.facts.number in members for stream in streams for sink in stream.sinks)
 
 
 MADE = (Role.ELEMENTWISE, Role.VIEW, Role.DRAW, Role.POSITION, Role.NUMBER, Role.PASS)

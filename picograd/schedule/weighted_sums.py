@@ -12,6 +12,8 @@ shared_totals: logarithms of sums of scores, beside their softmax.
 
     softmax(s), logsumexp(s)                  ->    m and l of the softmax, m + log(l)
     exp(s - logsumexp(s)), a gradient         ->    softmax(s)
+    exp(s - logsumexp(s)) @ v                 ->    softmax(s) @ v
+    exp(log_softmax(s)) @ v                   ->    softmax(s) @ v
 
 Alone each subtracts a maximum in its own way, and nothing streams over exponentials of two kinds.
 """
@@ -26,6 +28,7 @@ from picograd.graph import build
 from picograd.graph.bounded import ended, sources_of
 from picograd.graph.composites import (
     CustomGradient,
+    expand_log_softmax,
     expand_logsumexp,
     expand_softmax,
     logsumexp_beside_softmax,
@@ -41,6 +44,7 @@ from picograd.target import Target
 
 Factors = Counter[tuple[Any, Any]]  # (kind, what)
 CONTRACTIONS, REDUCTIONS = map(ops_of, (Role.CONTRACT, Role.REDUCE))
+LOGARITHM = "log"  # what undoes the exponentials of a softmax
 MOST_STEPS = 32  # from a product to its factors
 
 
@@ -140,41 +144,58 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 def shared_totals(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, Node]:
     """Find what stands for logarithms of sums beside a softmax, by their identities."""
     expanding = {op: OPS[op].expand for op in ops_in(order)}
-    if expand_logsumexp not in expanding.values():
+    if not {expand_logsumexp, expand_log_softmax} & set(expanding.values()):
         return {}
     plain = [node for node in order if type(node) is Node and node.realized is None]
     logs = [node for node in plain if expanding[node.op] is expand_logsumexp]
     softmaxes = [node for node in plain if expanding[node.op] is expand_softmax]
-    sizes = {(node.size, node.arg) for node in softmaxes}
-    if not any((node.inputs[0].size, node.arg) in sizes for node in logs):
-        return {}
+    powers = [node for node in plain if node.row.logarithm == LOGARITHM]
+    new: dict[int, Node] = {}
+    for node in powers:
+        inner = unconverted(node.inputs[0])
+        if expanding.get(inner.op) is expand_log_softmax and is_weight(node, order):
+            new[id(node)] = build.softmax(inner.inputs[0], inner.arg).cast(node.dtype)
+    sizes = {node.size for node in (*softmaxes, *powers)}
+    if any(node.inputs[0].size in sizes for node in logs):
+        new |= beside_softmaxes(logs, softmaxes, powers, roots, order)
+    return new
+
+
+def beside_softmaxes(
+    logs: Sequence[Node],
+    softmaxes: Sequence[Node],
+    powers: Sequence[Node],
+    roots: Sequence[Node],
+    order: Sequence[Node],
+) -> dict[int, Node]:
+    """Find what stands for logarithms of sums, and for exponentials of values less these."""
     facts = facts_of(order, roots)
 
     def normalised(node: Node) -> tuple[Facts, int]:
         return facts[id(node.inputs[0])], node.arg
 
-    known = {normalised(node): node for node in softmaxes}
-    beside: dict[Facts, Node] = {}
+    known = {normalised(node): node for node in softmaxes if weighing(node, order)}
     new: dict[int, Node] = {}
-    for node in logs:
-        softmax = known.get(normalised(node))
-        if softmax is None or not is_multiplied(softmax, order):
-            continue
-        beside[facts[id(node)]] = softmax
-        (values,) = softmax.inputs
-        new[id(node)] = logsumexp_beside_softmax(values, node.arg)
-    for node in plain:
-        if node.op not in EXPONENTIALS:
-            continue
+    totals = {facts[id(node)]: node for node in logs}
+    pairs: list[tuple[Node, Node]] = []  # exponentials of values less the logarithm of their own
+    for node in powers:
         (less,) = node.inputs
         if less.row.factors != (1, -1):
             continue
         values, shift = less.inputs
-        softmax = beside.get(facts[id(unrepeated(shift))])
-        if softmax is None or facts[id(values)] is not normalised(softmax)[0]:
+        log = totals.get(facts[id(unconverted(unrepeated(shift)))])
+        source = unconverted(values)
+        if log is None or facts[id(source)] is not facts[id(unconverted(log.inputs[0]))]:
             continue
-        if is_along(shift, softmax.arg):
-            new[id(node)] = softmax
+        if is_along(shift, log.arg):
+            pairs.append((node, log))
+            if normalised(log) not in known and is_weight(node, order):
+                known[normalised(log)] = build.softmax(log.inputs[0], log.arg)
+    for node in filter(lambda each: normalised(each) in known, logs):
+        new[id(node)] = logsumexp_beside_softmax(node.inputs[0], node.arg)
+    for node, log in pairs:
+        if normalised(log) in known:
+            new[id(node)] = known[normalised(log)].cast(node.dtype)
     return new
 
 
@@ -204,17 +225,18 @@ def unconverted(node: Node) -> Node:
     return node
 
 
-def is_multiplied(softmax: Node, order: Sequence[Node]) -> bool:
-    """Tell whether a softmax, or what is made of it at its places, is an operand of a product."""
-    made = {id(softmax)}
+def weighing(weights: Node, order: Sequence[Node], is_linear: bool = False) -> Node | None:
+    """Find the first product that reads weights, or what is made of them at their places."""
+    made = {id(weights)}
     for node in order:
         if made.isdisjoint(map(id, node.inputs)):
             continue
         if node.op in CONTRACTIONS:
-            return True
-        if node.row.role in (Role.ELEMENTWISE, Role.VIEW):
+            return node
+        is_made = bool(node.row.linear) if is_linear else node.row.role is Role.ELEMENTWISE
+        if is_made or node.row.role is Role.VIEW:
             made.add(id(node))
-    return False
+    return None
 
 
 def unrepeated(node: Node) -> Node:
@@ -230,6 +252,19 @@ def unrepeated(node: Node) -> Node:
         else:
             break
     return node
+
+
+def is_weight(power: Node, order: Sequence[Node]) -> bool:
+    """Tell whether an exponential, or what is linear in it, weighs values, of each of a batch.
+
+    The gradient of a loss over the words of a vocabulary is multiplied by one matrix.
+    """
+    product = weighing(power, order, is_linear=True)
+    if product is None:
+        return False
+    labels, others, out = product.arg
+    sizes = zip(out, product.shape, strict=True)
+    return any(n > 1 and name in labels and name in others for name, n in sizes)
 
 
 def is_along(shift: Node, axis: int) -> bool:

@@ -274,8 +274,9 @@ def shared_values(q, k, v):
     return weights.contract(v, ((0, 1, 2, 4), (1, 4, 3), (0, 1, 2, 3)))
 
 
-def log_softmax(q, k, v):
-    return weigh(build.log_softmax(product(q, k) * 0.3, 3).unary("exp"), v)
+def squared_weights(q, k, v):
+    weights = build.softmax(product(q, k) * 0.3, 3)
+    return weigh(weights * weights, v)
 
 
 def with_logarithms(q, k, v):

@@ -7,6 +7,7 @@ from plan_support import TARGET as CPU
 from plan_support import VALUES, leaf, run, schedule
 
 from picograd.buffer import RuntimeScalar
+from picograd.dtype import bfloat16, float32
 from picograd.graph import build
 from picograd.graph.bounded import End, ended, sources_of
 from picograd.graph.expand import expand_composites
@@ -116,6 +117,44 @@ def test_exponentials_less_the_logarithm_of_another_row_are_no_softmax():
     for value, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def of_logarithms(x, op="exp"):
+    return (x - build.logsumexp(x, 3).reshape((*x.shape[:3], 1)).expand(x.shape)).unary(op)
+
+
+@pytest.mark.parametrize("power", [of_logarithms, lambda x: build.log_softmax(x, 3).unary("exp")])
+@pytest.mark.parametrize("dtype", [float32, bfloat16])
+def test_weights_by_a_logarithm_are_a_softmax(power, dtype):
+    """With gradients, and where the logarithm was made of what was widened."""
+    np.random.seed(3)
+    leaves = [leaf(*shape) for shape in SHAPES]
+
+    def form(q, k, v):
+        scores = product(q, k).cast(dtype)
+        weights = power(scores.cast(float32)).cast(dtype) if dtype is bfloat16 else power(scores)
+        return weigh(weights.cast(float32), v)
+
+    output = form(*leaves)
+    roots = [output, *gradient([(output, leaf(*output.shape))], leaves)]
+    plan = schedule(roots[:1], CPU)
+    assert [kernel.hero for kernel in plan.kernels] == ["attention"]
+    tolerance = 1e-5 if dtype is float32 else 3e-2
+    for found, wanted in zip(
+        run(schedule(roots, CPU)), interpret(roots, values=VALUES), strict=True
+    ):
+        assert np.linalg.norm(found - wanted) < tolerance * np.linalg.norm(wanted)
+
+
+def test_powers_of_two_less_a_logarithm_are_no_softmax():
+    np.random.seed(4)
+    q, k, v = (leaf(*shape) for shape in SHAPES)
+    scores = product(q, k)
+    roots = [weigh(build.softmax(scores, 3), v), weigh(of_logarithms(scores, "exp2"), v)]
+    for found, wanted in zip(
+        run(schedule(roots, CPU)), interpret(roots, values=VALUES), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def less_maximum(x, axis, top):
