@@ -128,7 +128,7 @@ def save(made: Any, path: Any, external: bool | None) -> None:
         if is_apart:
             beside = target.with_name(f"{target.name}.data")
             beside.unlink(missing_ok=True)
-            where = {"location": beside.name, "size_threshold": 1024}
+            where: dict[str, Any] = {"location": beside.name, "size_threshold": 1024}
             onnx.save_model(made, str(target), save_as_external_data=True, **where)
         else:
             replace_file(target, lambda file: file.write(made.SerializeToString()))
