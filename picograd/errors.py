@@ -30,6 +30,10 @@ class PicogradError(Exception):
         self.fix: str = fix
         super().__init__(worded(op, problem, fix))
 
+    def __reduce__(self) -> Any:
+        """Travel between processes by what the message is made of; notes and the like go along."""
+        return type(self), (self.op, self.problem, self.fix), vars(self)
+
     def rename(self, op: str, inner: str = "") -> None:
         """Name the op that the user called; `inner` is the one in it that found the problem."""
         self.op = op

@@ -1,5 +1,8 @@
 """Errors: what the message says, what they can be caught as, and how our own bugs differ."""
 
+import copy
+import pickle
+
 import pytest
 
 from picograd import errors
@@ -83,3 +86,20 @@ def test_a_file_that_cannot_be_written_is_a_data_error() -> None:
     problem = "f: cannot write x: No space left. Fix: check the folder"
     with pytest.raises(DataError, match=problem), writing("f", "x"):
         raise OSError(28, "No space left")
+
+
+KINDS = [
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, PicogradError)
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_travel_between_processes(name: str) -> None:
+    error = getattr(errors, name)("inner", "no", "yes")
+    error.rename("outer", "inner")
+    error.seen = 3
+    for made in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(made) is type(error) and vars(made) == vars(error)
+        assert str(made) == str(error) == "outer: no (in inner). Fix: yes."

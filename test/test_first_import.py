@@ -27,6 +27,26 @@ def test_objects_of_a_young_process_are_left_alone(made, is_frozen):
     assert done.stdout.split() == ["True", str(is_frozen), str(is_frozen), "True", "0"], done.stderr
 
 
+@pytest.mark.parametrize("made", ["after", "before"])
+def test_globals_of_the_program_are_told_that_python_ends(made, tmp_path):
+    text = """
+import os
+class Told:
+    def __del__(self):
+        print("told", os.sep, flush=True)
+{}
+def read():
+    return told
+"""
+    lines = ["import picograd", "told, file = Told(), open('text', 'w'); file.write('all')"]
+    text = text.format("\n".join(lines if made == "after" else lines[::-1]))
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert (done.stdout, done.stderr) == ("told /\n", "")
+    assert (tmp_path / "text").read_text() == "all"
+
+
 def test_a_look_at_holders_finds_nothing_of_its_own():
     value: list[object] = []
     mine, values = {"x": value}, [value]

@@ -173,9 +173,12 @@ def disk_cache() -> DiskCache | None:
 def place_of(folder: str) -> str:
     """Name the folder of kernels in a cache folder, whatever the current folder becomes."""
     whole = os.path.expanduser(folder).replace("\0", "")
-    if whole.startswith("~"):  # no home: one in the current folder would be found nowhere else
-        whole = os.devnull
-    return os.path.join(os.path.abspath(whole), "kernels")
+    try:
+        if not whole.startswith("~"):
+            return os.path.join(os.path.abspath(whole), "kernels")
+    except OSError:  # the current folder is gone
+        pass
+    return os.path.join(os.devnull, "kernels")  # without a home, too: `~` is found nowhere else
 
 
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:

@@ -38,6 +38,9 @@ def host_random(generator: Generator | None) -> np.random.Generator:
 def host_stream(generator: Generator | None) -> np.random.Generator:
     """Start a stream of host random numbers at a generator's state, which moves on by one."""
     source = default() if generator is None else generator
+    if not isinstance(source, Generator):
+        text = f"generator is a {type(source).__name__}"
+        raise DTypeError("generator", text, "pass a picograd.Generator, or leave it out")
     key = np.array([source.key, source.advance(1)], np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 

@@ -41,11 +41,11 @@ MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (rb"\(dp|\(lp|c[a-zA-Z_.]+\n\w+\n", "a pickle that torch.save did not write",
      f"picograd runs no pickles: load it where it was made, then {AS_TORCH}"),
     (rb"\x08[\x01-\x20][\x12\x1a\x22\x28\x32\x3a\x42\x72]", "an ONNX model, or another protobuf",
-     f"save the PyTorch model it came from: {AS_TORCH}; {OURS}"),
+     "use picograd.onnx.load, if it is an ONNX model"),
 )  # fmt: skip
 # pattern of the file's name, for formats without a mark
 NAMES: tuple[tuple[str, str, str], ...] = (
-    (r".*\.onnx$", "an ONNX model", f"save the PyTorch model it came from: {AS_TORCH}; {OURS}"),
+    (r".*\.onnx$", "an ONNX model", "use picograd.onnx.load"),
     (r"(.*\.)?saved_model\.pb$|.*\.pb$", "a TensorFlow model", TENSORFLOW),
     (r".*\.ckpt(-\d+)?\.(index|meta)$|.*\.data-\d+-of-\d+$", "part of a TensorFlow checkpoint",
      TENSORFLOW),

@@ -77,7 +77,7 @@ def load(
     """
     place = read_place(map_location)
     if isinstance(f, (str, os.PathLike)):
-        if weights_only is False and zipfile.is_zipfile(f):
+        if weights_only is False and is_archive(f):
             with open(f, "rb") as file:
                 return read_objects(file, str(f), place)
         return state.load(f, place)
@@ -86,13 +86,21 @@ def load(
     start = f.tell() if hasattr(f, "tell") else 0
     content = io.BytesIO(f.read())
     try:
-        if weights_only is False and zipfile.is_zipfile(content):
+        if weights_only is False and is_archive(content):
             content.seek(0)
             return read_objects(content, "the file", place)
         content.seek(0)
         return state.read(content, len(content.getbuffer()), "the file", place)
     except (EOFError, OSError) as error:
         raise DataError("load", unread("the file", error), f"it starts at {start}") from error
+
+
+def is_archive(f: Any) -> bool:
+    """Tell whether a file is a zip archive, or a damaged one."""
+    try:
+        return zipfile.is_zipfile(f)
+    except zipfile.BadZipFile:
+        return True
 
 
 def read_place(map_location: Any) -> Any:
@@ -146,7 +154,7 @@ class Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         """Find the memory of a tensor."""
-        return self.machine.storage(pid)
+        return Call(self.machine, Machine.storage)(pid)
 
 
 class Call:
@@ -156,8 +164,11 @@ class Call:
         self.machine, self.function = machine, function
 
     def __call__(self, *args: Any) -> Any:
-        """Call the function."""
-        return self.function(self.machine, *args)
+        """Call the function. What it raises is of what it reads: nothing in it is the user's."""
+        try:
+            return self.function(self.machine, *args)
+        except torch_file.DAMAGE as error:
+            raise PickleProblem(f"a tensor in it is damaged: {error}") from error
 
 
 def read_objects(file: IO[bytes], source: str, place: Any) -> Any:

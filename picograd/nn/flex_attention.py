@@ -148,7 +148,7 @@ def flex_attention(
     if enable_gqa:
         copies = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(copies, -3) for x in (key, value))
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    factor = 1.0 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     scores = (query * factor) @ key.transpose(-2, -1)
     places = places_of(tuple(scores.shape), query.device)
     if score_mod is not None:

@@ -65,7 +65,7 @@ def prepared(
     return _header("save", state, metadata), state
 
 
-def replace_file(target: Path, write: Callable[[IO[bytes]], None]) -> None:
+def replace_file(target: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Give a file new content at once or not at all, with the permissions open() would give it.
 
     A link keeps leading to its file; what is no regular file (a pipe, `/dev/null`) is written to.

@@ -164,12 +164,23 @@ def _check_archive(archive: zipfile.ZipFile, size: int, source: str) -> None:
 def read_archive(
     file: IO[bytes], source: str, device: Any, run: Callable[[bytes, Machine], Any]
 ) -> Any:
-    """Read an archive whose pickle the caller runs."""
+    """Read an archive whose pickle the caller runs; what the objects in it raise passes."""
+    passing: list[Exception] = []
+
+    def ran(content: bytes, machine: Machine) -> Any:
+        try:
+            return run(content, machine)
+        except Exception as error:
+            passing.append(error)
+            raise
+
     try:
         with zipfile.ZipFile(file) as archive:
-            return _read_archive(archive, source, device, run)
-    except zipfile.BadZipFile as error:
-        raise _damaged(source, str(error)) from error
+            return _read_archive(archive, source, device, ran)
+    except DAMAGE as error:
+        if error in passing or isinstance(error, PicogradError):
+            raise
+        raise _damaged(source, str(error) or type(error).__name__) from error
 
 
 def _read_archive(archive: zipfile.ZipFile, source: str, device: Any, run: Any = None) -> Any:

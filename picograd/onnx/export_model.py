@@ -19,9 +19,17 @@ from onnx import helper
 from picograd.engine.debug import user_line
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.tracing import noting, tracing
-from picograd.errors import DataError, DTypeError, PicogradError, TraceError, ValueRangeError
+from picograd.errors import (
+    DataError,
+    DTypeError,
+    PicogradError,
+    TraceError,
+    ValueRangeError,
+    writing,
+)
 from picograd.graph.node import Node, toposort
 from picograd.nn.module import Module
+from picograd.nn.state import replace_file
 from picograd.onnx import export_bits  # noqa: F401 (its rows)
 from picograd.onnx.export_elementwise import ROWS as ELEMENTWISE
 from picograd.onnx.export_loops import info
@@ -116,18 +124,14 @@ def save(made: Any, path: Any, external: bool | None) -> None:
         path.write(made.SerializeToString())
         return
     target = Path(os.fspath(path))
-    options: dict[str, Any] = {}
-    if is_apart:
-        beside = target.with_name(f"{target.name}.data")
-        options = {"save_as_external_data": True, "location": beside.name, "size_threshold": 1024}
-    try:
+    with writing("onnx.export", target):
         if is_apart:
+            beside = target.with_name(f"{target.name}.data")
             beside.unlink(missing_ok=True)
-        onnx.save_model(made, str(target), **options)
-    except OSError as error:
-        fix = "check the folder, its permissions and the free space"
-        text = f"cannot write {target}: {error.strerror}"
-        raise DataError("onnx.export", text, fix) from error
+            where: dict[str, Any] = {"location": beside.name, "size_threshold": 1024}
+            onnx.save_model(made, str(target), save_as_external_data=True, **where)
+        else:
+            replace_file(target, lambda file: file.write(made.SerializeToString()))
     onnx.checker.check_model(str(target), full_check=True)
 
 

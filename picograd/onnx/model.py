@@ -10,7 +10,7 @@ import onnx
 from onnx import defs
 
 from picograd.dtype import DType
-from picograd.errors import DataError, ShapeError
+from picograd.errors import DataError, PicogradError, ShapeError
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.onnx import (  # noqa: F401 (their rows)
@@ -35,6 +35,7 @@ from picograd.tensor.tensor import Tensor
 
 ON_HOST = ("Shape", "Size", "Loop", "If", "Scan", "SequenceMap")  # these look at values themselves
 RANDOM = ("RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout")
+WRONG = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, MemoryError)
 Names = MutableMapping[str, Value]
 
 
@@ -132,7 +133,13 @@ class Run:
             scope[name] = values.constant(array)
             self.known.remember(scope[name], array)
         for node in body.nodes:
-            results = Step(self, node, scope, opsets, given).compute()
+            step = Step(self, node, scope, opsets, given)
+            try:
+                results = step.compute()
+            except WRONG as error:
+                if isinstance(error, PicogradError):
+                    raise
+                raise step.failed(error) from error
             for name, value in zip(node.outputs, results):
                 if name:
                     scope[name] = value
@@ -188,6 +195,15 @@ class Step:
         if name not in (*ON_HOST, *RANDOM) and self.process.known.has_all(inputs):
             self.note(inputs, results)
         return results
+
+    def failed(self, error: Exception) -> DataError:
+        """Word what Python, NumPy or the `onnx` package say of a node that does not fit."""
+        node, known = self.node, (self.scope.get(each) for each in self.read.inputs)
+        given = ", ".join(str(getattr(each, "shape", type(each).__name__)) for each in known)
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        name = f"{node.op_type} (node {node.name or node.output[0]!r}, opset {self.opset})"
+        text = f"the operator {name} fails with inputs of {given or 'nothing'}: {reason}"
+        return DataError("onnx", text, "mend the node's inputs and attributes, or the data")
 
     def note(self, inputs: Sequence[Value], results: Sequence[Value]) -> None:
         """Note that the host can compute the results too: their inputs are known there."""

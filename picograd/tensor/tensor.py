@@ -75,11 +75,11 @@ from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.native_writes import declare_writes
 from picograd.tensor.core.operands import (
     UNSET,
-    as_axis,
     as_shape,
     compute_known,
     either,
     optional_dtype,
+    own_axis,
 )
 from picograd.tensor.core.recipes import again_over
 from picograd.tensor.core.recording import (
@@ -280,7 +280,7 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         (2, 1)
         """
         strides = aliasing.strides_of(aliasing.as_passed(self, "strides"))
-        return strides if dim is None else strides[as_axis(dim, self.ndim, "stride")]
+        return strides if dim is None else strides[own_axis(dim, self.ndim, "stride")]
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""

@@ -327,6 +327,8 @@ def test_places(monkeypatch, tmp_path):
     store = DiskCache(cache.place_of("~/.cache/picograd"), 1 << 20)
     store.put("a", b"payload")
     assert store.get("a") == b"payload" and os.listdir(tmp_path) == []
+    tmp_path.rmdir()  # nor a current folder
+    assert cache.place_of("relative") == cache.place_of("~/.cache/picograd")
 
 
 PROGRAM = """

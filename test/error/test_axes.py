@@ -19,6 +19,17 @@ CASES = [
         "sum negative", lambda: X.sum(axis=-3), AxisError,
         "sum: axis -3 is out of range for 2 axes. Fix: use an axis from -2 to 1.",
     ),
+    *(
+        Case(
+            f"{name} of no axes", call, AxisError,
+            f"{name}: axis 0 of a tensor without axes. Fix: add one with .unsqueeze(0).",
+        )
+        for name, call in (
+            ("size", lambda: Tensor(2.0).size(0)), ("stride", lambda: Tensor(2.0).stride(0)),
+            ("roll", lambda: Tensor(2.0).roll(1, 0)),
+            ("repeat_interleave", lambda: Tensor(2.0).repeat_interleave(2, 0)),
+        )
+    ),
     Case(
         "sum twice", lambda: X.sum(dim=(0, 0)), AxisError,
         "sum: axes (0, 0) name one axis twice. Fix: list each axis once.",

@@ -47,8 +47,8 @@ ONNX = b"\x08\x08\x12\x07pytorch\x1a\x032.1:\x10" + bytes(40)
 KERAS = {"metadata.json": "{}", "config.json": "{}", "model.weights.h5": "x"}
 SCRIPT = {"m/data.pkl": "x", "m/constants.pkl": "x", "m/code/__torch__.py": "x", "m/version": "3"}
 FILES = {
-    "model.onnx": (ONNX, "an ONNX model", "save the PyTorch model it came from"),
-    "unnamed onnx": (ONNX, "an ONNX model", "save the PyTorch model it came from"),
+    "model.onnx": (ONNX, "an ONNX model", "use picograd.onnx.load"),
+    "unnamed onnx": (ONNX, "an ONNX model", "use picograd.onnx.load"),
     "model.gguf": (b"GGUF\x03" + bytes(60), "a GGUF model", "export the weights as .safetensors"),
     "script.pt": (zipped(**SCRIPT), "a TorchScript archive", r"torch.jit.load\(path\).state_dict"),
     "model.h5": (b"\x89HDF\r\n\x1a\n" + bytes(90), "an HDF5 file", "h5py"),

@@ -1,5 +1,6 @@
 """`picograd.save` writes what PyTorch reads, and `picograd.load` what PyTorch wrote."""
 
+import contextlib
 import gzip
 import io
 import lzma
@@ -145,3 +146,37 @@ def test_files_that_compress_are_written_from_front_to_back(compressing: Any) ->
     assert picograd.load(content)["x"].tolist() == [1.0, 2.0]
     content.seek(0)
     assert torch.load(content)["x"].tolist() == [1.0, 2.0]
+
+
+def refuse() -> None:
+    raise EOFError("the user's own")
+
+
+class Refusing:
+    def __reduce__(self) -> Any:
+        return refuse, ()
+
+
+@pytest.mark.parametrize("weights_only", [None, False])
+def test_damaged_files_say_so(weights_only: bool | None, tmp_path: Path) -> None:
+    path, random = tmp_path / "a.pt", np.random.default_rng(0)
+    picograd.save({"weight": Tensor.ones(40), "name": "text"}, path)
+    content = path.read_bytes()
+    for number in range(200):
+        damaged = bytearray(content)
+        at = int(random.integers(len(damaged)))
+        if number % 3 == 0:
+            del damaged[at:]
+        elif number % 3 == 1:
+            damaged[at] = int(random.integers(256))
+        else:
+            damaged[at : at + 4] = b"\xff\xff\xff\x7f"
+        path.write_bytes(damaged)
+        with contextlib.suppress(StateError):
+            picograd.load(path, weights_only=weights_only)
+
+
+def test_errors_of_objects_in_a_file_pass(tmp_path: Path) -> None:
+    picograd.save(Refusing(), tmp_path / "a.pt")
+    with pytest.raises(EOFError, match="the user's own"):
+        picograd.load(tmp_path / "a.pt", weights_only=False)

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from picograd import Generator, manual_seed, nn
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 
 torch_data = pytest.importorskip("torch.utils.data")
 
@@ -91,3 +91,15 @@ def test_impossible_numbers_are_refused():
         nn.BatchSampler(range(3), True, False)
     with pytest.raises(NotImplementedError, match="Sampler has to define __iter__"):
         iter(nn.Sampler())
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda given: nn.RandomSampler(range(3), generator=given),
+        lambda given: nn.DataLoader([1, 2], shuffle=True, generator=given),
+    ],
+)
+def test_what_is_no_generator(made):
+    with pytest.raises(DTypeError, match=r"generator is an int.*pass a picograd.Generator"):
+        list(made(3))

@@ -1,6 +1,9 @@
 """Exported models, run by ONNX Runtime: layers, networks, errors."""
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +216,26 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
             DataError, match=r"onnx\.export: cannot write .*\. Fix: check the folder"
         ):
             picograd.onnx.export(nn.Linear(2, 2), Tensor.ones(1, 2), path, external=external)
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path, layer = tmp_path / "a.onnx", nn.Linear(2, 2)
+    picograd.onnx.export(layer, Tensor.ones(1, 2), path)
+    content = path.read_bytes()
+    code = """
+import resource, sys, picograd
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+model = picograd.nn.Linear(2, 2)
+try:
+    picograd.onnx.export(model, picograd.ones(1, 2), sys.argv[1])
+except picograd.errors.DataError as error:
+    print(error)
+"""
+    run = [sys.executable, "-c", code, str(path)]
+    variables = dict(os.environ, PICOGRAD_CACHE="0", PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run(run, capture_output=True, text=True, env=variables, timeout=100)
+    assert "cannot write" in done.stdout, done.stderr
+    assert path.read_bytes() == content and os.listdir(tmp_path) == ["a.onnx"]
 
 
 def test_what_cannot_be_exported_says_why() -> None:

@@ -116,3 +116,26 @@ def test_errors_say_what_is_wrong(tmp_path: Path) -> None:
     unknown = picograd.onnx.load(network("Unheard"), check=False)
     with pytest.raises(DataError, match=r"operator Unheard \(node 'last', opset 17\) is not known"):
         unknown(np.ones((1, 2, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "said"),
+    [
+        ("Range", (0, 5, 0), r"Range \(node 'y', opset 18\) .* \(\), \(\), \(\): Zero"),
+        ("ConstantOfShape", ([-5],), r"ConstantOfShape .* inputs of \(1,\): ValueError: negative"),
+        ("Relu", ("x",), r"Relu .* inputs of NoneType: AttributeError"),
+    ],
+)
+def test_a_node_that_fails_is_named(op: str, inputs: Any, said: str) -> None:
+    given = [each if isinstance(each, str) else f"w{at}" for at, each in enumerate(inputs)]
+    held = [
+        numpy_helper.from_array(np.array(each), name)
+        for name, each in zip(given, inputs)
+        if not isinstance(each, str)
+    ]
+    node = helper.make_node(op, given, ["y"])
+    x, y = (helper.make_tensor_value_info(name, 1, [None]) for name in "xy")
+    graph = helper.make_graph([node], "g", [x], [y], held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    with pytest.raises(DataError, match=said):
+        picograd.onnx.load(made)(None)

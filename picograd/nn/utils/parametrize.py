@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from picograd.engine.tracing import note_change
-from picograd.errors import ChoiceError, MemberError, ShapeError, StateError, ValueRangeError
+from picograd.errors import (
+    ChoiceError,
+    DTypeError,
+    MemberError,
+    ShapeError,
+    StateError,
+    ValueRangeError,
+)
 from picograd.nn.containers import ModuleDict, ModuleList
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -100,7 +107,8 @@ def register_parametrization(
     """Compute a parameter of a module by a function from now on.
 
     Raises MemberError for a name that is no parameter, ShapeError for a function that changes the
-    shape, and ChoiceError for one that changes the dtype, unless `unsafe`.
+    shape, and ChoiceError for one that changes the dtype, unless `unsafe`; DTypeError for what is
+    no module.
 
     >>> import picograd
     >>> from picograd import nn
@@ -112,6 +120,9 @@ def register_parametrization(
     >>> bool((layer.weight == layer.weight.T).all())
     True
     """
+    if not isinstance(parametrization, Module):
+        text = f"{type(parametrization).__name__} is no module"
+        raise DTypeError("register_parametrization", text, "give a module: its forward computes it")
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:

@@ -12,6 +12,8 @@ explains an error if the code that failed, in the rooms that read arguments, hel
 import functools
 import inspect
 import os
+import re
+import sys
 from collections.abc import Callable, Iterable
 from types import FrameType, FunctionType, TracebackType
 from typing import Any
@@ -49,6 +51,8 @@ HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 OURS = (PACKAGE, os.path.dirname(np.__file__))
+ROOT = __name__.partition(".")[0]
+MISFIT = re.compile(r"([\w<>]+)[\w.<>]*\(\) (?:takes|missing|got an unexpected|got multiple) ")
 INSIDE = (*OURS, "<__array_function__")
 RUNNING = ("engine", "schedule", "codegen", "runtime")
 
@@ -120,7 +124,7 @@ def explained(
         return because(None, too_large(op, error, arguments))
     if isinstance(error, TypeError) and not fits(function, args, options):
         return error
-    if is_own(op, trace, arguments):
+    if is_own(op, trace, arguments) or is_of_users(error):
         return error
     named = misfit(op, function, args, options)
     if named is not None:
@@ -202,6 +206,16 @@ def is_own(op: str, trace: TracebackType, arguments: tuple[Any, ...]) -> bool:
         callable(each) or type(each).__module__.partition(".")[0] not in known
         for each in flat(arguments)
     )
+
+
+def is_of_users(error: Exception) -> bool:
+    """Tell whether a call did not fit the signature of a function that is none of picograd's."""
+    found = MISFIT.match(str(error)) if isinstance(error, TypeError) else None
+    if found is None:
+        return False
+    modules = [vars(each) for name, each in sys.modules.copy().items() if name.startswith(ROOT)]
+    held = [each[found[1]] for each in modules if found[1] in each]
+    return not any(str(getattr(each, "__module__", "")).startswith(ROOT) for each in held)
 
 
 def flat(arguments: Iterable[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from picograd.engine import pending, realize
 from picograd.engine.backends import default_device, get_device
 from picograd.engine.plan_key import leaf_buffer
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError, not_a_tensor
 from picograd.graph.node import Node
 from picograd.helpers import on_demand
 from picograd.target import Target
@@ -48,18 +48,18 @@ def explain(
     ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
     """
     tensors: list[Any] = [*tensor] if isinstance(tensor, list | tuple) else [tensor]
+    nodes = pending_nodes("explain", tensors)
     if not isinstance(target, str | Target):
         problem = f"the target must be a name or a Target, not {type(target).__name__}"
         raise DTypeError("explain", problem, "pass several tensors in a list")
-    return explain_nodes(pending_nodes("explain", tensors), target, assembly, full)
+    return explain_nodes(nodes, target, assembly, full)
 
 
 def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:
     """List the nodes still to compute; ValueRangeError if there are none."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            problem = f"the input must be a Tensor, not {type(tensor).__name__}"
-            raise DTypeError(name, problem, "pass tensors that are not computed yet")
+            raise not_a_tensor(name, "input", tensor)
     roots = [tensor.node for tensor in tensors if leaf_buffer(tensor.node) is None]
     if not roots:
         problem = "every tensor given is computed already"

@@ -19,7 +19,14 @@ from picograd.engine import pending
 from picograd.engine.crossing import is_in_memory
 from picograd.engine.plan_key import walk_pending
 from picograd.engine.tracing import is_tracing
-from picograd.errors import DTypeError, IndexDTypeError, ShapeError, ValueRangeError, class_of_index
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    IndexDTypeError,
+    ShapeError,
+    ValueRangeError,
+    class_of_index,
+)
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
@@ -80,6 +87,14 @@ def as_axis(axis: Any, rank: int, op: str) -> int:
     except TypeError:
         raise DTypeError(op, f"axis must be an int, not {axis!r}", "pass one axis") from None
     return normalise_axis(position, rank, op)
+
+
+def own_axis(axis: Any, rank: int, op: str) -> int:
+    """Read one axis that has a size: a tensor without axes has none, where others take axis 0."""
+    position = as_axis(axis, rank, op)
+    if not rank:
+        raise AxisError(op, f"axis {axis} of a tensor without axes", "add one with .unsqueeze(0)")
+    return position
 
 
 def as_axes(axes: Any, rank: int, op: str) -> Shape:

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Shape
-from picograd.tensor.core.operands import as_axis
+from picograd.tensor.core.operands import own_axis
 from picograd.tensor.core.sizes import Size
 
 
@@ -55,4 +55,4 @@ def size_of(tensor: Any, dim: int | None = None) -> Any:
     if not hasattr(tensor, "shape"):
         raise DTypeError("size", f"takes a tensor, not {tensor!r}", "call it of a tensor")
     shape: Shape = tensor.shape
-    return shape if dim is None else shape[as_axis(dim, len(shape), "size")]
+    return shape if dim is None else shape[own_axis(dim, len(shape), "size")]

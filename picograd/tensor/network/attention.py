@@ -46,7 +46,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         copies = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(copies, -3) for x in (key, value))
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    factor = 1.0 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     if dropout_p:
         weights = weights_of(query, key, attn_mask, is_causal, factor)
         return dropout(weights, dropout_p) @ value

@@ -12,7 +12,14 @@ from picograd.dtype import bool_, float64, int64
 from picograd.engine import pending
 from picograd.engine.followed import SCALING
 from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    ShapeError,
+    ValueRangeError,
+    check_known,
+    check_least,
+)
 from picograd.graph import build, composites
 from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
@@ -394,6 +401,8 @@ def triangle_indices(
     """List the (row, column) positions of a triangle, (2, count)."""
     op = "tril_indices" if is_lower else "triu_indices"
     rows, width = as_sizes((rows, rows if columns is None else columns), op)
+    check_least(op, "row", rows)
+    check_least(op, "col", width)
     check_host(op, rows * width)
     find = np.tril_indices if is_lower else np.triu_indices
     return np.stack(find(rows, offset, width)).astype(np.int64)

@@ -22,6 +22,7 @@ from picograd.tensor.core.operands import (
     as_sizes,
     constant,
     need_rank,
+    own_axis,
     promote_all,
 )
 from picograd.tensor.core.repeated import recorded_once, repeated
@@ -318,7 +319,7 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
         node, axis = build.reshape(node, (product(node.shape),)), 0
     if count < 0:
         raise ShapeError("repeat_interleave", f"{count} repeats are not possible", "use at least 0")
-    position = as_axis(axis, len(node.shape), "repeat_interleave")
+    position = own_axis(axis, len(node.shape), "repeat_interleave")
     before, size, after = (node.shape[:position], node.shape[position], node.shape[position + 1 :])
     shape = (*before, size, count, *after)
     check_size("repeat_interleave", shape, node.dtype.itemsize)
@@ -343,7 +344,7 @@ def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
         text = f"{len(steps)} shifts for {len(listed)} axes"
         raise ShapeError("roll", text, "give one shift per axis")
     for step, axis in zip(steps, listed):
-        position = as_axis(axis, len(x.shape), "roll")
+        position = own_axis(axis, len(x.shape), "roll")
         size = x.shape[position]
         split_at = once_varied(-step % size if size else 0, "roll", size)
         if is_given(split_at):  # all steps are one plan: a range of the axis twice

@@ -2,10 +2,10 @@
 
 `paths` are what it reads by name: ("scale",) for a global or a variable of an outer function,
 ("settings", "scale") for an attribute of one. `own` are paths from the first argument on, which is
-`self` in a method. `attributes` are all attributes read, `loose` those read of anything else: of a
-local variable, or of what a call returned, or by `getattr`; of these, `asked`, an attribute may be
-missing. `is_computed` where code computes a name (`getattr(x, name)`, `vars(x)`): it may read any.
-`texts` are what may be names in `globals()`.
+`self` in a method, and may be anything in another function. `attributes` are all attributes read,
+`loose` those read of anything else: of a local variable, or of what a call returned, or by
+`getattr`; of these, `asked`, an attribute may be missing. `is_computed` where code computes a name
+(`getattr(x, name)`, `vars(x)`): it may read any. `texts` are what may be names in `globals()`.
 """
 
 import dis

@@ -398,7 +398,10 @@ class Reach:
                     self.work.append((function, label))
                     if isinstance(member, REPLACED):
                         self.define(kind, member_name)
-                    for path in names_of(function.__code__).own:
+                    own = names_of(function.__code__).own
+                    if isinstance(member, staticmethod):
+                        self.loose.update(*own)
+                    for path in own:
                         self.follow(value, path, label)
 
     def function(self, function: FunctionType) -> None:
@@ -414,6 +417,9 @@ class Reach:
             self.enter(Slot(function.__globals__, text, f"global {text}"), (text,))
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         self.loose |= names.loose
+        owner = function.__qualname__.rpartition(".")[0]
+        if not owner or owner.endswith("<locals>"):  # no method: its first argument is any object
+            self.loose.update(*names.own)
         self.asked |= names.asked
         for path in names.paths:
             root = path[0]
@@ -694,19 +700,19 @@ class Guard:
         self.sized = [pair for pair in self.sized if pair[0]() is not None]
 
     def contain_all(self, reach: Reach) -> None:
-        """Compare containers, and expect those of watched objects to stay where they are."""
+        """Compare containers, and expect those of watched objects to stay where they are.
+
+        What code only appends to a list happens when it is traced.
+        """
         for value, items, label in reach.containers.values():
             if id(value) in reach.read or id(value) not in reach.added:
-                self.contain(value, items, label, id(value) in reach.read)
+                self.contain(value, items, label)
         held = {id(value) for value, *_ in self.containers}
         for each in self.watched:
             each.hold(held)
 
-    def contain(self, value: Any, items: list[Any], label: str, is_read: bool) -> None:
-        """Compare a container, unless the function changed it itself.
-
-        What it only appends to a list happens when it is traced.
-        """
+    def contain(self, value: Any, items: list[Any], label: str) -> None:
+        """Compare a container, unless the function changed it itself."""
         now, known = contents(value), set(map(id, items))
         if len(now) == len(items) and not isinstance(value, set):
             items = self.own_entries(value, items, label)
@@ -717,7 +723,7 @@ class Guard:
             self.containers.append((value, kept, label))
         elif any(isinstance(e, Tensor) and id(e) not in known for e in now):
             self.refusals.append(f"{label} gets another tensor in it")
-        elif is_read or not isinstance(value, list) or len(now) == len(items):
+        else:
             self.refusals.append(f"what {label} holds changes in it")
 
     def own_entries(self, value: Any, items: list[Any], label: str) -> list[Any]:

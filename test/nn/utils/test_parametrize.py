@@ -4,7 +4,14 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import ChoiceError, MemberError, ShapeError, StateError, ValueRangeError
+from picograd.errors import (
+    ChoiceError,
+    DTypeError,
+    MemberError,
+    ShapeError,
+    StateError,
+    ValueRangeError,
+)
 from picograd.nn.utils import parametrize
 
 
@@ -95,3 +102,8 @@ def test_values_of_other_shapes_are_not_assigned() -> None:
         with pytest.raises(ShapeError, match="for a weight of shape"):
             layer.weight = picograd.ones(shape)
         assert layer.weight.tolist() == before
+
+
+def test_what_is_no_module():
+    with pytest.raises(DTypeError, match="register_parametrization: function is no module"):
+        nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", lambda x: x)

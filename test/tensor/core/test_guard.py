@@ -43,6 +43,40 @@ def test_raw_errors_become_ours() -> None:
     assert type(translated("op", KeyError("k"), ())) is ValueRangeError
 
 
+class Halved(picograd.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+
+    @staticmethod
+    def backward(ctx):
+        return None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Halved.apply((x := Tensor([1.0], requires_grad=True)) * 1).backward(inputs=[x]),
+        lambda: picograd.grad(Halved.apply(x := Tensor([1.0], requires_grad=True)), [x]),
+        lambda: X.clone().apply_(lambda: 1),
+        lambda: X.clone().map_(X, lambda: 1),
+        lambda: picograd.utils.checkpoint.checkpoint(lambda: 1, X),
+    ],
+)
+def test_functions_of_the_users_that_do_not_take_their_arguments(call) -> None:
+    with pytest.raises(TypeError, match=r"\(\) takes \d positional argument") as caught:
+        call()
+    assert not isinstance(caught.value, PicogradError)
+
+
+@pytest.mark.parametrize("name", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_that_do_not_take_their_arguments(name: str) -> None:
+    x = Tensor([1.0], requires_grad=True)
+    getattr(x, name)(lambda: None)
+    with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
+        (x * 2).backward()
+
+
 BUGS = [TypeError("no"), KeyError("k"), AttributeError("a"), ValueError("v"), IndexError("i"),
         ZeroDivisionError("z")]  # fmt: skip
 

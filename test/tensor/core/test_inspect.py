@@ -1,5 +1,7 @@
 """Plans and stages of a tensor without running it; waiting for devices."""
 
+from typing import Any
+
 import pytest
 
 import picograd
@@ -41,3 +43,12 @@ def test_synchronize() -> None:
     synchronize("cpu")
     with pytest.raises(PicogradError):
         synchronize("toaster")
+
+
+@pytest.mark.parametrize("look", [picograd.explain, picograd.plan])
+def test_what_makes_tensors_is_called_first(look: Any) -> None:
+    model, x = picograd.nn.Linear(2, 2), Tensor([1.0, 2.0])
+    for given in ((model,), (lambda x: x,), (picograd.jit(model),), (model, x)):
+        if look is picograd.explain or len(given) == 1:
+            with pytest.raises(DTypeError, match=r"call it on a tensor, and pass what it returns"):
+                look(*given)

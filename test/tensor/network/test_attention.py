@@ -199,3 +199,12 @@ def test_a_cache_in_pages(places, is_turned, dtype, device):
     most = 1e-5 if dtype == "float32" else 1e-2
     assert np.linalg.norm(first - wanted) <= most * np.linalg.norm(wanted)
     assert np.array_equal(k[0, 0, 0], new.float().numpy()[0, 0])
+
+
+def test_queries_of_no_columns_look_everywhere_alike():
+    q, v = picograd.ones(1, 2, 0), picograd.arange(6.0).reshape(1, 2, 3)
+    for made in (
+        nn.functional.scaled_dot_product_attention(q, q, v),
+        nn.attention.flex_attention.flex_attention(q[None], q[None], v[None])[0],
+    ):
+        np.testing.assert_allclose(made.numpy()[0], [[1.5, 2.5, 3.5]] * 2)

@@ -7,6 +7,7 @@ import pytest
 from interpreted_cuda import NAME, interpreted_cuda
 from op_support import Case, compare, integers, library, numbers
 
+import picograd
 from picograd import Tensor
 from picograd.engine.realize import make_plan
 from picograd.errors import PicogradError, ShapeError, ValueRangeError
@@ -218,3 +219,10 @@ def test_what_a_factor_of_zero_lets_be_has_a_gradient_of_zeros(name: str) -> Non
     base, *rest = (Tensor(np.ones(shape), requires_grad=True) for shape in shapes)
     getattr(base, name)(*rest, beta=0).sum().backward()
     assert base.grad is not None and base.grad.tolist() == np.zeros(shapes[0]).tolist()
+
+
+@pytest.mark.parametrize("op", ["tril_indices", "triu_indices"])
+def test_triangles_of_negative_sizes(op):
+    for sizes in ((-1, 2), (2, -1)):
+        with pytest.raises(ValueRangeError, match=f"{op}: (row|col)=-1 is negative"):
+            getattr(picograd, op)(*sizes)

@@ -644,3 +644,69 @@ def test_functions_of_a_class_are_followed(name: str, monkeypatch: pytest.Monkey
             monkeypatch.setattr(Scaled, "factor", shared)
             for _ in range(3):
                 assert jitted(x).tolist() == function(x).tolist()
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.count = 0
+
+    @staticmethod
+    def scaled(state: "Counted", x: Tensor) -> Tensor:
+        state.count += 1
+        return x * state.count
+
+
+def scaled(state: Counted, x: Tensor) -> Tensor:
+    state.count += 1
+    return x * state.count
+
+
+def read_of(state: Counted, x: Tensor) -> Tensor:
+    return x * state.count
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda state: lambda x: scaled(state, x),
+        lambda state: lambda x: Counted.scaled(state, x),
+        lambda state: functools.partial(scaled, state),
+    ],
+)
+def test_what_is_read_of_a_first_argument_that_is_no_self(make: Any) -> None:
+    state = Counted()
+    jitted = picograd.jit(make(state))
+    assert [jitted(Tensor([1.0])).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+    state = Counted()
+    jitted, seen = picograd.jit(lambda x: read_of(state, x)), []
+    for state.count in (1, 1, 2, 3):
+        seen.append(jitted(Tensor([1.0])).item())
+    assert seen == [1.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("kind", ["default", "dict", "loop", "partial"])
+def test_lists_that_are_reached_without_a_name_are_read(kind: str) -> None:
+    lists: dict[str, list[int]] = {"a": []}
+
+    def default(x, held=lists["a"]):
+        held.append(1)
+        return x * len(held)
+
+    def within(x):
+        lists["a"].append(1)
+        return x * len(lists["a"])
+
+    def loop(x):
+        for held in lists.values():
+            held.append(1)
+            x = x * len(held)
+        return x
+
+    def given(held, x):
+        held.append(1)
+        return x * len(held)
+
+    partial = functools.partial(given, lists["a"])
+    functions = {"default": default, "dict": within, "loop": loop, "partial": partial}
+    jitted = picograd.jit(functions[kind])
+    assert [jitted(Tensor([1.0])).item() for _ in range(3)] == [1.0, 2.0, 3.0]
