@@ -47,6 +47,13 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+class HistogramDD(NamedTuple):
+    """This class holds the counts of a histogram over several axes, and the edges of each."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
     """Read an axis, which must have elements; a zero-dim tensor has axis 0."""
     axis = as_axis(dim, max(x.ndim, 1), op)
@@ -361,23 +368,68 @@ def histogram(
     if not input.dtype.is_float:
         raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
     flat = input.detach().reshape(input.numel())
-    edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
-    count = edges.numel() - 1
-    place = edges.searchsorted(flat, True) - 1
-    place = (flat == edges[-1:]).where(count - 1, place)
-    inside = (place >= 0).logical_and(place < count)
-    ones = flat * 0 + 1 if weight is None else weight.detach().reshape(flat.shape)
-    counts = Recorded.kind.zeros(count, dtype=input.dtype, device=input.device)
-    if flat.numel():
-        counts = counts.scatter_add(0, place.clamp(0, count - 1), inside.where(ones, 0.0))
+    edges: Tensor = bins if is_tensor(bins) else equal_edges(op, flat, bins, range)
+    return Histogram(counted([flat], [edges], weight, density), edges)
+
+
+@composed(method=False)
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> HistogramDD:
+    """Count points (..., D) between edges of D axes: `bins` cells of each, or given edges.
+
+    `range` is low and high of each axis in turn; the rest is as for `histogram`.
+
+    >>> points = picograd.Tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> picograd.histogramdd(points, 2).hist.tolist()
+    [[0.0, 1.0], [2.0, 0.0]]
+    """
+    op = "histogramdd"
+    if not input.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
+    axes = input.shape[-1] if input.ndim > 1 else 0
+    each_bins = [bins] * axes if isinstance(bins, int) else bins
+    if not axes or len(each_bins) != axes or len(range or ()) not in (0, 2 * axes):
+        problem = f"input {tuple(input.shape)} for bins={bins!r} and range={range!r}"
+        fix = "pass points (N, D), bins for D axes and 2 D limits"
+        raise ShapeError(op, problem, fix)
+    columns = input.detach().reshape(-1, axes).unbind(1)
+    limits = list(zip(range[::2], range[1::2], strict=True)) if range else [None] * axes
+    edges = tuple(
+        own if is_tensor(own) else equal_edges(op, column, own, limit)
+        for column, own, limit in zip(columns, each_bins, limits, strict=True)
+    )
+    return HistogramDD(counted(columns, edges, weight, density), edges)
+
+
+def counted(columns: Any, edges: Any, weight: Tensor | None, density: bool) -> Tensor:
+    """Count points, a vector for each of their coordinates, in cells between edges."""
+    place, inside, ones = 0, True, columns[0] * 0 + 1
+    sizes = [ends.numel() - 1 for ends in edges]
+    for column, ends, size in zip(columns, edges, sizes, strict=True):
+        own = ends.searchsorted(column.contiguous(), True) - 1
+        own = (column == ends[-1:]).where(size - 1, own)
+        inside = (own >= 0).logical_and(own < size).logical_and(inside)
+        place = own.clamp(0, size - 1) + place * size
+    if weight is not None:
+        ones = weight.detach().reshape(ones.shape)
+    counts = Recorded.kind.zeros(math.prod(sizes), dtype=ones.dtype, device=ones.device)
+    if ones.numel():
+        counts = counts.scatter_add(0, place, inside.where(ones, 0.0))
+    counts = counts.reshape(*sizes)
     if density:
-        counts = counts / counts.sum() / edges.diff()
-    return Histogram(counts, edges)
+        counts = counts / counts.sum()
+        for axis, ends in enumerate(edges):
+            counts = counts / ends.diff().reshape(-1, *[1] * (len(edges) - axis - 1))
+    return counts
 
 
-def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
+def equal_edges(op: str, flat: Tensor, bins: Any, limits: Any) -> Tensor:
     """Space the edges of equal cells between limits, or between the extremes."""
-    op = "histogram"
     if not isinstance(bins, int) or bins < 1:
         raise ValueRangeError(op, f"bins={bins!r}", "use a number >= 1, or a tensor of edges")
     if limits is None and not flat.numel():
