@@ -16,9 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
-from picograd.errors import (
-    DTypeError, MemberError, StateError, ValueRangeError, check_callable,
-)  # fmt: skip
+from picograd.errors import DTypeError, MemberError, StateError, ValueRangeError, check_callable
 from picograd.nn.optim.base import Optimizer
 from picograd.number import converted
 from picograd.tensor.tensor import Tensor

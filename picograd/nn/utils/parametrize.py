@@ -99,8 +99,8 @@ def register_parametrization(
 ) -> M:
     """Compute a parameter of a module by a function from now on.
 
-    Raises ValueRangeError for a name that is no parameter, ShapeError for a function that changes the
-    shape, and ChoiceError for one that changes the dtype, unless `unsafe`.
+    Raises ValueRangeError for a name that is no parameter, ShapeError for a function that changes
+    the shape, and ChoiceError for one that changes the dtype, unless `unsafe`.
 
     >>> import picograd
     >>> from picograd import nn
