@@ -194,6 +194,7 @@ def let_go_all(keys: Iterable[int], live: Any) -> None:
 
 
 MANY = [NEAR]  # values that wait, where those without a tensor are looked for
+MANY_PASSED = [NEAR]  # values that passed, where those that were stored since are looked for
 GROUPS = Groups()
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
@@ -457,8 +458,25 @@ def note(found: GraphKey, live: Any) -> None:
 
 def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
     """Remember what was computed on the way and not stored, and the place that asked."""
+    forget_stored()
     PASSED[node], ASKED[node] = is_free, spot or user_spot()
     WAITING.pop(node, None)
+
+
+def forget_stored() -> None:
+    """Forget what passed, tracks gradients and is stored now: graphs of loops keep it alive.
+
+    All are looked at where they are twice as many as were left the last time.
+    """
+    table = entries(PASSED)
+    if len(table) < MANY_PASSED[0]:
+        return
+    for reference, is_free in pairs_of(table):
+        node = reference()
+        if is_free <= 0 and node is not None and not is_pending(node):
+            table.pop(reference, None)
+            entries(ASKED).pop(reference, None)
+    MANY_PASSED[0] = 2 * len(table) + NEAR
 
 
 def asked_plainly(nodes: Sequence[Node], live: Any) -> list[Node]:
