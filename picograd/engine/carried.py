@@ -26,7 +26,7 @@ once, and again when some of it was computed meanwhile (`below`).
 """
 
 import weakref
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from sys import getrefcount
@@ -298,11 +298,6 @@ def is_ahead() -> bool:
     return bool(SPOTS) and user_spot() in SPOTS
 
 
-def passed_over() -> list[Node]:
-    """List what lives on, was computed on the way, and is not stored yet."""
-    return [node for node in nodes_of(PASSED) if node.realized is None and node.op != "buffer"]
-
-
 def read_ahead(
     order: Sequence[Node], roots: Sequence[Node], asked: Sequence[Node], live: Any
 ) -> list[Node]:
@@ -458,25 +453,14 @@ def note(found: GraphKey, live: Any) -> None:
 
 def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
     """Remember what was computed on the way and not stored, and the place that asked."""
-    forget_stored()
+    forget(entries(PASSED), MANY_PASSED, is_stored)
     PASSED[node], ASKED[node] = is_free, spot or user_spot()
     WAITING.pop(node, None)
 
 
-def forget_stored() -> None:
-    """Forget what passed, tracks gradients and is stored now: graphs of loops keep it alive.
-
-    All are looked at where they are twice as many as were left the last time.
-    """
-    table = entries(PASSED)
-    if len(table) < MANY_PASSED[0]:
-        return
-    for reference, is_free in pairs_of(table):
-        node = reference()
-        if is_free <= 0 and node is not None and not is_pending(node):
-            table.pop(reference, None)
-            entries(ASKED).pop(reference, None)
-    MANY_PASSED[0] = 2 * len(table) + NEAR
+def is_stored(node: Node | None, is_free: int) -> bool:
+    """Tell whether what passed tracks gradients and is stored now."""
+    return is_free <= 0 and node is not None and not is_pending(node)
 
 
 def asked_plainly(nodes: Sequence[Node], live: Any) -> list[Node]:
@@ -534,7 +518,7 @@ def waiting(
                     new.append(node)
                 WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
-    forget_unshown()
+    forget(table, MANY, lambda _, held: held[1]() is None)  # has no tensor any more
     GROUPS.shrink(table)  # nodes that are gone left the table themselves
     if not table:
         return []
@@ -550,18 +534,17 @@ def waiting(
     return found
 
 
-def forget_unshown() -> None:
-    """Forget what waits and has no tensor any more: graphs of loops keep all nodes alive.
+def forget(table: dict[Any, Any], many: list[int], is_past: Callable[[Any, Any], bool]) -> None:
+    """Forget entries of a table that are past: graphs of loops keep all nodes alive.
 
     All are looked at where they are twice as many as were left the last time.
     """
-    table = entries(WAITING)
-    if len(table) < MANY[0]:
+    if len(table) < many[0]:
         return
-    for reference, (_, owner) in pairs_of(table):
-        if owner() is None:
+    for reference, held in pairs_of(table):
+        if is_past(reference(), held):
             table.pop(reference, None)
-    MANY[0] = 2 * len(table) + NEAR
+    many[0] = 2 * len(table) + NEAR
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:

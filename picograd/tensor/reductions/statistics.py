@@ -408,7 +408,9 @@ def histogramdd(
 
 def counted(columns: Any, edges: Any, weight: Tensor | None, density: bool) -> Tensor:
     """Count points, a vector for each of their coordinates, in cells between edges."""
-    place, inside, ones = 0, True, columns[0] * 0 + 1
+    place: Any = 0
+    inside: Any = True
+    ones = columns[0] * 0 + 1
     sizes = [ends.numel() - 1 for ends in edges]
     for column, ends, size in zip(columns, edges, sizes, strict=True):
         own = ends.searchsorted(column.contiguous(), True) - 1
