@@ -70,7 +70,7 @@ class TensorType:
     """This class names the type of a tensor for PyTorch's script compiler."""
 
 
-Value = TensorType
+Value = Graph = TensorType
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList

@@ -1,5 +1,7 @@
 """Mixed precision under torch.amp's names."""
 
+import enum
+
 from picograd.dtype import DType
 from picograd.nn.grad_scaler import GradScaler
 from picograd.tensor.core.autocast import (
@@ -15,6 +17,12 @@ __all__ = [
     "is_autocast_available", "is_autocast_enabled",
 ]  # fmt: skip
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
+
+
+class OptState(enum.Enum):
+    """This class names what a GradScaler did to the gradients of an optimizer since its step."""
+
+    READY, UNSCALED, STEPPED = 0, 1, 2
 
 
 def get_autocast_gpu_dtype() -> DType:

@@ -255,6 +255,21 @@ class ReduceOp:
     """This class names how values of several processes are joined."""
 
     SUM, AVG, PRODUCT, MIN, MAX = "sum", "avg", "product", "min", "max"
+    BAND, BOR, BXOR, PREMUL_SUM = "band", "bor", "bxor", "premul_sum"
+
+
+class Backend(str):
+    """This class names a backend.
+
+    >>> Backend("GLOO") == Backend.GLOO
+    True
+    """
+
+    UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
+
+    def __new__(cls, name: str) -> "Backend":
+        """Write the name in small letters."""
+        return super().__new__(cls, name.lower())
 
 
 class ProcessGroup:
@@ -273,6 +288,7 @@ class group:
     """This class names the group of all processes."""
 
     WORLD = None
+    NON_GROUP_MEMBER = -100  # no group is this
 
 
 class DeviceMesh:
@@ -306,6 +322,9 @@ class ShardingStrategy(metaclass=AnyChoice):
 BackwardPrefetch = CPUOffload = CPUOffloadPolicy = MixedPrecision = ShardingStrategy
 StateDictType = FullStateDictConfig = ShardedStateDictConfig = ShardingStrategy
 FullOptimStateDictConfig = ShardedOptimStateDictConfig = ShardingStrategy
+StateDictConfig = OptimStateDictConfig = LocalStateDictConfig = ShardingStrategy
+LocalOptimStateDictConfig = StateDictSettings = OffloadPolicy = CheckpointImpl = ShardingStrategy
+GroupMember = group
 
 
 class ZeroRedundancyOptimizer:
@@ -332,4 +351,6 @@ get_node_local_rank = get_rank
 send = recv = isend = irecv = batch_isend_irecv = P2POp = refused
 context = get_gradients = rpc_async = rpc_sync = remote = init_rpc = RRef = refused
 fully_shard = implicit_replication = refused
+apply_activation_checkpointing = checkpoint_wrapper = offload_wrapper = refused
+_get_default_group = new_group
 init_device_mesh = distribute_tensor = distribute_module = refused

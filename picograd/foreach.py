@@ -5,7 +5,7 @@
 Kernels of many tensors are merged anyway, so each calls the function tensor by tensor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from picograd.device_name import device as device_named
@@ -122,6 +122,22 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     """
     parts = flat.split([each.numel() for each in tensors])
     return tuple(part.view(each.shape) for part, each in zip(parts, tensors))
+
+
+def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Cut a list of tensors into lists of one dtype and device, of up to so many bytes.
+
+    >>> [len(each) for each in _take_tensors([Tensor([1.0, 2.0])] * 5, 16)]
+    [2, 2, 1]
+    """
+    waiting: dict[Any, list[Tensor]] = {}
+    for tensor in tensors:
+        row = waiting.setdefault((tensor.dtype, tensor.device), [])
+        if row and sum(each.nbytes for each in row) + tensor.nbytes > size_limit:
+            yield row[:]
+            row.clear()
+        row.append(tensor)
+    yield from (row for row in waiting.values() if row)
 
 
 def _get_device_index(device: Any = None, optional: bool = False, allow_cpu: bool = False) -> int:

@@ -252,5 +252,6 @@ JIT: dict[str, Any] = {
     "annotate": annotate,
     "isinstance": isinstance_of,
     "save": refuse_archive,
+    "_get_trace_graph": refuse_archive,
     "load": refuse_archive,
 }

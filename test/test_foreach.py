@@ -89,6 +89,14 @@ def test_tensors_are_joined_and_cut() -> None:
     assert flat.tolist() == [1.0, 2.0, 3.0] and [x.tolist() for x in cut] == [[[1.0, 2.0]], [3.0]]
 
 
+def test_lists_are_cut_by_dtype_and_bytes() -> None:
+    sizes = (2, 2, 5, 1)
+    values = [Tensor.ones(n) for n in sizes] + [Tensor([1], dtype="int64")]
+    theirs = [torch.ones(n) for n in sizes] + [torch.tensor([1])]
+    cut = [[len(x) for x in part] for part in foreach._take_tensors(values, 16)]
+    assert cut == [[len(x) for x in part] for part in torch._utils._take_tensors(theirs, 16)]
+
+
 def test_operands_by_name() -> None:
     values = [Tensor([1.0, 2.0]), Tensor([3.0])]
     picograd._foreach_mul_(values, scalar=2.0)

@@ -103,8 +103,8 @@ def test_private_names_of_layers_are_signatures_of_pytorch() -> None:
 
 
 def test_a_name_that_jit_has_not_is_an_import_error() -> None:
-    with pytest.raises(ImportError, match="_get_trace_graph"):
-        from picograd.jit import _get_trace_graph  # noqa: F401
+    with pytest.raises(ImportError, match="_get_frozen_graph"):
+        from picograd.jit import _get_frozen_graph  # noqa: F401
 
 
 def test_private_names_that_packages_import() -> None:
@@ -149,6 +149,19 @@ def test_names_of_observers_shards_and_compilers() -> None:
     fsdp = importlib.import_module("picograd.distributed.fsdp")
     assert fsdp.MixedPrecisionPolicy and fsdp.fully_shard
     assert importlib.import_module("picograd.distributed._composable.fsdp").FSDPModule
+    api = importlib.import_module("picograd.distributed.fsdp.api")
+    assert api.ShardingStrategy.FULL_SHARD and api.StateDictSettings
+    whole = importlib.import_module("picograd.distributed.fsdp.fully_sharded_data_parallel")
+    assert isinstance(whole.FullyShardedDataParallel, type)
+    groups = importlib.import_module("picograd.distributed.distributed_c10d")
+    assert groups._get_default_group().size() == 1
+    assert groups.Backend("NCCL") == groups.Backend.NCCL and groups.ReduceOp.BAND
+    path = "picograd.distributed.algorithms._checkpoint.checkpoint_wrapper"
+    assert importlib.import_module(path).CheckpointImpl.NO_REENTRANT
+    assert picograd.nn.modules.conv._ConvTransposeMixin and picograd._C.Graph
+    assert picograd.amp.grad_scaler.OptState.READY.value == 0
+    with pytest.raises(RuntimeError, match="is no file here"):
+        picograd.jit._get_trace_graph(picograd.nn.Linear(1, 1), picograd.ones(1))
     tensors = importlib.import_module("picograd.distributed._tensor.experimental")
     assert tensors.implicit_replication
     assert issubclass(picograd._dynamo.exc.BackendCompilerFailed, RuntimeError)

@@ -26,7 +26,7 @@ once, and again when some of it was computed meanwhile (`below`).
 """
 
 import weakref
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from sys import getrefcount
@@ -194,6 +194,7 @@ def let_go_all(keys: Iterable[int], live: Any) -> None:
 
 
 MANY = [NEAR]  # values that wait, where those without a tensor are looked for
+MANY_PASSED = [NEAR]  # values that passed, where those that were stored since are looked for
 GROUPS = Groups()
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
@@ -295,11 +296,6 @@ def read_again(order: Sequence[Node]) -> list[Node]:
 def is_ahead() -> bool:
     """Tell whether values were missed that were asked for at this place of the user's."""
     return bool(SPOTS) and user_spot() in SPOTS
-
-
-def passed_over() -> list[Node]:
-    """List what lives on, was computed on the way, and is not stored yet."""
-    return [node for node in nodes_of(PASSED) if node.realized is None and node.op != "buffer"]
 
 
 def read_ahead(
@@ -457,8 +453,14 @@ def note(found: GraphKey, live: Any) -> None:
 
 def note_passed(node: Node, is_free: int, spot: int = 0) -> None:
     """Remember what was computed on the way and not stored, and the place that asked."""
+    forget(entries(PASSED), MANY_PASSED, is_stored)
     PASSED[node], ASKED[node] = is_free, spot or user_spot()
     WAITING.pop(node, None)
+
+
+def is_stored(node: Node | None, is_free: int) -> bool:
+    """Tell whether what passed tracks gradients and is stored now."""
+    return is_free <= 0 and node is not None and not is_pending(node)
 
 
 def asked_plainly(nodes: Sequence[Node], live: Any) -> list[Node]:
@@ -516,7 +518,7 @@ def waiting(
                     new.append(node)
                 WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
-    forget_unshown()
+    forget(table, MANY, lambda _, held: held[1]() is None)  # has no tensor any more
     GROUPS.shrink(table)  # nodes that are gone left the table themselves
     if not table:
         return []
@@ -532,18 +534,17 @@ def waiting(
     return found
 
 
-def forget_unshown() -> None:
-    """Forget what waits and has no tensor any more: graphs of loops keep all nodes alive.
+def forget(table: dict[Any, Any], many: list[int], is_past: Callable[[Any, Any], bool]) -> None:
+    """Forget entries of a table that are past: graphs of loops keep all nodes alive.
 
     All are looked at where they are twice as many as were left the last time.
     """
-    table = entries(WAITING)
-    if len(table) < MANY[0]:
+    if len(table) < many[0]:
         return
-    for reference, (_, owner) in pairs_of(table):
-        if owner() is None:
+    for reference, held in pairs_of(table):
+        if is_past(reference(), held):
             table.pop(reference, None)
-    MANY[0] = 2 * len(table) + NEAR
+    many[0] = 2 * len(table) + NEAR
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:

@@ -252,7 +252,9 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         return False
     if not graph.inner:
         return True
-    if entries(carried.WAITING) or (passed and carried.passed_over()):
+    if entries(carried.WAITING):
+        return False
+    if passed and any(map(carried.is_pending, carried.nodes_of(carried.PASSED))):
         return False
     reference_of = live.data.get
     for node in graph.inner:

@@ -111,6 +111,7 @@ from picograd.nn.loss_modules import MultiLabelMarginLoss as MultiLabelMarginLos
 from picograd.nn.loss_modules import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
 from picograd.nn.loss_modules import MultiMarginLoss as MultiMarginLoss
 from picograd.nn.loss_modules import NLLLoss as NLLLoss
+from picograd.nn.loss_modules import NLLLoss2d as NLLLoss2d
 from picograd.nn.loss_modules import PoissonNLLLoss as PoissonNLLLoss
 from picograd.nn.loss_modules import SmoothL1Loss as SmoothL1Loss
 from picograd.nn.loss_modules import SoftMarginLoss as SoftMarginLoss
@@ -322,6 +323,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "Parameter",

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, ShapeError
 from picograd.nn import functional
 from picograd.nn.family import Family
 from picograd.nn.init import constant_, constant_values
@@ -425,7 +425,10 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply softmax along axis -3."""
+        """Apply softmax along axis -3. Raises ShapeError for an input of other than 3 or 4 axes."""
+        if input.ndim not in (3, 4):
+            problem = f"needs (B, C, H, W) or (C, H, W), got {tuple(input.shape)}"
+            raise ShapeError("Softmax2d", problem, "use nn.Softmax(axis) for other shapes")
         return functional.softmax(input, -3)
 
 

@@ -507,7 +507,8 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
             problem = f"index {index} is outside {len(self)} samples"
-            raise AxisError("ConcatDataset", problem, "use an index below the length")
+            kind = ValueRangeError if index < 0 else AxisError
+            raise kind("ConcatDataset", problem, "use an index below the length")
         position = index % len(self)
         number = bisect.bisect_right(self.cumulative_sizes, position)
         start = self.cumulative_sizes[number - 1] if number else 0

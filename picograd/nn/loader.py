@@ -346,6 +346,16 @@ class DataLoader(dataset_types.OfSamples):
         """Does the loader join the samples, and no function of the program?"""
         return self.collate_fn in (default_collate, default_convert)
 
+    @property
+    def _auto_collation(self) -> bool:
+        """Is a batch made of samples? Where a class of a program says no, the data set makes it."""
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        """What the loader walks: batches of indices, or indices."""
+        return self.batch_sampler if self._auto_collation else self.sampler
+
     def _sampler(self, shuffle: bool) -> dataset_types.Sampler:
         if self._is_stream:
             return Endless()
@@ -355,8 +365,7 @@ class DataLoader(dataset_types.OfSamples):
 
     def __len__(self) -> int:
         if not self._is_stream:
-            walked: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
-            return len(walked)
+            return len(self._index_sampler)
         count = len(self.dataset)
         if self.batch_size is None:
             return count
@@ -364,8 +373,7 @@ class DataLoader(dataset_types.OfSamples):
 
     def __iter__(self) -> Iterator[Any]:
         seed = int(dataset_types.host_random(self.generator).integers(1 << 62))
-        walked = self.sampler if self.batch_sampler is None else self.batch_sampler
-        tasks: Iterator[Any] = repeat(True) if self._is_stream else iter(walked)
+        tasks: Iterator[Any] = repeat(True) if self._is_stream else iter(self._index_sampler)
         if self.num_workers:  # PyTorch's are given work at once: an order is drawn now
             ahead = self.num_workers * (self.prefetch_factor or AHEAD)
             tasks = chain(list(islice(tasks, ahead)), tasks)
@@ -402,7 +410,7 @@ class DataLoader(dataset_types.OfSamples):
         """Make the function that loads one batch, at the beginning of a walk."""
         if is_worker and self.worker_init_fn is not None:
             self.worker_init_fn(number)
-        is_batched = self.batch_sampler is not None
+        is_batched = self._auto_collation
         join = stack if self.is_joined and is_batched else None
         if self._is_stream:
             stream = iter(self.dataset)

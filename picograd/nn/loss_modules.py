@@ -174,6 +174,15 @@ class NLLLoss(Loss, compute=losses.nll_loss):
     """
 
 
+class NLLLoss2d(NLLLoss, compute=losses.nll_loss):
+    """This class is NLLLoss under the name that older programs have for images (B, C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.NLLLoss2d()(Tensor([[[[-1.0]], [[-2.0]]]]), Tensor([[[1]]])).item()
+    2.0
+    """
+
+
 class BCELoss(Loss, compute=losses.binary_cross_entropy):
     """This class compares probabilities with targets from 0 to 1.
 

@@ -58,7 +58,7 @@ class QConfig(tuple[Any, ...]):
 
 
 HistogramObserver = MinMaxObserver = PerChannelMinMaxObserver = ObserverBase
-MovingAverageMinMaxObserver = PlaceholderObserver = ObserverBase
+MovingAverageMinMaxObserver = PlaceholderObserver = FakeQuantizeBase = ObserverBase
 
 
 class FakeQuantize(Function):

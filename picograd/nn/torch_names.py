@@ -85,6 +85,7 @@ _Loss, _WeightedLoss = Criterion, WeightedCriterion
 _BatchNorm = _NormBase = BatchNorm
 _InstanceNorm = InstanceNorm
 _ConvNd, _ConvTransposeNd = ConvSettings, AdjointConv
+_ConvTransposeMixin = AdjointConv
 _DropoutNd = Dropout
 _MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPool
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool

@@ -26,7 +26,7 @@ from picograd.tensor.making.random import Generator
 from picograd.tensor.math.arithmetic import Parts
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import Extreme, Extremes
-from picograd.tensor.reductions.statistics import Histogram
+from picograd.tensor.reductions.statistics import Histogram, HistogramDD
 
 __all__ = [
     "abs",
@@ -203,6 +203,7 @@ __all__ = [
     "heaviside",
     "histc",
     "histogram",
+    "histogramdd",
     "hsplit",
     "hstack",
     "hypot",
@@ -1017,6 +1018,15 @@ def histogram(
     density: bool = False,
     out: Any = None,
 ) -> Histogram: ...
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    *,
+    out: Any = None,
+) -> HistogramDD: ...
 def hsplit(input: Tensor, indices_or_sections: Sizes, *, out: Any = None) -> tuple[Tensor, ...]: ...
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: ...
 def hypot(input: TensorLike, other: TensorLike, *, out: Any = None) -> Tensor: ...

@@ -63,6 +63,8 @@ def test_wrong_sizes_are_named():
         nn.GLU()(Tensor.ones(2, 3))
     with pytest.raises(ShapeError, match="prelu: 4 weights for 3 channels"):
         nn.PReLU(4)(Tensor.ones(2, 3))
+    with pytest.raises(ShapeError, match=r"Softmax2d: needs .* got \(2, 3\)"):
+        nn.Softmax2d()(Tensor.ones(2, 3))
     with pytest.raises(ValueRangeError, match="softshrink: lambd=-1 is negative"):
         nn.Softshrink(-1)(Tensor.ones(2))
 

@@ -253,3 +253,31 @@ def test_workers_have_their_order_when_a_walk_begins(dataset) -> None:
     batches = iter(loader)
     manual_seed(4)
     assert [batch.tolist() for batch in batches] == expected
+
+
+class Whole:
+    """A data set that makes a batch of the numbers of its samples."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, indices: list[int]) -> Tensor:
+        return Tensor(indices) * 2
+
+
+def of_batches(kind: type) -> type:
+    """Derive a loader that hands a data set whole batches of numbers, as packages do."""
+    members = {
+        "_auto_collation": property(lambda loader: False),
+        "_index_sampler": property(lambda loader: loader.batch_sampler),
+    }
+    return type("OfBatches", (kind,), members)
+
+
+def test_a_class_of_ones_own_says_what_is_walked() -> None:
+    loader = of_batches(nn.DataLoader)(Whole(), batch_size=2, collate_fn=lambda batch: batch)
+    assert rows(loader) == [[0, 2], [4, 6], [8]] and len(loader) == 3
+    theirs = of_batches(torch_data.DataLoader)(range(5), 2, collate_fn=lambda batch: batch)
+    assert list(theirs._index_sampler) == list(loader._index_sampler)
+    assert nn.DataLoader(Whole())._auto_collation
+    assert not nn.DataLoader(Whole(), batch_size=None)._auto_collation

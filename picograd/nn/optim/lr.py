@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
-from picograd.errors import DTypeError, StateError, ValueRangeError, check_callable
+from picograd.errors import DTypeError, MemberError, StateError, ValueRangeError, check_callable
 from picograd.nn.optim.base import Optimizer
 from picograd.number import converted
 from picograd.tensor.tensor import Tensor
@@ -88,7 +88,7 @@ class LRScheduler:
             elif "initial_lr" not in group:
                 problem = f"last_epoch={last_epoch}, but a group has no 'initial_lr'"
                 fix = "load the optimizer's state first"
-                raise StateError(type(self).__name__, problem, fix)
+                raise MemberError(type(self).__name__, problem, fix)
         self.optimizer = optimizer
         groups = optimizer.param_groups
         self.base_lrs: list[float] = [converted(float, group["initial_lr"]) for group in groups]

@@ -9,14 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from picograd.engine.tracing import note_change
-from picograd.errors import (
-    ChoiceError,
-    DTypeError,
-    MemberError,
-    ShapeError,
-    StateError,
-    ValueRangeError,
-)
+from picograd.errors import ChoiceError, DTypeError, ShapeError, StateError, ValueRangeError
 from picograd.nn.containers import ModuleDict, ModuleList
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -106,9 +99,9 @@ def register_parametrization(
 ) -> M:
     """Compute a parameter of a module by a function from now on.
 
-    Raises MemberError for a name that is no parameter, ShapeError for a function that changes the
-    shape, and ChoiceError for one that changes the dtype, unless `unsafe`; DTypeError for what is
-    no module.
+    Raises ValueRangeError for a name that is no parameter, ShapeError for a function that changes
+    the shape, ChoiceError for one that changes the dtype, unless `unsafe`, and DTypeError for what
+    is no module.
 
     >>> import picograd
     >>> from picograd import nn
@@ -134,7 +127,7 @@ def register_parametrization(
     original = vars(module).get(tensor_name)
     if not isinstance(original, Tensor):
         problem = f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"
-        raise MemberError("register_parametrization", problem, "name one of its parameters")
+        raise ValueRangeError("register_parametrization", problem, "name one of its parameters")
     held = begun(tensor_name, original, parametrization, unsafe)
     delattr(module, tensor_name)
     if "parametrizations" not in vars(module):
@@ -206,12 +199,12 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: bool = True) -> M:
     """Make a weight a parameter again: with the computed value, or the original one.
 
-    It is the very tensor that was trained, if it is computed from one. Raises MemberError for a
+    It is the very tensor that was trained, if it is computed from one. Raises ValueRangeError for a
     weight that is not computed, ValueRangeError for an original value of several tensors.
     """
     if not is_parametrized(module, tensor_name):
         problem = f"{type(module).__name__}.{tensor_name} is not computed"
-        raise MemberError("remove_parametrizations", problem, "name a parametrized weight")
+        raise ValueRangeError("remove_parametrizations", problem, "name a parametrized weight")
     held: Any = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
     if held.is_several and not leave_parametrized:
         problem = f"{tensor_name} is computed from several tensors"

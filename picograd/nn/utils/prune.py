@@ -6,7 +6,7 @@ A method of pruning is a class whose `compute_mask` makes the mask; programs der
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from picograd.errors import DTypeError, MemberError, ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.helpers import lying_along
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -48,11 +48,11 @@ class BasePruningMethod:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def apply_mask(self, module: Module) -> Tensor:
-        """Compute the weight that a module uses. Raises MemberError for one without a mask."""
+        """Compute the weight that a module uses. Raises ValueRangeError for one without a mask."""
         name = self._tensor_name
         if not has_mask(module, name):
             problem = f"{type(module).__name__}.{name} has no mask"
-            raise MemberError("prune.remove", problem, "prune it first")
+            raise ValueRangeError("prune.remove", problem, "prune it first")
         return getattr(module, f"{name}_orig") * getattr(module, f"{name}_mask")
 
     @classmethod
@@ -351,7 +351,7 @@ def global_unstructured(
 
 
 def remove(module: M, name: str) -> M:
-    """Make the masked weight a parameter. Raises MemberError for a weight without a mask."""
+    """Make the masked weight a parameter. Raises ValueRangeError for a weight without a mask."""
     method = vars(module).get(HANDLES, {}).get(name)
     chosen = method.method if method else Identity()
     chosen._tensor_name = name

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from picograd.errors import MemberError
+from picograd.errors import ValueRangeError
 from picograd.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -54,7 +54,7 @@ def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Ten
     key = kind, name
     if key in hooks:
         problem = f"{type(module).__name__} has {kind} on {name} already"
-        raise MemberError(kind, problem, f"call remove_{kind} first")
+        raise ValueRangeError(kind, problem, f"call remove_{kind} first")
 
     hooks[key] = compute, module.register_forward_pre_hook(partial(renew, name, compute))
 
@@ -69,7 +69,7 @@ def detach(module: M, kind: str, name: str) -> M:
     found = vars(module).get(HOOKS, {}).pop((kind, name), None)
     if found is None:
         problem = f"{kind} of {name!r} not found in {type(module).__name__}"
-        raise MemberError(f"remove_{kind}", problem, f"call {kind} first")
+        raise ValueRangeError(f"remove_{kind}", problem, f"call {kind} first")
     compute, handle = found
     handle.remove()
     with no_grad():
@@ -108,7 +108,7 @@ def normed(name: str, dim: int | None, owner: Module) -> Tensor:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Make the weight a parameter again. Raises MemberError where weight_norm was not called.
+    """Make the weight a parameter again. Raises ValueRangeError where weight_norm was not called.
 
     >>> from picograd import nn
     >>> layer = nn.utils.weight_norm(nn.Linear(2, 3))
@@ -186,7 +186,7 @@ def largest(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Make the weight a parameter again. Raises MemberError where spectral_norm was not called.
+    """Make the weight a parameter again. Raises ValueRangeError where spectral_norm was not called.
 
     >>> from picograd import nn
     >>> layer = nn.utils.spectral_norm(nn.Linear(2, 3))

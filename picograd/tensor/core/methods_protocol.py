@@ -112,7 +112,7 @@ class ProtocolMethods(Recorded):
         function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
         values = None if self.device == "meta" else to_print(self, printing.OPTIONS.edgeitems)
         return printing.format_tensor(
-            values, self.shape, self.dtype, self.device, self._tracks, function
+            values, self.shape, self.dtype, self.device, self._tracks, function, shown_kind(self)
         )
 
     def _repr_html_(self) -> str:
@@ -226,6 +226,12 @@ def real_of(op: str, tensor: Any) -> Any:
 def only(tensor: Any) -> Any:
     """Read the one element of a tensor."""
     return tensor.item()
+
+
+def shown_kind(tensor: Any) -> str:
+    """Name the class of a tensor where it is printed: one of a program's, or Tensor."""
+    kind = type(tensor)
+    return "Tensor" if kind.__module__.startswith("picograd.") else kind.__name__
 
 
 def to_host(tensor: Any) -> "np.ndarray[Any, Any]":

@@ -206,12 +206,13 @@ def format_tensor(
     device: str,
     requires_grad: bool,
     function: Any = None,
+    kind: str = "Tensor",
 ) -> str:
     """Format a tensor: `Tensor([1., 2.])`; dtype and device only where they are not the default.
 
-    No array: the tensor has a shape and no values.
+    No array: the tensor has a shape and no values. `kind` is the name of its class.
     """
-    head, has_numbers = "Tensor(", array is not None and array.size > 0
+    head, has_numbers = f"{kind}(", array is not None and array.size > 0
     parts = ["..." if array is None else "[]"]
     if array is not None and has_numbers:
         parts = [format_array(array, len(head), array.shape != shape)]

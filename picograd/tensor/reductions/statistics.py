@@ -47,6 +47,13 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+class HistogramDD(NamedTuple):
+    """This class holds the counts of a histogram over several axes, and the edges of each."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 def axis_of(op: str, x: Tensor, dim: Any, is_empty_error: bool = True) -> int:
     """Read an axis, which must have elements; a zero-dim tensor has axis 0."""
     axis = as_axis(dim, max(x.ndim, 1), op)
@@ -361,34 +368,87 @@ def histogram(
     if not input.dtype.is_float:
         raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
     flat = input.detach().reshape(input.numel())
-    edges: Tensor = bins if is_tensor(bins) else equal_edges(flat, bins, range)
-    count = edges.numel() - 1
-    inside = (edges[:1] <= flat).logical_and(flat <= edges[-1:])
-    if is_tensor(bins):
-        place = (edges.searchsorted(flat, True) - 1).clamp(max=count - 1)
-    else:
-        place = inside.where((flat - edges[:1]) / (edges[-1:] - edges[:1]) * count, 0).int()
-        place = place.clamp(0, count - 1)  # as nearly as it is rounded
-        place = place - (flat < edges[place]).int() + (edges[place + 1] <= flat).int()
-        place = place.clamp(0, count - 1)
-    place = inside.where(place, count).long()  # one more, which is left out
-    like: Any = {"dtype": input.dtype, "device": input.device}
-    counts = Recorded.kind.zeros(count + 1, **like)
+    edges: Tensor = bins if is_tensor(bins) else equal_edges(op, flat, bins, range)
+    return Histogram(counted([flat], [edges], [not is_tensor(bins)], weight, density), edges)
+
+
+@composed(method=False)
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> HistogramDD:
+    """Count points (..., D) between edges of D axes: `bins` cells of each, or given edges.
+
+    `range` is low and high of each axis in turn; the rest is as for `histogram`.
+
+    >>> points = picograd.Tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> picograd.histogramdd(points, 2).hist.tolist()
+    [[0.0, 1.0], [2.0, 0.0]]
+    """
+    op = "histogramdd"
+    if not input.dtype.is_float:
+        raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
+    axes = input.shape[-1] if input.ndim > 1 else 0
+    each_bins = [bins] * axes if isinstance(bins, int) else bins
+    if not axes or len(each_bins) != axes or len(range or ()) not in (0, 2 * axes):
+        problem = f"input {tuple(input.shape)} for bins={bins!r} and range={range!r}"
+        fix = "pass points (N, D), bins for D axes and 2 D limits"
+        raise ShapeError(op, problem, fix)
+    columns = input.detach().reshape(-1, axes).unbind(1)
+    limits = list(zip(range[::2], range[1::2], strict=True)) if range else [None] * axes
+    edges = tuple(
+        own if is_tensor(own) else equal_edges(op, column, own, limit)
+        for column, own, limit in zip(columns, each_bins, limits, strict=True)
+    )
+    are_even = [not is_tensor(own) for own in each_bins]
+    return HistogramDD(counted(columns, edges, are_even, weight, density), edges)
+
+
+def counted(
+    columns: Any, edges: Any, are_even: list[bool], weight: Tensor | None, density: bool
+) -> Tensor:
+    """Count points, a vector for each of their coordinates, in cells between edges."""
+    place: Any = 0
+    inside: Any = True
+    sizes = [ends.numel() - 1 for ends in edges]
+    for column, ends, is_even, size in zip(columns, edges, are_even, sizes, strict=True):
+        place = cell_of(column, ends, is_even) + place * size
+        inside = (ends[:1] <= column).logical_and(column <= ends[-1:]).logical_and(inside)
+    total = math.prod(sizes)
+    place = inside.where(place, total).long()  # one more, which is left out
+    like: Any = {"dtype": columns[0].dtype, "device": columns[0].device}
+    counts = Recorded.kind.zeros(total + 1, **like)
     if weight is None:
-        values = Recorded.kind.ones(flat.shape, **like)
+        values = Recorded.kind.ones(place.shape, **like)
     else:
-        values = weight.detach().reshape(flat.shape).to(input.dtype)
-    if flat.numel():
+        values = weight.detach().reshape(place.shape).to(columns[0].dtype)
+    if place.numel():
         counts = counts.scatter_add(0, place, values)
-    counts = counts[:count]
+    counts = counts[:total].reshape(*sizes)
     if density:
-        counts = counts / counts.sum() / edges.diff()
-    return Histogram(counts, edges)
+        counts = counts / counts.sum()
+        for axis, ends in enumerate(edges):
+            counts = counts / ends.diff().reshape(-1, *[1] * (len(edges) - axis - 1))
+    return counts
 
 
-def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
+def cell_of(column: Any, ends: Any, is_even: bool) -> Any:
+    """Find the cell of each number between edges: any one for what is outside."""
+    count = ends.numel() - 1
+    if not is_even:
+        return (ends.searchsorted(column.contiguous(), True) - 1).clamp(0, count - 1)
+    inside = (ends[:1] <= column).logical_and(column <= ends[-1:])
+    place = inside.where((column - ends[:1]) / (ends[-1:] - ends[:1]) * count, 0).int()
+    place = place.clamp(0, count - 1)  # as nearly as it is rounded
+    place = place - (column < ends[place]).int() + (ends[place + 1] <= column).int()
+    return place.clamp(0, count - 1)
+
+
+def equal_edges(op: str, flat: Tensor, bins: Any, limits: Any) -> Tensor:
     """Space the edges of equal cells between limits, or between the extremes."""
-    op = "histogram"
     if not isinstance(bins, int) or bins < 1:
         raise ValueRangeError(op, f"bins={bins!r}", "use a number >= 1, or a tensor of edges")
     if limits is None and not flat.numel():

@@ -15,8 +15,28 @@ __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"
 _collate_fn_t = _worker_init_fn_t = Callable[..., Any]  # annotations of PyTorch's programs
 
 
+class _DatasetKind:
+    """This class names data sets that have an index, and those that are walked."""
+
+    Map = 0
+    Iterable = 1
+
+
 class _BaseDataLoaderIter:
-    """This class stands for PyTorch's iterators of loaders, which programs extend: none is one."""
+    """This class walks a loader, or what a program has made with the attributes of one.
+
+    Of the latter each item of `dataset` goes through `collate_fn`, in the caller's thread.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        is_ours = isinstance(loader, DataLoader)
+        self._walked = iter(loader if is_ours else map(loader.collate_fn, loader.dataset))
+
+    def __iter__(self) -> "_BaseDataLoaderIter":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._walked)
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):

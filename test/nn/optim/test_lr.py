@@ -103,7 +103,7 @@ def test_wrong_use_is_named():
         nn.lr.LinearLR(optimizers()[0], 0.0)
     with pytest.raises(DTypeError, match="list is no optimizer"):
         nn.lr.ExponentialLR([], 0.9)
-    with pytest.raises(StateError, match="a group has no 'initial_lr'"):
+    with pytest.raises(KeyError, match="a group has no 'initial_lr'"):
         nn.lr.ExponentialLR(optimizers()[0], 0.9, last_epoch=3)
     with pytest.raises(StateError, match="has the key 'last_epoch'"):
         nn.lr.ExponentialLR(optimizers()[0], 0.9).load_state_dict({})

@@ -4,14 +4,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import (
-    ChoiceError,
-    DTypeError,
-    MemberError,
-    ShapeError,
-    StateError,
-    ValueRangeError,
-)
+from picograd.errors import ChoiceError, DTypeError, ShapeError, StateError, ValueRangeError
 from picograd.nn.utils import parametrize
 
 
@@ -35,7 +28,7 @@ def test_of_the_users_own() -> None:
         assert layer.weight is layer.weight
     parametrize.remove_parametrizations(layer, "weight")
     assert type(layer) is nn.Linear and isinstance(layer.weight, nn.Parameter)
-    with pytest.raises(MemberError, match="no parameter"):
+    with pytest.raises(ValueError, match="no parameter"):
         parametrize.register_parametrization(layer, "other", Symmetric())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import MemberError
+from picograd.errors import ValueRangeError
 from picograd.nn.utils import parametrizations
 
 
@@ -25,7 +25,7 @@ def test_spectral_norm() -> None:
         assert layer.weight.tolist() == before
     nn.utils.remove_spectral_norm(old)
     assert sorted(old.state_dict()) == ["bias", "weight"]
-    with pytest.raises(MemberError, match="not found"):
+    with pytest.raises(ValueRangeError, match="not found"):
         nn.utils.remove_weight_norm(old)
 
 

@@ -58,6 +58,9 @@ def test_suffixes() -> None:
     assert repr(Tensor.zeros(0, 3, device="cpu")) == "Tensor([], size=(0, 3))"
     text = format_tensor(np.array([1.0, 2.0]), (2,), float64, "cuda:0", True)
     assert text == ("Tensor([1., 2.], dtype=picograd.float64, device='cuda:0', requires_grad=True)")
+    Named = type("Named", (Tensor,), {})
+    assert repr(Named([1, 2])) == "Named([1, 2])"
+    assert repr(picograd.nn.Parameter(Tensor([1.0]))).splitlines()[1].startswith("Tensor([1.]")
     long = format_tensor(np.arange(25.0), (25,), float32, "cpu", True).splitlines()
     assert long[-1] == "       requires_grad=True)"
 

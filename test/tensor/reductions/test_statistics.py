@@ -151,6 +151,15 @@ def test_bins(device: str) -> None:
     same(picograd.histogram(x[:5]), torch.histogram(t[:5]))
     same(picograd.histogram(x[:5], 7, density=True), torch.histogram(t[:5], 7, density=True))
     same(picograd.histogram(x[:5], e), torch.histogram(t[:5], f))
+    points, theirs = x[:4].reshape(2, 2), t[:4].reshape(2, 2)
+    for cells, limits, is_density in (
+        (3, None, True), ([2, 5], None, False), ([3, 2], [-0.5, 1.0, 0.0, 2.0], True),
+    ):  # fmt: skip
+        ours = picograd.histogramdd(points, cells, limits, w[1:3], is_density)
+        want = torch.histogramdd(theirs, cells, limits, v[1:3], is_density)
+        same((ours.hist, *ours.bin_edges), (want.hist, *want.bin_edges))
+    ours, want = picograd.histogramdd(points, [e, e]), torch.histogramdd(theirs, [f, f])
+    same([ours.hist, *ours.bin_edges], [want.hist, *want.bin_edges])
     same(picograd.histogram(x[:5], 3, range=(0.0, 2.0), weight=w, density=True),
          torch.histogram(t[:5], 3, range=(0.0, 2.0), weight=v, density=True))  # fmt: skip
 
@@ -172,6 +181,7 @@ def test_mistakes(device: str) -> None:
         lambda: x.nanquantile(0.5, interpolation="cubic"),
         lambda: picograd.bucketize(x, x),
         lambda: picograd.histogram(x, 0),
+        lambda: picograd.histogramdd(x.reshape(-1, 2), [3]),
         lambda: picograd.histogram(x, 3, range=(0.0, float("inf"))),
         lambda: picograd.histogram(Tensor([1.0, float("nan")], device="cpu"), 3),
         lambda: picograd.histc(Tensor([1.0, float("inf")], device="cpu")),
