@@ -81,8 +81,8 @@ STATE = Changes()
 
 
 RUNNING = Running()
-# What some thread may have open that changes what is recorded, or is told of it: its traces, and,
-# once there was one, regions of `autocast` or of hooks. Empty: no thread need look for its own.
+# What threads have open that changes what is recorded, or is told of it: traces, and regions of
+# `autocast` or of hooks. Empty: no thread need look for its own.
 OPEN: list[Any] = []
 OUTSIDE = {
     "picograd.jit": "return the tensor and read it outside the jitted function",

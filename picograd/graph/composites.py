@@ -471,11 +471,12 @@ def place_range(parts: Nodes, axis: int, known: dict[Any, Node]) -> Node:
         return right if not a else left
     low, high = padded(left, axis, (0, b)), padded(right, axis, (a, 0))
     sizes = (*low.shape, a)
-    is_first = known.get(sizes)
+    is_fixed = all(type(size) is int for size in sizes)  # others are not compared, which fixes them
+    is_first = known.get(sizes) if is_fixed else None
     if is_first is None:
         place = low.iota(axis)
         is_first = place.binary("less", place.const_like(a))
-        if all(type(size) is int for size in sizes):
+        if is_fixed:
             known[sizes] = is_first
     return is_first.where(low, high)
 

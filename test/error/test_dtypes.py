@@ -205,13 +205,11 @@ CASES = [
     ),
     Case(
         "plan of number", lambda: picograd.plan(3), DTypeError,
-        "plan: the input must be a Tensor, not int. Fix: pass tensors that are not "
-        "computed yet.",
+        "plan: the input must be a Tensor, not int. Fix: wrap it in picograd.Tensor(...).",
     ),
     Case(
         "explain of number", lambda: picograd.explain(3), DTypeError,
-        "explain: the input must be a Tensor, not int. Fix: pass tensors that are not "
-        "computed yet.",
+        "explain: the input must be a Tensor, not int. Fix: wrap it in picograd.Tensor(...).",
     ),
 ]  # fmt: skip
 

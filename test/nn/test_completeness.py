@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(VERSION < (2, 13), reason="signatures are those 
 
 ABSENT = {
     "Container": "deprecated in PyTorch",
-    "NLLLoss2d": "deprecated in PyTorch",
     "RNNBase": "an implementation detail of PyTorch",
     "RNNCellBase": "an implementation detail of PyTorch",
 }
@@ -30,7 +29,7 @@ DROPPED = {
 }
 # Classes whose constructor PyTorch declares as (*args, **kwargs).
 OPEN = {"GRU", "LSTM", "RNN", "Module", "Tanh", "Tanhshrink"}
-OPEN |= {"LogSigmoid", "Sigmoid", "Softmax2d", "Softsign"}
+OPEN |= {"LogSigmoid", "NLLLoss2d", "Sigmoid", "Softmax2d", "Softsign"}
 
 IMAGE = (2, 4, 3)
 ARGUMENTS = {

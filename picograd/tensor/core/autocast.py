@@ -62,8 +62,6 @@ CASTING: dict[tuple[Any, DType, str], Callable[..., Any]] = {}
 # by kind of device; of the last two there are none here
 DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
-REGION = "region"  # see OPEN
-
 
 class Regions(threading.local):
     """The open regions of a thread: the 16-bit dtype by kind of device.
@@ -75,9 +73,12 @@ class Regions(threading.local):
         self.dtypes: dict[str, DType] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if value and REGION not in OPEN:
-            OPEN.append(REGION)
+        had_any = bool(vars(self).get(name))  # of this thread
+        if value and not had_any:
+            OPEN.append("region")
         super().__setattr__(name, value)
+        if had_any and not value:
+            OPEN.pop()  # whichever: none of them says whose it is
 
 
 REGIONS = Regions()

@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.engine.tracing import OPEN
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.tensor.core import autocast
 
@@ -178,7 +179,7 @@ def test_gradients_of_weights_are_float32(device):
 
 
 def test_regions_nest_and_end():
-    x = Tensor(X, device="cpu")
+    x, before = Tensor(X, device="cpu"), len(OPEN)
     with picograd.autocast("cpu"):
         assert picograd.is_autocast_enabled("cpu") and not picograd.is_autocast_enabled("cuda")
         with picograd.autocast("cpu", enabled=False):
@@ -192,6 +193,7 @@ def test_regions_nest_and_end():
     with pytest.raises(ZeroDivisionError), picograd.autocast("cpu"):
         1 / 0
     assert not picograd.is_autocast_enabled()
+    assert len(OPEN) == before  # machine code need not look for regions
 
 
 def test_it_decorates():
