@@ -273,7 +273,7 @@ def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
         return []
     returned = inner_of(result)
     mine = [numbers.known, numbers.handed, numbers.graph, held, returned, *returned]
-    own = set(map(id, (*mine, *[state for _, state in trace.objects.values()])))
+    own = set(map(id, (mine, *mine, *[state for _, state in trace.objects.values()])))
     known, stores = Holders(reach), []
     inner: list[Any] = []
     for _ in range(DEPTH):

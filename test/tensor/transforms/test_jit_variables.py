@@ -9,6 +9,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import PicogradError
+from picograd.tensor.transforms import jit_variables
 
 CASES: dict[str, tuple[Any, int]] = {}  # how to make a step and its state; most traces made
 G = 0
@@ -308,3 +309,19 @@ def test_numbers_are_what_they_were_after_an_error() -> None:
     (weight * 1.0).sum().backward()
     optimizer.step()
     assert abs(weight.item() - 0.5) < 1e-6
+
+
+def test_a_number_that_is_returned_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All objects of a process are looked at: lists of the search itself have no holders."""
+    asked: list[int] = []
+    found = jit_variables.holders_of
+
+    def holders_of(values: Any) -> list[Any]:
+        asked.append(len(values))
+        return found(values)
+
+    monkeypatch.setattr(jit_variables, "holders_of", holders_of)
+    step = picograd.jit(lambda x, rate: (x * rate, rate))
+    for rate in (0.5, 0.25, 0.125):
+        assert step(Tensor([2.0]), rate)[1] == rate
+    assert step.traces == len(asked) == 1
