@@ -29,8 +29,9 @@ FROZEN: list[bool] = []  # not empty while objects are left alone
 def first_import() -> Iterator[None]:
     """Let the collector wait, and leave alone what is there afterwards."""
     is_untouched = gc.isenabled() and gc.get_freeze_count() < PYTHONS
-    is_young = is_untouched and len(gc.get_objects()) < FEW
-    is_young = is_young and not any(map(is_told, gc.get_objects()))
+    before = gc.get_objects() if is_untouched else []
+    is_young = is_untouched and len(before) < FEW and not are_told(before)
+    del before  # what is garbage already is held by nobody
     if is_young:
         gc.collect()  # what is garbage already goes
     with paused_collection():
@@ -41,17 +42,17 @@ def first_import() -> Iterator[None]:
             atexit.register(hand_back)
 
 
-def is_told(value: Any) -> bool:
+def are_told(values: Sequence[Any]) -> bool:
     """Tell whether an object is told of its end: it has a `__del__` and is no standard stream."""
-    kind = type(value)
-    if not hasattr(kind, "__del__") or kind.__module__.partition(".")[0] in TOLD_BY_NOBODY:
-        return False
-    return kind.__module__ != "_io" or "name='<std" not in repr(value)
+    kinds = {kind for kind in set(map(type, values)) if hasattr(kind, "__del__")}
+    kinds = {kind for kind in kinds if kind.__module__.partition(".")[0] not in TOLD_BY_NOBODY}
+    found = [value for value in values if type(value) in kinds] if kinds else []
+    return any(type(x).__module__ != "_io" or "name='<std" not in repr(x) for x in found)
 
 
 def hand_back() -> None:
     """Let the collector look at all objects as Python ends, if any of them is told of it: 50 ms."""
-    if FROZEN and any(map(is_told, {type(x): x for x in gc.get_objects()}.values())):
+    if FROZEN and are_told(gc.get_objects()):
         gc.unfreeze()
 
 

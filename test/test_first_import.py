@@ -47,6 +47,23 @@ def read():
     assert (tmp_path / "text").read_text() == "all"
 
 
+def test_a_file_is_written_where_a_standard_stream_is_of_its_class(tmp_path):
+    text = """
+import io
+import picograd
+file = open("text", "w")
+file.write("all")
+again = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+again.buffer.raw.name = "<stdout>"
+def read():
+    return file, again
+"""
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert (tmp_path / "text").read_text() == "all"
+
+
 def test_a_look_at_holders_finds_nothing_of_its_own():
     value: list[object] = []
     mine, values = {"x": value}, [value]
