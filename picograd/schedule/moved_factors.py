@@ -179,6 +179,13 @@ def views_above(node: Node) -> Iterator[Node]:
         yield node
 
 
+def viewed(node: Node, views: Sequence[Node]) -> Node:
+    """Show a node by the views above another, which may be of another dtype."""
+    for view in reversed(views):
+        node = Node(view.op, (node,), view.arg, view.shape, node.dtype, view.device)
+    return node
+
+
 def is_plain_view(node: Node) -> bool:
     """Tell whether a node is a view that is to be shown, at places known before."""
     row = node.row
@@ -193,9 +200,7 @@ def without_factor(operand: Node) -> tuple[Node, Scale] | None:
     if found is None:
         return None
     node, scale = found
-    for view in reversed(views):
-        node = view.with_inputs((node,))
-    return node, scale
+    return viewed(node, views), scale
 
 
 def unscaled(product: Node, weight: int | None) -> Node | None:
@@ -235,10 +240,7 @@ def scaled_weights(node: Node, made: set[int], readers: dict[int, int]) -> tuple
         return node, None
     operands = list(product.inputs)
     operands[weight] = scale.of(operands[weight])
-    result = operands[0].contract(operands[1], product.arg)
-    for view in reversed(views):
-        result = view.with_inputs((result,))
-    return product, result
+    return product, viewed(operands[0].contract(operands[1], product.arg), views)
 
 
 def fit_numbers(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:

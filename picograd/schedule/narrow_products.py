@@ -19,6 +19,7 @@ from picograd.schedule.moved_factors import (
     counted,
     factor_of,
     scaled,
+    viewed,
     views_above,
 )
 from picograd.schedule.order import nodes_of
@@ -107,10 +108,3 @@ def is_widening(node: Node) -> bool:
     """Tell whether a node has the numbers of bfloat16 in float32."""
     is_cast = not is_leaf(node) and node.row.keeps_value and node.dtype is float32
     return is_cast and node.inputs[0].dtype is bfloat16
-
-
-def viewed(node: Node, views: Sequence[Node]) -> Node:
-    """Show a node by the views above another."""
-    for view in reversed(views):
-        node = Node(view.op, (node,), view.arg, view.shape, node.dtype, view.device)
-    return node
