@@ -415,8 +415,9 @@ def counted(
     inside: Any = True
     sizes = [ends.numel() - 1 for ends in edges]
     for column, ends, is_even, size in zip(columns, edges, are_even, sizes, strict=True):
-        place = cell_of(column, ends, is_even) + place * size
-        inside = (ends[:1] <= column).logical_and(column <= ends[-1:]).logical_and(inside)
+        is_in = (ends[:1] <= column).logical_and(column <= ends[-1:])
+        place = cell_of(column, ends, is_in, is_even) + place * size
+        inside = is_in.logical_and(inside)
     total = math.prod(sizes)
     place = inside.where(place, total).long()  # one more, which is left out
     like: Any = {"dtype": columns[0].dtype, "device": columns[0].device}
@@ -435,13 +436,12 @@ def counted(
     return counts
 
 
-def cell_of(column: Any, ends: Any, is_even: bool) -> Any:
+def cell_of(column: Any, ends: Any, is_in: Any, is_even: bool) -> Any:
     """Find the cell of each number between edges: any one for what is outside."""
     count = ends.numel() - 1
     if not is_even:
         return (ends.searchsorted(column.contiguous(), True) - 1).clamp(0, count - 1)
-    inside = (ends[:1] <= column).logical_and(column <= ends[-1:])
-    place = inside.where((column - ends[:1]) / (ends[-1:] - ends[:1]) * count, 0).int()
+    place = is_in.where((column - ends[:1]) / (ends[-1:] - ends[:1]) * count, 0).int()
     place = place.clamp(0, count - 1)  # as nearly as it is rounded
     place = place - (column < ends[place]).int() + (ends[place + 1] <= column).int()
     return place.clamp(0, count - 1)
