@@ -131,13 +131,14 @@ def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[T
     [2, 2, 1]
     """
     waiting: dict[Any, list[Tensor]] = {}
+    room: dict[Any, int] = {}
     for tensor in tensors:
-        row = waiting.setdefault((tensor.dtype, tensor.device), [])
-        if row and sum(each.nbytes for each in row) + tensor.nbytes > size_limit:
-            yield row[:]
-            row.clear()
-        row.append(tensor)
-    yield from (row for row in waiting.values() if row)
+        kind = tensor.dtype, tensor.device
+        if kind in waiting and tensor.nbytes > room[kind]:
+            yield waiting.pop(kind)
+        waiting.setdefault(kind, []).append(tensor)
+        room[kind] = (size_limit if len(waiting[kind]) == 1 else room[kind]) - tensor.nbytes
+    yield from waiting.values()
 
 
 def _get_device_index(device: Any = None, optional: bool = False, allow_cpu: bool = False) -> int:
