@@ -271,3 +271,11 @@ def test_an_index_that_ascends_is_not_sorted(
     known = dict(zip(map(id, nodes), (base, values, marks), strict=True))
     given = [known[id(each)].copy() for each in plan.inputs]
     np.testing.assert_allclose(interpret_plan(plan, given)[0], expected, 1e-4, 1e-5)
+
+
+def test_what_ascends_is_a_running_maximum_along_the_last_axis() -> None:
+    marks = leaf((3, 4), int64)
+    last = scan(marks, "max", 1)
+    assert indexing.ascends(last) and indexing.ascends(last.cast(uint32))
+    assert not indexing.ascends(scan(marks, "max", 0))
+    assert not indexing.ascends(scan(marks, "sum", 1)) and not indexing.ascends(marks)

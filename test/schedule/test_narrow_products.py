@@ -71,7 +71,7 @@ def test_values_are_those_of_float32(monkeypatch):
     def attend(device):
         q, k, v, seed = (Tensor(x, device=device, dtype=bfloat16) for x in arrays)
         leaves = [x.requires_grad_() for x in (q, k, v)]
-        scores = (q.float() * 0.3) @ k.float().transpose(2, 3)
+        scores = (q.float() * 0.3) @ (k.float() * 1.5).transpose(2, 3)
         output = scores.softmax(-1).to(bfloat16) @ v
         return [x.float().numpy() for x in (output, *grad(output, leaves, seed))]
 

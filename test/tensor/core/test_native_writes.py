@@ -281,6 +281,16 @@ def test_operators_in_place_that_python_looks_at(updated):
     assert updated[-1] is True and c._version == 8 and not c.requires_grad
 
 
+def test_what_tracks_gradients_is_added_with_them_each_time(updated):
+    w = leaf(2, requires_grad=True).realize()
+    for _ in range(6):
+        a, w.grad = leaf(0).realize(), None
+        a.add_(w)
+        a.sum().backward()
+        assert w.grad.tolist() == [[1.0] * 3] * 3
+    assert True not in updated
+
+
 def test_a_long_chain_of_operators_is_computed(updated):
     a, b = leaf(0).realize(), leaf(1).realize()
     wanted = a.numpy()
