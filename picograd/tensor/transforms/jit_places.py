@@ -241,12 +241,13 @@ class Finder:
             return id(value) in ids
 
         places = self.known.places(holder, wanted)
-        owner = owner_of(holder) if isinstance(holder, dict) else holder
         if places is not None:
             self.found += places
-        elif isinstance(holder, (list, deque)):
+            return []
+        if isinstance(holder, (list, deque)):
             return [] if id(holder) in self.known.lists else [holder]
-        elif owner is None or (owner is holder and parts(holder) is not None):
+        owner = owner_of(holder) if isinstance(holder, dict) else holder  # looks at all objects
+        if owner is None or (owner is holder and parts(holder) is not None):
             return [holder]
         elif owner is not holder or is_object(holder):
             self.found += places_in(owner, vars, vars(owner), wanted)

@@ -419,3 +419,16 @@ def test_numbers_in_containers_are_followed(step: Any, most: int) -> None:
             assert called.count <= most
     assert found[0] == found[1]
     assert type(numbers["other"][1]) is int
+
+
+def test_who_owns_a_table_is_asked_only_where_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Known:
+        lists = ()
+
+        def places(self, holder, wanted):
+            return []
+
+    asked = []
+    monkeypatch.setattr(jit_places, "owner_of", asked.append)
+    finder = jit_places.Finder(Known(), [])
+    assert finder.visit({}, set()) == [] and asked == []
