@@ -79,6 +79,20 @@ def conv3d() -> None:
     """
 
 
+@composed(method=False)
+@within("functional")
+def conv_tbc(input: Same, weight: Same, bias: Same, pad: int = 0) -> Same:
+    """Cross-correlate time, batch, channels (T, N, C) with (K, C, O), padded by zeros in time.
+
+    >>> x = Tensor([[[1.0]], [[2.0]], [[3.0]]])
+    >>> picograd.conv_tbc(x, Tensor.ones(2, 1, 1), Tensor.zeros(1)).flatten().tolist()
+    [3.0, 5.0]
+    """
+    need_tensor("conv_tbc", input, weight=weight)
+    found = input.permute(1, 2, 0).conv1d(weight.permute(2, 1, 0), bias, padding=pad)
+    return found.permute(2, 0, 1)
+
+
 def convolve_transposed(rank: int) -> Definition:
     """Make the adjoint of a convolution over `rank` axes."""
     op = f"conv_transpose{rank}d"
