@@ -166,8 +166,8 @@ def check_alike(name: str, value: Tensor, made: Any) -> None:
 def change_class(module: Module) -> None:
     """Give a module a class of its own, which can have properties."""
     kind = type(module)
-    body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "original_class": kind}
-    body["__reduce__"] = reduced
+    named: dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    body = {**named, "original_class": kind, "__reduce__": reduced}
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), body)
 
 

@@ -144,9 +144,10 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
 
 def limited(x: Node, least: Scalar, most: Scalar, between: Node, shift: Scalar = 0) -> Node:
     """Give `between` where x is inside its limits, else the limit, moved by `shift`."""
-    tests = compare("less_equal", x, least), compare("less_equal", most, x)
-    below, above = map(composite.side, tests)
-    return where(below, least + shift, where(above, most + shift, between))
+    below = composite.side(compare("less_equal", x, least))
+    above = composite.side(compare("less_equal", most, x))
+    high = where(above, most + shift, between)
+    return where(below, least + shift, high)
 
 
 @within("functional", is_recorded=True, inplace=True)

@@ -8,7 +8,7 @@ that do not fit and kernels larger than the padded input, ValueRangeError for wr
 from collections.abc import Callable
 from typing import Any
 
-from picograd.tensor.core.annotations import Sizes
+from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply
@@ -81,7 +81,7 @@ def conv3d() -> None:
 
 @composed(method=False)
 @within("functional")
-def conv_tbc(input: Same, weight: Same, bias: Same, pad: int = 0) -> Same:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Cross-correlate time, batch, channels (T, N, C) with (K, C, O), padded by zeros in time.
 
     >>> x = Tensor([[[1.0]], [[2.0]], [[3.0]]])
