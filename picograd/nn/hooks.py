@@ -313,6 +313,8 @@ class Watch:
             return [gradients[place] for place in places]
 
         results = _watched(results, places, react)
+        if hasattr(result, "_fields"):
+            return type(result)(*results)  # a named tuple stays one
         return results if isinstance(result, tuple) else results[0]
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -120,12 +120,12 @@ class Lazy(LazyModuleMixin, Family):
         """Describe the settings, with a size of 0."""
         return str(self.kind.extra_repr(self))
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor, *more: Any, **options: Any) -> Any:
         """Become the layer that fits an input, and compute its output."""
         self.initialize_parameters(input)
-        return self.forward(input)
+        return self.forward(input, *more, **options)
 
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: Tensor, *_: Any, **options: Any) -> None:
         """Become the layer that fits an input: its parameters stay the same objects."""
         place = {"device": input.device, "dtype": input.dtype, **self.options}
         layer = self.layer(input.shape[self.axis], device=place["device"], dtype=place["dtype"])

@@ -75,7 +75,10 @@ def replaced(
     if strict and unknown:
         text = f"the module has no {', '.join(unknown)}"
         raise StateError("functional_call", text, "use the names of named_parameters()")
-    missing = [name for name in own if name not in given and name not in aliases]
+    named = [name for name in own if name in given]
+    reached = {id(own[name]) for name in named} if tie_weights else set()
+    left = own.keys() - aliases.keys() - given.keys()
+    missing = [name for name in own if name in left and id(own[name]) not in reached]
     if strict and missing:
         text = f"missing {', '.join(missing)}"
         raise StateError("functional_call", text, "use strict=False")

@@ -123,6 +123,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -788,6 +789,9 @@ def conv3d(
     groups: int = 1,
     *,
     out: Any = None,
+) -> Tensor: ...
+def conv_tbc(
+    input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0, *, out: Any = None
 ) -> Tensor: ...
 def conv_transpose1d(
     input: Tensor,

@@ -876,7 +876,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         >>> Tensor.linspace(0, 1, 5).tolist()
         [0.0, 0.25, 0.5, 0.75, 1.0]
         """
-        return fresh(creation.linspace(start, end, steps, dtype, device), **more)
+        first, last = (x.detach() if isinstance(x, Tensor) else x for x in (start, end))
+        return fresh(creation.linspace(first, last, steps, dtype, device), **more)
 
     @staticmethod
     @composed(method=False)

@@ -143,3 +143,14 @@ def test_wrong_arguments_are_named() -> None:
         embedding_bag(index, table, Tensor([0]), scale_grad_by_freq=True, mode="max")
     with pytest.raises(ValueRangeError, match="per_sample_weights with mode='mean'"):
         embedding_bag(index, table, Tensor([0]), per_sample_weights=Tensor([1.0, 1.0]))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_no_indices_have_gradients_of_zeros(mode: str) -> None:
+    """A table without a gradient is not stepped; PyTorch's has one of zeros."""
+    index, offsets = Tensor([]).long(), Tensor([0, 0, 0])
+    table = Tensor(array(4, 2), requires_grad=True)
+    found = embedding_bag(index, table, offsets, mode=mode)
+    assert found.tolist() == [[0.0, 0.0]] * 3
+    found.sum().backward()
+    assert table.grad is not None and table.grad.tolist() == [[0.0, 0.0]] * 4

@@ -3,6 +3,7 @@
 import copy
 import importlib
 import pickle
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from nn_support import array, copy_state, torch
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, GradientError, StateError
+
+Pair = namedtuple("Pair", ["first", "second"])
 
 
 def pair(device):
@@ -378,3 +381,18 @@ def test_hooks_return_as_many_gradients_as_they_get():
         x, wrong = Tensor.ones(2, requires_grad=True), "gradients for 1"
         with layer.register_full_backward_hook(hook), pytest.raises(GradientError, match=wrong):
             layer(x).sum().backward()
+
+
+@pytest.mark.parametrize("kind", ["full_backward_pre_hook", "full_backward_hook"])
+def test_named_results_keep_their_names_under_hooks_of_gradients(kind: str) -> None:
+    class Two(nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            return Pair(x * 2, x * 3)
+
+    model, seen = Two(), []
+    getattr(model, f"register_{kind}")(lambda *shown: seen.append(len(shown)))
+    x = Tensor.ones(2, requires_grad=True)
+    found = model(x)
+    assert type(found) is Pair and found.second.tolist() == [3.0, 3.0]
+    (found.first + found.second).sum().backward()
+    assert seen and x.grad is not None and x.grad.tolist() == [5.0, 5.0]

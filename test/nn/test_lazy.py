@@ -107,3 +107,11 @@ def test_a_lazy_convolution_is_written_with_what_is_known():
     assert repr(nn.LazyConv2d(8, 3)) == "LazyConv2d(0, 8, kernel_size=(3, 3), stride=(1, 1))"
     text = "LazyConv1d(0, 8, kernel_size=(3,), stride=(1,), padding=(1,))"
     assert repr(nn.LazyConv1d(8, 3, padding=1)) == text
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_transposed_convolution_takes_the_size_of_its_first_output(by_name: bool) -> None:
+    layer = nn.LazyConvTranspose2d(3, 3, stride=2)
+    x, size = picograd.ones(1, 2, 4, 4), (10, 10)
+    found = layer(x, output_size=size) if by_name else layer(x, size)
+    assert found.shape == (1, 3, 10, 10) and type(layer) is nn.ConvTranspose2d

@@ -161,3 +161,21 @@ def test_what_takes_the_place_of_parameters_is_listed_as_they_are() -> None:
     assert seen == [["layer.weight", "layer.bias"], ["shift"]] * 5
     assert all(isinstance(each, nn.Parameter) for each in model.parameters())
     assert not model.layer._placed
+
+
+def test_any_name_of_a_shared_tensor_is_enough_for_strict() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(1, 1)
+            self.shift = self.layer.bias
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x) + self.shift
+
+    model, x = Tied(), picograd.ones(1, 1)
+    weight = picograd.zeros(1, 1)
+    for name in ("layer.bias", "shift"):
+        given = {"layer.weight": weight, name: Tensor([5.0])}
+        assert func.functional_call(model, given, (x,), strict=True).tolist() == [[10.0]]
+    with pytest.raises(StateError, match="missing shift"):
+        func.functional_call(model, {"layer.weight": weight}, (x,), strict=True)

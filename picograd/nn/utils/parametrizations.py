@@ -1,6 +1,7 @@
 """Common parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.nn.module import Module
@@ -137,7 +138,17 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> [name for name, _ in layer.named_parameters()]
     ['parametrizations.weight.original0', 'parametrizations.weight.original1']
     """
-    return register_parametrization(module, name, _WeightNorm(dim))
+    register_parametrization(module, name, _WeightNorm(dim))
+    module.register_load_state_dict_pre_hook(partial(take_older_names, name))
+    return module
+
+
+def take_older_names(name: str, module: Module, state: Any, prefix: str, *_: Any) -> None:
+    """Read the state of a layer that `nn.utils.weight_norm` wrote."""
+    for number, letter in enumerate("gv"):
+        older = f"{prefix}{name}_{letter}"
+        if older in state:
+            state[f"{prefix}parametrizations.{name}.original{number}"] = state.pop(older)
 
 
 def spectral_norm(

@@ -166,8 +166,35 @@ def check_alike(name: str, value: Tensor, made: Any) -> None:
 def change_class(module: Module) -> None:
     """Give a module a class of its own, which can have properties."""
     kind = type(module)
-    body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "original_class": kind}
+    named: dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    body = {**named, "original_class": kind, "__reduce__": reduced}
     module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), body)
+
+
+def reduced(module: Any) -> tuple[Any, ...]:
+    """Pickle a module by its original class: no file can name the class of its own."""
+    names = tuple(module.parametrizations)
+    return revived, (type(module).original_class, names), module.__getstate__()
+
+
+def revived(kind: type[Module], names: tuple[str, ...]) -> Module:
+    """Make an empty module with a class of its own that computes weights."""
+    module = kind.__new__(kind)
+    change_class(module)
+    for name in names:
+        setattr(type(module), name, parametrized(name))
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type[Module]:
+    """Give the class that a module had before its weights were computed.
+
+    >>> from picograd import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+    >>> nn.utils.parametrize.type_before_parametrizations(layer).__name__
+    'Linear'
+    """
+    return getattr(type(module), "original_class", type(module))
 
 
 def parametrized(name: str) -> property:

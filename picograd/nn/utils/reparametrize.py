@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from picograd.errors import ValueRangeError
+from picograd.errors import StateError, ValueRangeError
 from picograd.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from picograd.nn.module import Module
-from picograd.nn.parameter import Parameter
+from picograd.nn.parameter import Parameter, is_lazy
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.tensor import Tensor
 
@@ -83,6 +83,15 @@ def detach(module: M, kind: str, name: str) -> M:
     return module
 
 
+def taken(module: Module, kind: str, name: str) -> Tensor:
+    """Take a weight that has sizes out of its module."""
+    weight: Tensor = getattr(module, name)
+    if is_lazy(weight):
+        raise StateError(kind, f"{name} has no sizes yet", "call the layer on an input first")
+    delattr(module, name)
+    return weight
+
+
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Train the size and the direction of a weight apart (Salimans and Kingma, 2016).
 
@@ -91,8 +100,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> sorted(name for name, _ in layer.named_parameters())
     ['bias', 'weight_g', 'weight_v']
     """
-    weight = getattr(module, name)
-    delattr(module, name)
+    weight = taken(module, "weight_norm", name)
     size = norm_except(weight, dim)
     module.register_parameter(f"{name}_g", Parameter(size.detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
@@ -135,8 +143,7 @@ def spectral_norm(
     ['bias', 'weight_orig', 'weight_u', 'weight_v']
     """
     axis = output_axis(module, dim)
-    weight = getattr(module, name)
-    delattr(module, name)
+    weight = taken(module, "spectral_norm", name)
     own = weight if isinstance(weight, Parameter) else Parameter(weight.detach())
     module.register_parameter(f"{name}_orig", own)
     u, v = first_vectors(spread_out(weight.detach(), axis), eps)

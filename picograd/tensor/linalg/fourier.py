@@ -393,7 +393,8 @@ def stft(
     >>> picograd.stft(picograd.Tensor.ones(16), 8).shape
     (5, 9)
     """
-    if onesided and input.dtype.is_complex:
+    is_complex = any(x is not None and x.dtype.is_complex for x in (input, window))
+    if onesided and is_complex:
         raise DTypeError("stft", "half of a complex signal says too little", "use onesided=False")
     step, shape = framing("stft", n_fft, hop_length, win_length, window, input)
     x = input.reshape(-1, input.shape[-1]) if input.ndim else input.reshape(1, 1)
@@ -403,7 +404,7 @@ def stft(
         text = f"{tuple(input.shape)} is shorter than n_fft={n_fft}"
         raise ShapeError("stft", text, "use a smaller n_fft")
     frames = x.unfold(-1, n_fft, step) * shape  # rows, frames, n_fft
-    is_half = not input.dtype.is_complex if onesided is None else onesided
+    is_half = not is_complex if onesided is None else onesided
     found = rfft(frames) if is_half else fft(frames)
     found = found.transpose(-2, -1) * (n_fft**-0.5 if normalized else 1.0)
     found = found.reshape(*input.shape[:-1], *found.shape[1:])

@@ -294,6 +294,8 @@ def lstsq(
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
     broadcast_shapes(A.shape[:-2], columns.shape[:-2], op=op)
+    if rcond is not None and rcond < 0:  # LAPACK's way to ask for the precision of the dtype
+        rcond = float(np.finfo(A.dtype.numpy).eps)
     has_values = driver in ("gelsd", "gelss")
     if has_values and rcond is not None:  # singular values are cut off, not pivots
         solution = decided(called(host.pinv, A, rcond)) @ columns

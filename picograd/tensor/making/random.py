@@ -139,6 +139,10 @@ class Generator:
         self.named: RuntimeScalar | None = None  # the seed, as the draws recorded so far read it
         self.device = device_name("cpu" if device is None else device)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the number that recorded draws read: it belongs to this generator."""
+        return {**vars(self), "named": None}
+
     def manual_seed(self, seed: int) -> "Generator":
         """Start the stream of a seed from its beginning; unlike the global one, it is an int."""
         if isinstance(seed, float):

@@ -144,15 +144,15 @@ def new_full(
 
 
 @composed(function=False)
-def new(x: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
-    """Make a tensor of data, or of zeros with the sizes that ints or a shape are.
+def new(x: Tensor, *data: Any, size: Any = None, device: DeviceLike | None = None) -> Tensor:
+    """Make a tensor of data, or of zeros with the sizes that ints, a shape or `size` are.
 
     >>> x = picograd.Tensor([[1.0]])
     >>> x.new(2, 3).shape, x.new(x.shape).shape, x.new([2, 3]).tolist()
     ((2, 3), (1, 1), [2.0, 3.0])
     """
     place = dict(dtype=x.dtype, device=device or x.device)
-    sizes = creation.sizes_among(data) if data else (0,)
+    sizes = creation.sizes_among(data) if data else (0,) if size is None else tuple(size)
     if sizes is not None:
         return Recorded.kind.zeros(*sizes, **place)
     if isinstance(data[0], Recorded) and (data[0].dtype, device) == (x.dtype, None):

@@ -139,9 +139,15 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
         raise ValueRangeError("hardtanh", text, "swap them")
     if not x.dtype.is_differentiable:  # limits of whole numbers are whole
         min_val, max_val = int(min_val), int(max_val)
-    tests = compare("less_equal", x, min_val), compare("less_equal", max_val, x)
-    below, above = map(composite.side, tests)
-    return where(below, min_val, where(above, max_val, x))
+    return limited(x, min_val, max_val, x)
+
+
+def limited(x: Node, least: Scalar, most: Scalar, between: Node, shift: Scalar = 0) -> Node:
+    """Give `between` where x is inside its limits, else the limit, moved by `shift`."""
+    below = composite.side(compare("less_equal", x, least))
+    above = composite.side(compare("less_equal", most, x))
+    high = where(above, most + shift, between)
+    return where(below, least + shift, high)
 
 
 @within("functional", is_recorded=True, inplace=True)
@@ -156,17 +162,22 @@ def relu6(x: Node) -> Node:
     return hard_limit(x, 0, 6)
 
 
+def ramp(x: Node) -> Node:
+    """Compute relu6(x + 3); x itself is compared, as x + 3 reaches 6 early in 16 bits."""
+    return limited(x, -3.0, 3.0, x + 3.0, 3.0)
+
+
 @repeated
 def hard_share(node: Node) -> Node:
     """Compute relu6(x + 3) / 6."""
-    return hard_limit(floating("hardsigmoid", node) + 3.0, 0, 6) / 6.0
+    return ramp(floating("hardsigmoid", node)) / 6.0
 
 
 @repeated
 def hard_swish(node: Node) -> Node:
     """Compute x * relu6(x + 3) / 6."""
     x = floating("hardswish", node)
-    return x * hard_limit(x + 3.0, 0, 6) / 6.0
+    return x * ramp(x) / 6.0
 
 
 @within("functional", is_recorded=True, inplace=True)

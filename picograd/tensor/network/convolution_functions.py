@@ -8,7 +8,7 @@ that do not fit and kernels larger than the padded input, ValueRangeError for wr
 from collections.abc import Callable
 from typing import Any
 
-from picograd.tensor.core.annotations import Sizes
+from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply
@@ -77,6 +77,20 @@ def conv3d() -> None:
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).conv3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[3.0], [7.0]]]]]
     """
+
+
+@composed(method=False)
+@within("functional")
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Cross-correlate time, batch, channels (T, N, C) with (K, C, O), padded by zeros in time.
+
+    >>> x = Tensor([[[1.0]], [[2.0]], [[3.0]]])
+    >>> picograd.conv_tbc(x, Tensor.ones(2, 1, 1), Tensor.zeros(1)).flatten().tolist()
+    [3.0, 5.0]
+    """
+    need_tensor("conv_tbc", input, weight=weight)
+    found = input.permute(1, 2, 0).conv1d(weight.permute(2, 1, 0), bias, padding=pad)
+    return found.permute(2, 0, 1)
 
 
 def convolve_transposed(rank: int) -> Definition:

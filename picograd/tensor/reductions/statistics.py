@@ -666,7 +666,7 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     if distance is not None:
         spacing = along(np.arange(size) * distance, axis, x)
     else:
-        spacing = spacing.cast(x.dtype).reshape(lying_along(axis, x.ndim))
+        spacing = as_float(spacing).reshape(lying_along(axis, x.ndim))
     step = diff(spacing, dim=axis)  # h[i] = t[i + 1] - t[i]
     rise = diff(x, dim=axis) / step
     first, last = rise.narrow(axis, 0, 1), rise.narrow(axis, size - 2, 1)

@@ -5,6 +5,7 @@ its gradient is what `backward` answers (graph/composites.py, "custom").
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
@@ -165,7 +166,15 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **options: Any) -> Any:
-        """Run `forward`, and record `backward` as its gradient; options take no gradient."""
+        """Run `forward`, and record `backward` as its gradient; options take no gradient.
+
+        A class with `setup_context` takes defaults of `forward` as arguments that were given.
+        """
+        has_setup = cls.setup_context is not Function.setup_context
+        if has_setup and getattr(cls.forward, "__defaults__", None):
+            bound = inspect.signature(cls.forward).bind(*args, **options)
+            bound.apply_defaults()
+            args, options = bound.args, bound.kwargs
         ctx = Context(tuple(isinstance(a, Recorded) and a.requires_grad for a in args))
         call = Call(cls, ctx, args)
         with no_grad():
@@ -173,7 +182,7 @@ class Function:
             if has_rule:
                 result = by_own_rule(cls, args)
                 cls.setup_context(ctx, args, result)
-            elif cls.setup_context is not Function.setup_context:
+            elif has_setup:
                 result = cls.forward(*args, **options)
                 cls.setup_context(ctx, args, result)
             else:

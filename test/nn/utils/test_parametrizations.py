@@ -64,3 +64,12 @@ def test_orthogonal_weights_are_those_of_the_same_state(kind: str, is_based: boo
         found.append([layer.weight.detach().numpy(), original.grad.numpy()])
     for ours, theirs in zip(*found):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_weight_norm_reads_the_state_of_its_predecessor() -> None:
+    """Checkpoints of vocoders have `weight_g` and `weight_v`."""
+    older = nn.Sequential(nn.utils.weight_norm(nn.Linear(3, 2)))
+    layer = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)))
+    layer.load_state_dict(older.state_dict())
+    x = picograd.ones(1, 3)
+    assert layer(x).tolist() == older(x).tolist()

@@ -1,5 +1,9 @@
 """Weights that are computed: by hooks, by properties, by masks; norms folded away."""
 
+import copy
+import pickle
+from typing import Any
+
 import pytest
 
 import picograd
@@ -100,3 +104,15 @@ def test_values_of_other_shapes_are_not_assigned() -> None:
 def test_what_is_no_module():
     with pytest.raises(DTypeError, match="register_parametrization: function is no module"):
         nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", lambda x: x)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_have_computed_weights_of_their_own(copied: Any) -> None:
+    """Copies shared a class: a weight made a parameter in one was gone in the other."""
+    layer, x = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), picograd.ones(1, 3)
+    again = copied(layer)
+    assert parametrize.type_before_parametrizations(again) is nn.Linear
+    assert again(x).tolist() == layer(x).tolist()
+    parametrize.remove_parametrizations(again, "weight")
+    assert type(again) is nn.Linear and layer.weight.shape == (2, 3)
+    assert parametrize.is_parametrized(layer, "weight")

@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import ValueRangeError
+from picograd.errors import StateError, ValueRangeError
 from picograd.nn.utils import parametrizations
 
 
@@ -48,3 +48,11 @@ def test_a_normed_layer_is_copied_before_its_first_call() -> None:
     assert again.weight_u.tolist() == u  # no step was taken yet
     x = Tensor.ones(1, 3)
     assert again(x).tolist() == layer(x).tolist()
+
+
+@pytest.mark.parametrize("name", ["weight_norm", "spectral_norm"])
+def test_a_weight_without_sizes_is_refused_and_left(name: str) -> None:
+    layer = nn.LazyLinear(3)
+    with pytest.raises(StateError, match=f"{name}: weight has no sizes yet"):
+        getattr(nn.utils, name)(layer)
+    assert layer(picograd.ones(2, 4)).shape == (2, 3)

@@ -89,3 +89,15 @@ def test_what_is_not_transformed(device: str) -> None:
         picograd.istft(picograd.ones(2, 5, 9, device=device), 8)
     with pytest.raises(DTypeError, match="stft: half of a complex signal"):
         picograd.stft(picograd.ones(16, device=device) * 1j, 8, onesided=True)
+
+
+def test_a_complex_window_gives_all_frequencies() -> None:
+    torch = pytest.importorskip("torch")
+    draw = np.random.default_rng(0).standard_normal
+    window, x = draw(8) + 1j * draw(8), draw(40)
+    options: dict[str, Any] = dict(hop_length=4, return_complex=True)
+    found = picograd.stft(Tensor(x), 8, window=Tensor(window), **options)
+    want = torch.stft(torch.tensor(x), 8, window=torch.tensor(window), **options)
+    np.testing.assert_allclose(found.numpy(), want.numpy(), atol=1e-9)
+    with pytest.raises(DTypeError, match="half of a complex signal"):
+        picograd.stft(Tensor(x), 8, window=Tensor(window), onesided=True, **options)

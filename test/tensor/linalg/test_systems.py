@@ -185,3 +185,16 @@ def test_what_is_not_asked_of_an_unpacked_lu_is_empty() -> None:
     assert swaps.P.tolist() == [[0.0, 1.0], [1.0, 0.0]] and swaps.L.shape == swaps.U.shape == (0,)
     factors = picograd.lu_unpack(*both, unpack_pivots=False)
     assert factors.P.shape == (0,) and factors.U.tolist() == [[4.0, 0.0], [0.0, 2.0]]
+
+
+@pytest.mark.parametrize("driver", ["gelsd", "gelss", "gelsy"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_a_negative_cutoff_is_the_precision(driver: str, dtype: str) -> None:
+    """Nothing was cut off: the solution of a singular system was of the order of 1e16."""
+    rows = np.random.default_rng(0).standard_normal((5, 2)).astype(dtype)
+    a = picograd.Tensor(rows @ np.asarray([[1, 2, 3], [4, 5, 7]], dtype))
+    b = picograd.Tensor(np.random.default_rng(1).standard_normal((5, 2)).astype(dtype))
+    found = picograd.linalg.lstsq(a, b, rcond=-1, driver=driver)
+    want = picograd.linalg.pinv(a) @ b
+    assert found.rank.item() == 2
+    np.testing.assert_allclose(found.solution.numpy(), want.numpy(), rtol=1e-3, atol=1e-3)

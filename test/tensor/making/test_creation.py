@@ -72,3 +72,11 @@ def test_tensors_of_one_element_are_numbers_in_lists() -> None:
     assert Tensor([flag, flag]).tolist() == [True, True]
     assert Tensor([np.ones(1), np.ones(1)]).shape == (2, 1)
     assert Tensor([Tensor([1.0, 2.0]), Tensor([3.0, 4.0])]).shape == (2, 2)
+
+
+def test_ends_of_a_range_may_ask_for_gradients() -> None:
+    """They are read: the numbers between them follow neither, as in PyTorch."""
+    low, high = (Tensor(x, requires_grad=True) for x in (0.0, 3.0))
+    for ends in ((low, high), (low, 3.0), (0.0, high)):
+        found = Tensor.linspace(*ends, 4)
+        assert found.tolist() == [0.0, 1.0, 2.0, 3.0] and not found.requires_grad

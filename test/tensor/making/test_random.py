@@ -1,5 +1,7 @@
 """Random numbers: reproducible, independent of the order of realisation, well distributed."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -201,3 +203,18 @@ def test_a_generator_is_cloned_where_it_stands():
     assert other.initial_seed() == 3 and other.device == generator.device
     assert picograd.equal(drawn, picograd.rand(2, generator=other))
     assert not picograd.equal(drawn, picograd.rand(2, generator=generator))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_generator_that_drew_is_copied_and_pickled(copied: Any) -> None:
+    """A loader hands its generator to other processes; the copy's jitted draws are its own."""
+    generator = picograd.Generator().manual_seed(3)
+    picograd.rand(3, generator=generator)
+    other = copied(generator)
+    draw = picograd.jit(lambda: picograd.rand(2, generator=other))
+    drawn = [draw().tolist() for _ in range(2)]
+    assert drawn == [picograd.rand(2, generator=generator).tolist() for _ in range(2)]
+    generator.manual_seed(5)
+    other.manual_seed(3)
+    again = picograd.Generator().manual_seed(3)
+    assert draw().tolist() == picograd.rand(2, generator=again).tolist()

@@ -139,6 +139,6 @@ def test_new_floats_are_of_the_default_float() -> None:
 def test_sizes_of_new_tensors_may_be_named() -> None:
     """`new_ones(size=...)` is `new_ones(...)`."""
     x = Tensor([1.0])
-    for name in ("new_ones", "new_zeros", "new_empty"):
+    for name in ("new", "new_ones", "new_zeros", "new_empty"):
         assert getattr(x, name)(size=(2, 3)).shape == (2, 3)
         assert getattr(x, name)(size=[2]).shape == (2,)

@@ -83,3 +83,18 @@ def test_hard_steps_are_recorded_at_once(
     want = getattr(torch.nn.functional, name)(theirs)
     assert not calls
     np.testing.assert_allclose(found.float().numpy(), want.numpy(), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["hardsigmoid", "hardswish"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_hard_steps_end_where_the_number_does(name: str, dtype: str) -> None:
+    """x + 3 is rounded to 6 before x is 3 (and to 0 at -3), where the gradient was another."""
+    found = []
+    for library in (picograd, torch):
+        values = np.concatenate([np.linspace(-3.1, -2.9, 99), np.linspace(2.9, 3.1, 99)])
+        x = library.tensor(values).to(getattr(library, dtype)).requires_grad_()
+        y = getattr(library.nn.functional, name)(x)
+        y.sum().backward()
+        found.append((y.detach().float().numpy(), x.grad.float().numpy()))
+    for mine, theirs in zip(*found):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-2, atol=1e-2)

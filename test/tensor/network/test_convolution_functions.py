@@ -36,3 +36,9 @@ def test_convolutions_of_integers(name, device):
     bias = picograd.zeros(found.shape[1], device=device)
     with pytest.raises(DTypeError, match="the bias is float32, the input int64"):
         ours(*(picograd.tensor(t.numpy(), device=device) for t in (x, weight)), bias, **options)
+
+
+@pytest.mark.parametrize("pad", [0, 2])
+def test_convolution_of_time_first(pad: int) -> None:
+    x, weight, bias = array(5, 2, 3), array(3, 3, 4), array(4)
+    compare(picograd.conv_tbc, torch.conv_tbc, [x, weight, bias], pad=pad)

@@ -290,3 +290,16 @@ def test_a_central_difference_does_not_read_the_centre() -> None:
     x = Tensor([1.0, float("nan"), 3.0, 4.0])
     (found,) = picograd.gradient(x, spacing=0.5)
     np.testing.assert_array_equal(found.numpy(), [np.nan, 2.0, np.nan, 2.0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("place", ["int64", "float32", "float64"])
+def test_a_slope_has_the_wider_dtype_of_values_and_coordinates(dtype: str, place: str) -> None:
+    found = []
+    for kind in (picograd, torch):
+        x = kind.tensor([1.0, 2.0, 4.0, 7.0]).to(getattr(kind, dtype))
+        at = kind.tensor([0.0, 1.0, 3.0, 4.0]).to(getattr(kind, place)) * 3
+        (slope,) = kind.gradient(x, spacing=[at])
+        found.append((str(slope.dtype).split(".")[1], slope.numpy()))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=2e-3)

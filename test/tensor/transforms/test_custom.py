@@ -9,7 +9,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.autograd import forward_ad
+from picograd.autograd import Function, forward_ad
 from picograd.errors import GradientError
 
 torch = pytest.importorskip("torch")
@@ -701,3 +701,25 @@ def test_a_kept_output_that_was_marked_has_no_derivative(is_attribute: bool) -> 
     (slope,) = picograd.autograd.grad(value.sum(), x, create_graph=True)
     (curve,) = picograd.autograd.grad(slope.sum(), x)
     assert slope.tolist() == [2.0, 18.0] and curve.tolist() == [2.0, 6.0]
+
+
+def test_setup_context_is_given_the_defaults_of_forward() -> None:
+    class Power(Function):
+        @staticmethod
+        def forward(x: Any, y: Any = 3, z: Any = 1.0) -> Any:
+            return x**y * z
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            x, ctx.y, ctx.z = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return ctx.y * x ** (ctx.y - 1) * ctx.z * gradient, None, None
+
+    for args, options, want in (((), {}, 12.0), ((2,), {}, 4.0), ((), {"z": 0.5}, 6.0)):
+        x = Tensor(2.0, requires_grad=True)
+        Power.apply(x, *args, **options).backward()
+        assert x.grad is not None and x.grad.item() == want
