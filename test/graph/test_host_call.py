@@ -113,7 +113,11 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
 
 # Those of complex results are beside PyTorch in test/tensor/linalg.
 COMPLEX = {"eig", "eigvals", "fft"}
-PLACES = {"swap_rows", "lstsq", "ldl_solve"}  # what they are given or give as numbers has no gradient
+PLACES = {
+    "swap_rows",
+    "lstsq",
+    "ldl_solve",
+}  # what they are given or give as numbers has no gradient
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]
