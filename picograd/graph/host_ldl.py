@@ -19,70 +19,106 @@ from picograd.helpers import product as count
 ALPHA = (1 + math.sqrt(17)) / 8  # bounds how much elements grow in two steps
 
 
+def mirrored(below: Array, is_hermitian: bool) -> Array:
+    """Make matrices of their lower triangles."""
+    above = np.tril(below, -1).swapaxes(-2, -1)
+    if is_hermitian:
+        above = above.conj()
+    return below + above
+
+
 def ldl(x: Array, is_hermitian: bool) -> tuple[Array, Array]:
     """Factor matrices, of which the lower triangle is read: L and D in one, and the pivots."""
-    flat = np.tril(x).reshape(count(x.shape[:-2]), *x.shape[-2:])
-    above = np.tril(flat, -1).swapaxes(-2, -1)
-    flat = flat + (above.conj() if is_hermitian else above)
-    pivots = np.empty(flat.shape[:2], x.dtype)
-    for matrix, own in zip(flat, pivots):
+    number = count(x.shape[:-2])
+    size = x.shape[-1]
+    below = np.tril(x).reshape(number, size, size)
+    every = mirrored(below, is_hermitian)
+    pivots = np.empty((number, size), x.dtype)
+    for matrix, own in zip(every, pivots):
         step = 0
-        while step < len(matrix):
-            step += eliminated(matrix[step:, step:], own[step:], step)
-    return np.tril(flat).reshape(x.shape), pivots.reshape(x.shape[:-1])
+        while step < size:
+            rest = matrix[step:, step:]
+            step += eliminated(rest, own[step:], step)
+    both = np.tril(every)
+    return both.reshape(x.shape), pivots.reshape(x.shape[:-1])
 
 
 def eliminated(rest: Array, pivots: Array, step: int) -> int:
     """Take one step of a whole symmetric matrix, in place; gives the size of its block."""
     size, other = chosen(size_of(rest))
-    at = size - 1
-    pivots[:size] = (step + other + 1) * (1 if size == 1 else -1)
-    for axes in (rest, rest.T):
-        axes[[at, other]] = axes[[other, at]]
-    block, below = rest[:size, :size].copy(), rest[size:, :size]
+    place = step + other + 1
+    pivots[:size] = place if size == 1 else -place
+    swap(rest, size - 1, other)
+    swap(rest.T, size - 1, other)
+    block = rest[:size, :size].copy()
     if not block.any():  # nothing to eliminate: D has a zero
         return size
+    below = rest[size:, :size]
+    above = rest[:size, size:]
     scaled = np.linalg.solve(block.T, below.T).T
-    rest[size:, size:] -= scaled @ rest[:size, size:]
+    rest[size:, size:] -= scaled @ above
     rest[size:, :size] = scaled
     return size
 
 
+def swap(x: Array, one: int, other: int) -> None:
+    """Swap two rows in place."""
+    x[[one, other]] = x[[other, one]]
+
+
 def chosen(sizes: Array) -> tuple[int, int]:
     """Choose a pivot of 1 or 2 rows, and the row that the last of them is swapped with."""
-    own, column = sizes[0, 0], sizes[1:, 0]
-    if not column.size or own >= ALPHA * column.max():
+    own = sizes[0, 0]
+    column = sizes[1:, 0]
+    if not column.size:
+        return 1, 0
+    most = column.max()
+    if own >= ALPHA * most:
         return 1, 0
     largest = 1 + int(column.argmax())
-    across = np.delete(sizes[largest], largest).max()
-    if own * across >= ALPHA * column.max() ** 2:
+    line = sizes[largest]
+    across = np.delete(line, largest).max()
+    if own * across >= ALPHA * most**2:
         return 1, 0
-    return (1, largest) if sizes[largest, largest] >= ALPHA * across else (2, largest)
+    is_one = line[largest] >= ALPHA * across
+    return 1 if is_one else 2, largest
+
+
+def blocks(pivots: Array) -> list[tuple[int, int]]:
+    """Find where the blocks of D begin and end."""
+    starts = [0]
+    while starts[-1] < len(pivots):
+        own = pivots[starts[-1]]
+        starts.append(starts[-1] + (1 if own > 0 else 2))
+    return list(pairwise(starts))
 
 
 def ldl_solve(both: Array, pivots: Array, b: Array, is_hermitian: bool) -> Array:
     """Solve A x = b of all matrices, given what `ldl` says of A."""
-    size = both.shape[-1]
     number = count(both.shape[:-2])
-    flat, x = both.reshape(number, size, size), b.reshape(number, *b.shape[-2:]).copy()
-    for factor, own, found in zip(flat, pivots.real.astype(int).reshape(number, size), x):
-        starts = [0]
-        while starts[-1] < size:
-            starts.append(starts[-1] + (1 if own[starts[-1]] > 0 else 2))
-        steps = list(pairwise(starts))
+    size = both.shape[-1]
+    every = both.reshape(number, size, size)
+    whole = pivots.real.astype(int)
+    places = whole.reshape(number, size)
+    x = b.reshape(number, *b.shape[-2:]).copy()
+    for factor, own, found in zip(every, places, x):
+        steps = blocks(own)
         for start, end in steps:
             other = abs(own[start]) - 1
-            found[[end - 1, other]] = found[[other, end - 1]]
-            found[end:] -= factor[end:, start:end] @ found[start:end]
-            block = np.tril(factor[start:end, start:end])
-            mirror = np.tril(block, -1).T
-            block = block + (mirror.conj() if is_hermitian else mirror)
-            found[start:end] = np.linalg.solve(block, found[start:end])
+            swap(found, end - 1, other)
+            part = found[start:end]
+            below = factor[end:, start:end]
+            found[end:] -= below @ part
+            corner = np.tril(factor[start:end, start:end])
+            block = mirrored(corner, is_hermitian)
+            part[:] = np.linalg.solve(block, part)
         for start, end in reversed(steps):
             back = factor[end:, start:end].T
-            found[start:end] -= (back.conj() if is_hermitian else back) @ found[end:]
+            if is_hermitian:
+                back = back.conj()
+            found[start:end] -= back @ found[end:]
             other = abs(own[start]) - 1
-            found[[end - 1, other]] = found[[other, end - 1]]
+            swap(found, end - 1, other)
     return x.reshape(b.shape)
 
 
@@ -90,7 +126,8 @@ def ldl_solve_vjp(g: Node, y: Node, both: Node, pivots: Node, b: Node) -> Gradie
     """Solve again: A is its own transpose, or conjugate transpose. The factors have no gradient."""
     (is_hermitian,) = y.arg.options
     turn = (lambda node: node) if is_hermitian else conjugated
-    found = host_call("ldl_solve", both, pivots, turn(g), options=(is_hermitian,))
+    right = turn(g)
+    found = host_call("ldl_solve", both, pivots, right, options=y.arg.options)
     return [None, None, turn(found)]
 
 

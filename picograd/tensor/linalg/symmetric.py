@@ -37,16 +37,19 @@ class LDLTried(NamedTuple):
 def factored(node: Node, is_hermitian: bool) -> list[Node]:
     """Factor matrices."""
     x = host.wide("ldl_factor", node)
-    both, pivots = unpacked(host_call("ldl", x, options=(is_hermitian,)), *ldl_shapes(x.shape))
+    found = host_call("ldl", x, options=(is_hermitian,))
+    both, pivots = unpacked(found, *ldl_shapes(x.shape))
     return [both, real_part(pivots).cast(int32)]
 
 
 def solved(both: Node, pivots: Node, b: Node, is_hermitian: bool) -> Node:
     """Solve systems given the factors."""
     lead = broadcast_shapes(both.shape[:-2], b.shape[:-2], op="linalg.ldl_solve")
-    rows = host.as_numbers(pivots, both).reshape((*pivots.shape, 1))
-    parts = (host.repeated(each, lead) for each in (both, rows, b))
-    return host_call("ldl_solve", *parts, options=(is_hermitian,))
+    places = host.as_numbers(pivots, both)
+    column = places.reshape((*pivots.shape, 1))
+    parts = [host.repeated(each, lead) for each in (both, column, b)]
+    options = (is_hermitian,)
+    return host_call("ldl_solve", *parts, options=options)
 
 
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLTried:
@@ -57,11 +60,16 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     """
     need_square("linalg.ldl_factor_ex", A)
     both, pivots = factors(factored, as_float(A.detach()), hermitian)
-    is_zero = (both.diagonal(0, -2, -1) == 0) & (pivots > 0)  # blocks of 2 rows are regular
-    first = is_zero.int().argmax(-1) + 1 if is_zero.shape[-1] else 0
-    info = is_zero.any(-1).where(first, 0).int()
+    diagonal = both.diagonal(0, -2, -1)
+    is_zero = (diagonal == 0) & (pivots > 0)  # blocks of 2 rows are regular
+    has_rows = is_zero.shape[-1] > 0
+    zeros = is_zero.int()
+    first = zeros.argmax(-1) + 1 if has_rows else 0
+    is_singular = is_zero.any(-1)
+    info = is_singular.where(first, 0).int()
     if check_errors and info.any():
-        raise ValueRangeError("linalg.ldl_factor", "D has a 0", "pass regular matrices")
+        problem, fix = "D has a 0", "pass regular matrices"
+        raise ValueRangeError("linalg.ldl_factor", problem, fix)
     return LDLTried(both, pivots, info)
 
 
@@ -74,7 +82,8 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDL:
     >>> [x.tolist() for x in picograd.linalg.ldl_factor(A)]
     [[[0.0, 0.0], [2.0, 0.0]], [-2, -2]]
     """
-    return LDL(*ldl_factor_ex(A, hermitian=hermitian, check_errors=True)[:2])
+    found = ldl_factor_ex(A, hermitian=hermitian, check_errors=True)
+    return LDL(found.LD, found.pivots)
 
 
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
@@ -87,4 +96,5 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     need_square("linalg.ldl_solve", LD)
     need_pivots("linalg.ldl_solve", LD, pivots)
     need_rows("linalg.ldl_solve", LD, B)
-    return called(solved, LD.detach(), pivots, B, hermitian)  # type: ignore[no-any-return]
+    fixed = LD.detach()
+    return called(solved, fixed, pivots, B, hermitian)  # type: ignore[no-any-return]
