@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 from picograd.errors import StateError
 from picograd.fx_graph import Graph, Match, Node, Standin, find_matches, found_in, map_arg
 from picograd.nn.module import Module
+from picograd.tensor import public
 from picograd.tensor.tensor import Tensor
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
@@ -111,9 +112,8 @@ class Proxy(Standin):
         tracer, name = found_in(args, kwargs)[0].tracer, getattr(function, "__name__", "")
         if name == "einsum" and len(args) == 2 and isinstance(args[1], (tuple, list)):
             args = (args[0], *args[1])  # rewriters of products read operands one by one
-        is_method = getattr(Tensor, name, None) is function
-        if is_method and not isinstance(args[0], str):  # as einsum's formula is
-            return tracer.create_proxy("call_method", name, args, kwargs or {})
+        if getattr(Tensor, name, None) is function:  # a proxy's methods are `Attribute`s
+            function = getattr(public, name, function)
         return tracer.create_proxy("call_function", function, args, kwargs or {})
 
 
@@ -142,6 +142,9 @@ class Attribute(Proxy):
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
+
+    def __repr__(self) -> str:  # in errors that are caught: it adds no node
+        return f"{self.root!r}.{self.attr}"
 
     @functools.cached_property
     def node(self) -> Node:  # type: ignore[override]

@@ -1,5 +1,7 @@
 """PyTorch's `torch.profiler`, over `picograd.profile`: kernels, lines of the program, memory."""
 
+import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from enum import Enum
@@ -7,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from picograd.engine.profile import Profile
+from picograd.engine.watch import tell_span
 from picograd.errors import StateError
 
 __all__ = [
     "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
+
+STRETCHES = "program"  # the track of what `record_function` names
 
 
 class EventList(list[Any]):
@@ -87,8 +92,21 @@ class profile:
         return self
 
     def table(self, *sorting: Any, **more: Any) -> str:
-        """Write the tables of `picograd.profile`."""
-        return str(self.run)
+        """Write the tables of `picograd.profile`, and the stretches that the program named."""
+        return "\n".join([str(self.run), *self.stretches()])
+
+    def stretches(self) -> list[str]:
+        """Write the host's time in what `record_function` named, and how often it was entered."""
+        times, counts = Counter[str](), Counter[str]()
+        for event in self.run.events:
+            if self.run.tracks[event["tid"]] == STRETCHES:
+                times[event["name"]] += event["dur"]
+                counts[event["name"]] += 1
+        rows = [f"{times[name] / 1e3:12.4f}  {counts[name]:7d}  {name}" for name in times]
+        return ["     time ms    calls  stretch", *rows] if rows else []
+
+    def __str__(self) -> str:
+        return repr(self) if self._run is None else self.table()
 
     def export_chrome_trace(self, path: str | Path) -> None:
         """Write a trace for Perfetto."""
@@ -96,23 +114,35 @@ class profile:
 
 
 class record_function(ContextDecorator):
-    """This class names a stretch of a program for PyTorch; lines of the program do so here."""
+    """This class names a stretch of a program: a row of tables, a span of traces.
+
+    Its time is that of the host: what waits is computed where a value is needed.
+
+    >>> import picograd
+    >>> with picograd.profiler.profile() as run:
+    ...     with picograd.profiler.record_function("step"):
+    ...         values = (picograd.ones(4) + 1.0).tolist()
+    >>> run.key_averages().table().endswith("1  step")
+    True
+    """
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
 
     def __enter__(self) -> "record_function":
+        self.start = time.perf_counter()
         return self
 
     def __exit__(self, *error: Any) -> None:
         """End the stretch."""
+        tell_span(STRETCHES, self.name, self.start)
 
 
 class emit_nvtx(record_function):
     """This class names stretches for NVIDIA's tools: launches have names there anyway."""
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
-        super().__init__("")
+        super().__init__("emit_nvtx")
 
 
 emit_itt = emit_nvtx

@@ -7,6 +7,8 @@ from typing import Any
 
 from picograd.tensor.linalg.decompositions import QR, SVD, Eig, Eigh, Slogdet
 from picograd.tensor.linalg.reflectors import Reflected as geqrf
+from picograd.tensor.linalg.symmetric import LDL as linalg_ldl_factor
+from picograd.tensor.linalg.symmetric import LDLTried as linalg_ldl_factor_ex
 from picograd.tensor.linalg.systems import LU as linalg_lu
 from picograd.tensor.linalg.systems import LeastSquares as linalg_lstsq
 from picograd.tensor.linalg.systems import LUFactor as linalg_lu_factor
@@ -44,8 +46,8 @@ for each in {kind for kind in vars().values() if hasattr(kind, "_fields")}:
 
 __all__ = [
     "aminmax", "cummax", "cummin", "frexp", "geqrf", "histogram", "kthvalue", "linalg_cholesky_ex",
-    "linalg_eig", "linalg_eigh", "linalg_inv_ex", "linalg_lstsq", "linalg_lu", "linalg_lu_factor",
-    "linalg_lu_factor_ex", "linalg_qr", "linalg_slogdet", "linalg_solve_ex", "linalg_svd", "max",
-    "median", "min", "mode", "nanmedian", "qr", "slogdet", "sort", "svd", "topk",
-    "triangular_solve",
+    "linalg_eig", "linalg_eigh", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
+    "linalg_lstsq", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_qr",
+    "linalg_slogdet", "linalg_solve_ex", "linalg_svd", "max", "median", "min", "mode",
+    "nanmedian", "qr", "slogdet", "sort", "svd", "topk", "triangular_solve",
 ]  # fmt: skip

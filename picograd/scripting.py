@@ -6,6 +6,7 @@
 
 import operator
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
@@ -213,6 +214,26 @@ def optimize(*given: Any, **options: Any) -> Any:
     return compile()
 
 
+class set_stance(ContextDecorator):
+    """This class takes how PyTorch's compiler acts, for good or for a block: none acts here.
+
+    >>> import picograd
+    >>> with picograd.compiler.set_stance("force_eager"):
+    ...     picograd.compile(len)([1, 2])
+    2
+    """
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, *error: object) -> None:
+        """End the block."""
+
+
+set_logs = same  # of torch._logging
 triton = SimpleNamespace()  # settings of torch._inductor that programs choose
 mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
 cudagraph_mark_step_begin = reset = same

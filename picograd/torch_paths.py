@@ -62,7 +62,7 @@ HOMES = {
     ),
     "profiler": ("autograd.profiler",),
     "scripting": (
-        "_dynamo.config", "_inductor", "_inductor.config", "compiler", "jit",
+        "_dynamo.config", "_inductor", "_inductor.config", "_logging", "compiler", "jit",
     ),
     "tensor.core.autograd": ("utils._contextlib",),
     "settings": ("utils._device",),

@@ -218,3 +218,23 @@ def test_a_replacement_brings_its_members() -> None:
         fx.replace_pattern(traced, lambda x: x.exp(), replacement)
     with pytest.raises(StateError, match="not the result of an operation"):
         fx.replace_pattern(traced, lambda x: x, lambda x: x)
+
+
+def test_functions_of_proxies_are_nodes_of_those_functions() -> None:
+    def both(a: Any, b: Any) -> Any:
+        return picograd.flatten(picograd.mul(a, b), 0), a.mul(b), picograd.ones(2).add(b)
+
+    traced = fx.symbolic_trace(both)
+    targets = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert targets == [picograd.mul, picograd.flatten, picograd.add]
+    assert [node.target for node in traced.graph.nodes if node.op == "call_method"] == ["mul"]
+    found = traced(Tensor([2.0, 3.0]), Tensor([4.0, 5.0]))
+    assert [each.tolist() for each in found] == [[8.0, 15.0], [8.0, 15.0], [5.0, 6.0]]
+
+
+def test_an_attribute_in_an_error_is_no_node() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"))
+    with pytest.raises(StateError, match=r"length of Proxy\(x\).shape is not known"):
+        len(x.shape)
+    assert len(graph.nodes) == 1

@@ -61,3 +61,14 @@ def test_modules_derived_from_scripts_are_modules() -> None:
     assert gate(picograd.ones(1, 2)).shape == (1, 3) and len(list(gate.parameters())) == 2
     assert not isinstance(picograd.nn.Linear(2, 2), picograd.jit.ScriptModule)
     assert "inductor" in importlib.import_module("picograd._dynamo").list_backends()
+
+
+def test_settings_of_pytorchs_compiler_change_nothing() -> None:
+    @picograd.compiler.set_stance("force_eager")
+    def twice(x: picograd.Tensor) -> picograd.Tensor:
+        return picograd.compile(lambda x: x * 2)(x)
+
+    picograd.compiler.set_stance("default")
+    with picograd.compiler.set_stance("fail_on_recompile"):
+        assert twice(picograd.ones(2)).tolist() == [2.0, 2.0]
+    assert picograd._logging.set_logs(output_code=True) is None

@@ -16,6 +16,7 @@ from picograd.graph.elimination import ELIMINATION_ROWS
 from picograd.graph.factors import FACTOR_ROWS
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, TRANSFORMS
 from picograd.graph.host_draws import DRAWS
+from picograd.graph.host_ldl import SYMMETRIC
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.incomplete_gamma import INCOMPLETE
@@ -46,4 +47,4 @@ TABLES = (  # each has added its rows to OPS
     ELIMINATION_ROWS,
     BINNING_ROWS,
 )
-FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE | DRAWS)
+FUNCTIONS.update(MATRICES | ELIMINATIONS | SYMMETRIC | TRANSFORMS | INCOMPLETE | DRAWS)

@@ -14,6 +14,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.operands import fitting_integer
 from picograd.tensor.linalg import decompositions
+from picograd.tensor.making.creation import device_named
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
@@ -70,6 +71,8 @@ def constant_values(
     wanted = default_float() if dtype is None else to_dtype(dtype)
     if wanted.is_integer:
         value = fitting_integer("constant_", value, wanted)
+    if device_named(device) == "meta":
+        return Tensor.full(shape, value, dtype=wanted, device="meta")
     check_size("Parameter", shape, wanted.itemsize)
     cell = np.array(value, wanted.numpy)
     return Tensor(np.broadcast_to(cell, shape), dtype=wanted, device=device)

@@ -238,12 +238,19 @@ class Recurrent(Module):
     @property
     def all_weights(self) -> list[list[Any]]:
         """The weights of each layer and direction."""
-        suffixes = [each for layer in range(self.num_layers) for each in self._suffixes(layer)]
-        names = list(self._shapes())
-        return [
-            [getattr(self, name) for name in names if name.split("_l", 1)[1] == suffix[2:]]
-            for suffix in suffixes
-        ]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """The names of all weights, which programs ask for to draw them."""
+        return list(self._shapes())
+
+    @property
+    def _all_weights(self) -> list[list[str]]:
+        """The names of the weights of each layer and direction."""
+        names = self._flat_weights_names
+        size = len(names) // (self.num_layers * (1 + self.bidirectional))
+        return [names[at : at + size] for at in range(0, len(names), size)]
 
     def reset_parameters(self) -> None:
         """Draw all weights anew, from +-1 / sqrt(hidden_size)."""

@@ -20,6 +20,7 @@ from picograd.graph.host_call import (
     unpacked,
 )
 from picograd.graph.host_draws import DRAWS
+from picograd.graph.host_ldl import SYMMETRIC, ldl
 from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.incomplete_gamma import INCOMPLETE
@@ -63,6 +64,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
     "lu_factor": [((), [SQUARE])],
+    "ldl": [((False,), [SQUARE])],
+    "ldl_solve": [((False,), [*ldl(SQUARE, False), TALL[:, :3]])],
     "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "geqrf": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
@@ -85,7 +88,7 @@ CASES = [(name, *each) for name, samples in SAMPLES.items() for each in samples]
 
 
 def test_every_row_has_a_sample() -> None:
-    rows = MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE | DRAWS
+    rows = MATRICES | ELIMINATIONS | SYMMETRIC | TRANSFORMS | INCOMPLETE | DRAWS
     assert set(SAMPLES) == set(FUNCTIONS) == set(rows)
 
 
@@ -110,7 +113,11 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
 
 # Those of complex results are beside PyTorch in test/tensor/linalg.
 COMPLEX = {"eig", "eigvals", "fft"}
-PLACES = {"swap_rows", "lstsq"}  # what they are given or give as numbers has no gradient
+PLACES = {
+    "swap_rows",
+    "lstsq",
+    "ldl_solve",
+}  # what they are given or give as numbers has no gradient
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]

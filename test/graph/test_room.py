@@ -196,3 +196,15 @@ def test_a_huge_view_that_lives_on_does_not_fail_what_follows(
     assert x.tolist() == [201.0] * 4
     x.add_(1)
     assert x.tolist() == [202.0] * 4 and view[3].item() == 1.0
+
+
+def test_what_has_shapes_alone_may_be_of_any_size() -> None:
+    layer = picograd.nn.Conv2d(3, 5, 2, device="meta")
+    x = picograd.empty(2**10, 3, 2**16, 2**16, device="meta")
+    assert layer(x).relu().shape == (2**10, 5, 2**16 - 1, 2**16 - 1)
+    assert picograd.rand(2**45, device="meta").sum().shape == ()
+    assert picograd.full((2**45,), 1.5, device="meta").shape == (2**45,)
+    with picograd.device("meta"):
+        assert picograd.nn.LayerNorm(2**42).weight.shape == (2**42,)
+    with pytest.raises(MemoryError, match="131072 GiB"):
+        picograd.empty(2**45)

@@ -233,3 +233,15 @@ def test_dropout_that_acts_nowhere_is_warned_of_as_in_pytorch(kind):
                 getattr(package, kind)(3, 4, num_layers=layers, dropout=0.5)
             counts.append(len(found))
     assert counts == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bias": False}, {"bidirectional": True}])
+def test_names_of_weights(options):
+    ours, theirs = nn.LSTM(3, 4, **options), torch.nn.LSTM(3, 4, **options)
+    assert ours._flat_weights_names == theirs._flat_weights_names
+    assert ours._all_weights == theirs._all_weights
+    for found, want in zip(ours.all_weights, theirs.all_weights, strict=True):
+        assert [tuple(each.shape) for each in found] == [tuple(each.shape) for each in want]
+    for name in ours._flat_weights_names:  # as books draw them
+        nn.init.constant_(ours._parameters[name], 0.5)
+    assert all((each == 0.5).all() for each in ours.parameters())

@@ -353,7 +353,7 @@ def made(node: Node) -> Any:
 
 def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     """Make a leaf of a new value; floats are opaque, so that gradients can stop at them."""
-    check_size(node.op, node.shape, node.dtype.itemsize)
+    check_size(node.op, node.shape, node.dtype.itemsize, node.device)
     tensor = made(build.detach(node.below("detach")) if node.dtype.is_differentiable else node)
     if requires_grad is not None:
         tensor.requires_grad = requires_grad

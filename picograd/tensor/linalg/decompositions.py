@@ -25,6 +25,7 @@ from picograd.tensor.reductions import reduce
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.arguments import is_tensor, need_tensor
 from picograd.tensor.linalg.reflectors import householder_product
+from picograd.tensor.linalg.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
 from picograd.tensor.linalg.systems import (
     eye_like, hermitian_of, lstsq, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, matrix_rank,
     multi_dot, need_square, solve_triangular, tensorinv, tensorsolve,
@@ -38,9 +39,9 @@ from collections.abc import Sequence
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor",
-    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
-    "matrix_rank", "multi_dot", "norm", "pinv", "qr",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex",
+    "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
     "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -323,8 +323,9 @@ def full(sizes: Any, value: Any, dtype: DTypeLike | None, device: DeviceLike | N
     number = read_scalar("full", value)
     wanted = optional_dtype(dtype) or scalar_dtype(number, bool_)
     shape = as_shape(sizes, "full")
-    check_size("full", shape, wanted.itemsize)
-    return constant("full", fill_of(number), shape, wanted, device_named(device))
+    place = device_named(device)
+    check_size("full", shape, wanted.itemsize, place)
+    return constant("full", fill_of(number), shape, wanted, place)
 
 
 def fill_of(number: Scalar) -> Scalar:
@@ -339,8 +340,9 @@ def filled(
     """Make zeros or ones, float32 unless told otherwise."""
     wanted = optional_dtype(dtype) or default_float()
     shape = as_shape(sizes, op)
-    check_size(op, shape, wanted.itemsize)
-    return constant(op, value, shape, wanted, device_named(device))
+    place = device_named(device)
+    check_size(op, shape, wanted.itemsize, place)
+    return constant(op, value, shape, wanted, place)
 
 
 def arange(
