@@ -50,6 +50,8 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 LOCK = EVENTS.lock = threading.RLock()
+FORKING = threading.local()
+LONGEST = 20.0  # seconds until a process is forked although another thread computes
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
@@ -81,7 +83,22 @@ def new_lock() -> None:
     DEPTH[0] = 0
 
 
-os.register_at_fork(after_in_child=new_lock)
+def rest() -> None:
+    """Wait before a fork until no other thread computes or compiles, nor begins to.
+
+    The process that is forked has these tables, and LLVM's locks, as they are now. Not for ever:
+    what computes may wait for the thread that forks.
+    """
+    FORKING.rests = LOCK.acquire(timeout=LONGEST)
+
+
+def go_on() -> None:
+    """Let other threads of the process that forked go on."""
+    if FORKING.rests:
+        LOCK.release()
+
+
+os.register_at_fork(before=rest, after_in_parent=go_on, after_in_child=new_lock)
 
 
 def retire(write: Node) -> None:
