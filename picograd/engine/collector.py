@@ -88,7 +88,7 @@ def raise_behind(thread: int, error: BaseException) -> None:
     """Raise an error in a thread once the callback has ended, and its hook."""
 
     class Late(type(error)):  # type: ignore[misc]  # Python makes the error, of a class
-        def __new__(cls) -> BaseException:
+        def __new__(cls) -> Any:
             return error
 
     time.sleep(0.001)

@@ -1020,11 +1020,11 @@ def lay_open(tensor: "Recorded") -> None:
 
     A view of a constant is a constant, and reads none.
     """
-    root = root_of(tensor)
+    root: Any = root_of(tensor)
     views = [each for each in (reference() for reference in root._views or ()) if each is not None]
+    memory = foreign.behind_views(root.realize()._node)
     if root._tracks and not root.is_leaf:
         return
-    memory = foreign.behind_views(root.realize()._node)
     if any(foreign.behind_views(each._node) is not memory for each in views):
         root._move(pending.next_leaf(root._node))
         renew_views(root)

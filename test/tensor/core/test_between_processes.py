@@ -53,6 +53,8 @@ def main():
     assert counts.tolist() == [2, 2, 2] and halves.tolist() == [2, 2] == weight.tolist()
     assert whole.tolist() == [[1, 3, 1], [1, 3, 1]] and before.tolist() == [[0] * 3] * 2
     assert not before.is_shared()
+    learnt = weight * 2
+    assert learnt.share_memory_().is_shared() and learnt.requires_grad
 
     picograd.manual_seed(0)
     for is_jitted in (False, True):
