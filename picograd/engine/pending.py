@@ -51,7 +51,6 @@ Result = TypeVar("Result")
 
 LOCK = EVENTS.lock = threading.RLock()
 FORKING = threading.local()
-LONGEST = 20.0  # seconds until a process is forked although another thread computes
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
@@ -83,22 +82,17 @@ def new_lock() -> None:
     DEPTH[0] = 0
 
 
-def rest() -> None:
+def rest(longest: float = 20.0) -> None:
     """Wait before a fork until no other thread computes or compiles, nor begins to.
 
-    The process that is forked has these tables, and LLVM's locks, as they are now. Not for ever:
-    what computes may wait for the thread that forks.
+    The process that is forked has these tables, and LLVM's locks, as they are now. At most
+    `longest` seconds: what computes may wait for the thread that forks.
     """
-    FORKING.rests = LOCK.acquire(timeout=LONGEST)
+    FORKING.rests = LOCK.acquire(timeout=longest)
 
 
-def go_on() -> None:
-    """Let other threads of the process that forked go on."""
-    if FORKING.rests:
-        LOCK.release()
-
-
-os.register_at_fork(before=rest, after_in_parent=go_on, after_in_child=new_lock)
+os.register_at_fork(before=rest, after_in_child=new_lock)
+os.register_at_fork(after_in_parent=lambda: FORKING.rests and LOCK.release())
 
 
 def retire(write: Node) -> None:

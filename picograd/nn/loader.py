@@ -522,7 +522,7 @@ def check_options(options: dict[str, Any]) -> None:
         refuse("batch_size is a Tensor", "join tensors: nn.TensorDataset(x, y)")
     if size is not None and (not isinstance(size, (int, np.integer)) or size < 1):
         refuse(f"batch_size={size!r} is not positive", "use 1 or more")
-    if not isinstance(workers, int) or workers < 0:
+    if not isinstance(workers, (int, np.integer)) or workers < 0:
         refuse(f"num_workers={workers!r} is no count", "use 0 or more")
     if options["timeout"] < 0:
         refuse(f"timeout={options['timeout']} is negative", "use 0 to wait for ever")

@@ -20,7 +20,8 @@ from picograd.errors import ExportError
 from picograd.graph.node import Node
 from picograd.target import is_host
 from picograd.tensor.core import aliasing
-from picograd.tensor.core.recording import Recorded, lay_open, made, root_of, show_memory, start
+from picograd.tensor.core.copying import lay_open
+from picograd.tensor.core.recording import Recorded, made, root_of, show_memory, start
 
 ALIGNED = 64  # bytes of a cache line
 

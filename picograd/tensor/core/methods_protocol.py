@@ -29,7 +29,6 @@ from picograd.tensor.core.recording import (
     Same,
     as_tensor,
     is_view,
-    lay_open,
     restored,
     root_of,
 )
@@ -185,7 +184,7 @@ class ProtocolMethods(Recorded):
             raise ExportError("dlpack", text, "share .detach()")
         if not copy:
             check_not_tracing("dlpack")
-            lay_open(self)
+            copying.lay_open(self)
         return exchange.export(self._node, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -261,7 +260,7 @@ def to_print(tensor: Any, edge: int) -> "np.ndarray[Any, Any]":
 def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":
     """Show a CPU tensor's own memory as an array; ValueRangeError if that needs a copy."""
     check_not_tracing("numpy()")
-    lay_open(tensor)
+    copying.lay_open(tensor)
     if leaf_buffer(tensor._node) is None:
         pending.compute([tensor._node])
     buffer = leaf_buffer(tensor._node)

@@ -1015,21 +1015,6 @@ def renew_views(base: "Recorded") -> None:
         shown._views = kept or None
 
 
-def lay_open(tensor: "Recorded") -> None:
-    """Let the views of a tensor read its memory, which others are to write.
-
-    A view of a constant is a constant, and reads none.
-    """
-    root: Any = root_of(tensor)
-    views = [each for each in (reference() for reference in root._views or ()) if each is not None]
-    memory = foreign.behind_views(root.realize()._node)
-    if root._tracks and not root.is_leaf:
-        return
-    if any(foreign.behind_views(each._node) is not memory for each in views):
-        root._move(pending.next_leaf(root._node))
-        renew_views(root)
-
-
 def renew(tensor: "Recorded", base: "Recorded") -> None:
     """Record a view of a new value of its base."""
     view: Any = tensor._view
