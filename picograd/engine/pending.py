@@ -92,7 +92,7 @@ def rest(longest: float = 20.0) -> None:
 
 
 os.register_at_fork(before=rest, after_in_child=new_lock)
-os.register_at_fork(after_in_parent=lambda: FORKING.rests and LOCK.release())
+os.register_at_fork(after_in_parent=lambda: LOCK.release() if FORKING.rests else None)
 
 
 def retire(write: Node) -> None:
