@@ -56,7 +56,7 @@ spawn = start_processes
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accept how PyTorch shares memory between processes: tensors are copied."""
+    """Accept how PyTorch shares memory: here tensors that are not told to are copied."""
 
 
 def get_sharing_strategy() -> str:

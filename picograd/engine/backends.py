@@ -31,7 +31,7 @@ from picograd.helpers import on_demand
 from picograd.runtime.compiler import Host
 from picograd.runtime.device import Device
 from picograd.runtime.driver import has_driver
-from picograd.runtime.pools import may_start
+from picograd.runtime.pools import has_started
 from picograd.target import Target
 
 
@@ -51,8 +51,8 @@ def open_cuda(ordinal: int) -> Device:
     """
     from picograd.runtime import cuda
 
-    if has_driver() and noted_nvrtc() is None and may_start():
-        threading.Thread(target=import_generator, daemon=True).start()
+    if has_driver() and noted_nvrtc() is None:
+        has_started(threading.Thread(target=import_generator, daemon=True))
     return cuda.open_cuda(ordinal, known_nvrtc)
 
 

@@ -11,8 +11,11 @@ counts: of a step of GPT-2 a fifth went there, and nothing was found. Beside the
                     look in 25 steps of GPT-2 took as long as ten steps
 """
 
+import _thread
+import ctypes
 import functools
 import gc
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -65,6 +68,36 @@ class Pace:
             gc.set_threshold(self.young, older[0], older[1])
 
 
+def begin() -> None:
+    """Let the collector tell of its looks from now on."""
+    before = sys.unraisablehook
+
+    def hook(lost: Any) -> None:
+        """Raise what the handler of a signal raised in the callback: it would be printed alone."""
+        if lost.object in PACE and lost.exc_value is not None:
+            _thread.start_new_thread(raise_behind, (_thread.get_ident(), lost.exc_value))
+        else:
+            before(lost)
+
+    PACE.append(Pace())
+    gc.callbacks.append(PACE[0])
+    sys.unraisablehook = hook
+
+
+def raise_behind(thread: int, error: BaseException) -> None:
+    """Raise an error in a thread once the callback has ended, and its hook."""
+
+    class Late(type(error)):  # type: ignore[misc]  # Python makes the error, of a class
+        def __new__(cls) -> Any:
+            return error
+
+    time.sleep(0.001)
+    if isinstance(error, KeyboardInterrupt):  # which wakes the thread, too
+        signal.pthread_kill(thread, signal.SIGINT)
+    else:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Late))
+
+
 PACE: list[Pace] = []  # from the first computation on
 
 
@@ -77,8 +110,7 @@ def undisturbed(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
     @functools.wraps(function)
     def call(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
         if not PACE:
-            PACE.append(Pace())
-            gc.callbacks.append(PACE[0])
+            begin()
         first, *older = gc.get_threshold()
         if first == PAUSED or not gc.isenabled():
             return function(*args, **options)

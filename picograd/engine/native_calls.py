@@ -26,7 +26,7 @@ from picograd.runtime.cuda_calls import GPU, KERNEL, MAP, TAPE
 from picograd.runtime.device import Running
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import WATCHERS, Allocation, Pool, near_sizes, size_class
-from picograd.runtime.pools import may_start
+from picograd.runtime.pools import has_started
 from picograd.runtime.python_calls import ARENA, MADE, PLAN, places
 from picograd.runtime.python_code import Translator
 from picograd.runtime.python_layout import (
@@ -240,9 +240,7 @@ class Compilation:
         self.make, self.binary = make, b""
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self.run, name="picograd-calls")
-        if may_start():
-            self.thread.start()
-        else:
+        if not has_started(self.thread):
             self.run()
 
     def run(self) -> None:

@@ -50,6 +50,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 LOCK = EVENTS.lock = threading.RLock()
+FORKING = threading.local()
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
@@ -81,7 +82,17 @@ def new_lock() -> None:
     DEPTH[0] = 0
 
 
-os.register_at_fork(after_in_child=new_lock)
+def rest(longest: float = 20.0) -> None:
+    """Wait before a fork until no other thread computes or compiles, nor begins to.
+
+    The process that is forked has these tables, and LLVM's locks, as they are now. At most
+    `longest` seconds: what computes may wait for the thread that forks.
+    """
+    FORKING.rests = LOCK.acquire(timeout=longest)
+
+
+os.register_at_fork(before=rest, after_in_child=new_lock)
+os.register_at_fork(after_in_parent=lambda: LOCK.release() if FORKING.rests else None)
 
 
 def retire(write: Node) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import DataError, DTypeError, ValueRangeError
+from picograd.errors import DataError, DTypeError, StateError, ValueRangeError
 from picograd.nn import dataset_types
 from picograd.nn.collate import (
     computed,
@@ -41,6 +41,7 @@ from picograd.nn.collate import (
     to_tensors,
     with_lists,
 )
+from picograd.runtime.pools import has_started
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import OWN, Generator
 from picograd.tensor.tensor import Tensor
@@ -122,7 +123,11 @@ class Worker:
         arguments = (info, start, self.tasks, self.replies, stop)
         name = f"picograd loader {info.id}"
         self.thread = threading.Thread(target=serve, args=arguments, name=name, daemon=True)
-        self.thread.start()
+        if not has_started(self.thread):
+            text = f"the system started {info.id} threads of num_workers={info.num_workers}"
+            raise StateError(
+                "DataLoader", text, "use fewer workers, or raise the limit (ulimit -u)"
+            )
 
 
 def serve(
@@ -402,7 +407,12 @@ class DataLoader(dataset_types.OfSamples):
         workers = []
         for number in range(count):
             info = WorkerInfo(number, count, seed + number, self.dataset)
-            workers.append(Worker(info, functools.partial(self._start, True, number), stop))
+            try:
+                workers.append(Worker(info, functools.partial(self._start, True, number), stop))
+            except StateError:
+                for each in workers:
+                    each.tasks.put(None)
+                raise
         timeout = self.timeout or None
         return Feed(workers, tasks, count * (self.prefetch_factor or AHEAD), timeout, stop)
 
@@ -512,7 +522,7 @@ def check_options(options: dict[str, Any]) -> None:
         refuse("batch_size is a Tensor", "join tensors: nn.TensorDataset(x, y)")
     if size is not None and (not isinstance(size, (int, np.integer)) or size < 1):
         refuse(f"batch_size={size!r} is not positive", "use 1 or more")
-    if not isinstance(workers, int) or workers < 0:
+    if not isinstance(workers, (int, np.integer)) or workers < 0:
         refuse(f"num_workers={workers!r} is no count", "use 0 or more")
     if options["timeout"] < 0:
         refuse(f"timeout={options['timeout']} is negative", "use 0 to wait for ever")

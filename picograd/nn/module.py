@@ -602,7 +602,9 @@ class Module(Inner):
         return self
 
     def share_memory(self: Self) -> Self:
-        """Give the module back: threads share its memory as it is."""
+        """Move parameters and buffers to memory that processes see which are started later."""
+        for _, tensor, *_ in named_tensors(self, ""):
+            tensor.share_memory_()
         return self
 
     def compile(self, *given: Any, **options: Any) -> None:

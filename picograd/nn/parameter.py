@@ -4,6 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from picograd.device_name import device as device_named
 from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
@@ -270,3 +272,10 @@ def rebind_all(
 def realize(tensors: Sequence[Tensor]) -> None:
     """Compute several tensors in one plan, so that the scheduler can fuse them."""
     tensors[0].realize(*tensors[1:])
+
+
+def as_python(value: Any) -> Any:
+    """Turn a number of NumPy's, or a pair or list of them, into Python's; others stay."""
+    if type(value) in (tuple, list):
+        return type(value)(map(as_python, value))
+    return value.item() if isinstance(value, np.generic) else value

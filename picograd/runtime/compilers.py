@@ -16,7 +16,7 @@ from typing import Any
 
 from picograd.runtime import nvrtc_library
 from picograd.runtime.nvrtc_library import ask
-from picograd.runtime.pools import may_start
+from picograd.runtime.pools import has_started
 
 Process = subprocess.Popen[bytes]
 BROKEN = OSError, ValueError, OverflowError, MemoryError, struct.error  # what a bad answer raises
@@ -76,10 +76,9 @@ class Compilers(AbstractContextManager["Compilers"]):
         """
         for process in self.started:
             process.kill()
-        if not self.started or not may_start():
-            return put_away(self.started)
         self.end = threading.Thread(target=put_away, args=(self.started,))
-        return self.end.start()
+        if not self.started or not has_started(self.end):
+            put_away(self.started)
 
 
 def put_away(processes: Sequence[Process]) -> None:

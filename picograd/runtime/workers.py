@@ -15,7 +15,7 @@ from picograd.code import MIDDLE, Code
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.device import Running
 from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, RUNNING, runner_source
-from picograd.runtime.pools import may_start
+from picograd.runtime.pools import has_started, may_start
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
@@ -46,15 +46,17 @@ class Threads:
     def __init__(self, library: Any, count: int) -> None:
         self.memory, self.address = aligned(CONTEXT_BYTES)
         self.write("spins", SPINS)
-        self.write("workers", count)
         enter = WORKER_TYPE(library["picograd_worker"])
-        keep = (self.memory, library)
-        self.threads = [
-            threading.Thread(target=serve, args=(enter, self.address, number, keep), daemon=True)
-            for number in range(1, count + 1)
-        ]
-        for thread in self.threads:
-            thread.start()
+        keep, begin = (self.memory, library), threading.Event()
+        self.threads: list[threading.Thread] = []
+        for number in range(1, count + 1):
+            given = enter, self.address, number, keep, begin
+            thread = threading.Thread(target=serve, args=given, daemon=True)
+            if not has_started(thread):
+                break
+            self.threads.append(thread)
+        self.write("workers", len(self.threads))
+        begin.set()
         stop = STOP_TYPE(library["picograd_stop"])
         self.finalizer = weakref.finalize(
             self, stop_threads, stop, self.address, self.threads, keep
@@ -74,8 +76,12 @@ def runner(source: str) -> Code:
     return Code("runner", "llvm", "picograd_run", source, 1)
 
 
-def serve(enter: Callable[[int, int], None], context: int, number: int, keep: object) -> None:
+def serve(
+    enter: Callable[[int, int], None], context: int, number: int, keep: object,
+    begin: threading.Event,
+) -> None:  # fmt: skip
     """Work until stopped; `keep` holds the memory and the code this runs on."""
+    begin.wait()  # until it is known how many threads there are
     enter(context, number)
     del keep
 
@@ -152,7 +158,9 @@ class Runner(Running):
         """Start the threads, if more than one is wanted and they do not run yet."""
         with self.lock:
             if self.count > 1 and self.state is self.serial and may_start():
-                self.use(Threads(self.library, self.count - 1))
+                found = Threads(self.library, self.count - 1)
+                if found.threads:
+                    self.use(found)
 
     def restart(self) -> None:
         """Forget threads that a fork left behind; the next parallel tape starts new ones."""

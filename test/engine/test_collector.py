@@ -1,6 +1,8 @@
 """The collector of garbage waits while a function runs, and is as it was afterwards."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -139,3 +141,40 @@ def test_thresholds_that_were_set_before_are_kept(look):
     pace("start", {"generation": 2})
     pace("stop", {"generation": 2})
     assert gc.get_threshold() == (123, 5, 7)
+
+
+INTERRUPTED = """
+import gc, signal, time
+import picograd
+
+class Alarm(Exception):
+    pass
+
+def alarm(*_):
+    raise Alarm("late")
+
+picograd.ones(2).tolist()
+held = [[each] for each in range(1_000_000)]
+signal.signal(signal.SIGALRM, alarm)
+for number, kind, error in ((signal.SIGALRM, "real", Alarm), (signal.SIGINT, "int", BaseException)):
+    for _ in range(3):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            if number == signal.SIGINT:
+                signal.signal(signal.SIGALRM, signal.default_int_handler)
+            gc.collect()  # the signal comes meanwhile
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                pass
+            print("lost")
+        except error as caught:
+            print(type(caught).__name__, *caught.args)
+"""
+
+
+def test_what_a_signal_raises_while_the_collector_looks_is_raised() -> None:
+    """Ctrl-C, and the alarms of those who limit time."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert found.stdout.split() == ["Alarm", "late"] * 3 + ["KeyboardInterrupt"] * 3, found.stderr
+    assert "Exception ignored" not in found.stderr

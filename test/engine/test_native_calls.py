@@ -181,7 +181,9 @@ def test_a_program_goes_on_while_functions_are_compiled(tmp_path):
 
 def test_an_error_of_a_compilation_is_raised_where_it_is_asked_for(monkeypatch):
     for starts in True, False:
-        monkeypatch.setattr(native_calls, "may_start", lambda starts=starts: starts)
+        monkeypatch.setattr(
+            native_calls, "has_started", lambda thread, starts=starts: starts and not thread.start()
+        )
         calls = NativeCalls()
         calls.compilation = native_calls.Compilation(lambda: 1 // 0)
         calls.wait()

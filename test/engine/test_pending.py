@@ -2,6 +2,8 @@
 
 import copy
 import gc
+import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -513,3 +515,27 @@ def test_counting_begins_anew_with_no_way(monkeypatch):
     assert not pending.is_over_budget()
     assert left
     assert pending.RECORDED == [0]
+
+
+@pytest.mark.parametrize("length", [0.0, 60.0])
+def test_a_process_is_forked_when_no_other_thread_computes(length, monkeypatch) -> None:
+    """A lock of LLVM's that a thread held would be held for ever; but who computes may wait."""
+    monkeypatch.setattr(pending.rest, "__defaults__", (0.1 + length,))
+    begun, done, forked = threading.Event(), [], threading.Event()
+
+    def compute() -> None:
+        with pending.LOCK:
+            begun.set()
+            forked.wait(0.3 if length else 20)
+            done.append(1)
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    begun.wait()
+    process = os.fork()
+    if not process:
+        os._exit(len(done))
+    forked.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == bool(length)
+    thread.join()
+    assert (Tensor([1.0]) * 2).tolist() == [2]

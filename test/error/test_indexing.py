@@ -16,6 +16,17 @@ def set_item(index: object, value: object) -> None:
 
 CASES = [
     Case(
+        "array for a mask", lambda: X.masked_fill(np.ones(3, bool), 0), DTypeError,
+        "masked_fill: the mask must be a Tensor, not ndarray. Fix: wrap it in "
+        "picograd.Tensor(...).",
+    ),
+    Case(
+        "array for a mask of masked_scatter", lambda: X.masked_scatter(np.ones(3, bool), X),
+        DTypeError,
+        "masked_scatter: the mask must be a Tensor, not ndarray. Fix: wrap it in "
+        "picograd.Tensor(...).",
+    ),
+    Case(
         "int", lambda: X[2], AxisError,
         "getitem: index 2 is out of range for axis 0 of size 2. Fix: use an index from "
         "-2 to 1.",

@@ -32,7 +32,7 @@ from picograd.graph.formula import Formula
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
 from picograd.nn.init import constant_values
-from picograd.nn.parameter import as_tensor, overwrite
+from picograd.nn.parameter import as_python, as_tensor, overwrite
 from picograd.tensor.core.recording import apply, check_leaf_write, check_write, root_of, write
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
@@ -138,8 +138,12 @@ class ParameterGroup(MutableMapping[str, Any]):
         return self.parameters if name == "params" else self.options[name]
 
     def as_number(self, name: str, value: Any) -> Any:
-        """Read a learning rate that is a tensor, and remember it: it may change in place."""
+        """Read a learning rate that is a tensor, and remember it: it may change in place.
+
+        Numbers of NumPy's, and pairs of them, become Python's, which files may have.
+        """
         self.tensors.pop(name, None)
+        value = as_python(value)
         if not isinstance(value, Tensor) or value.numel() != 1:
             return value
         if name not in SCHEDULE_KEYS:

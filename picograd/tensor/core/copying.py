@@ -35,6 +35,7 @@ from picograd.tensor.core.recording import (
     is_view,
     made,
     note_view,
+    renew_views,
     root_of,
     start,
     wrap,
@@ -152,6 +153,21 @@ def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     for key, value in getattr(tensor, "__dict__", {}).items():
         setattr(result, key, value)
     return result
+
+
+def lay_open(tensor: Recorded) -> None:
+    """Let the views of a tensor read its memory, which others are to write.
+
+    A view of a constant is a constant, and reads none.
+    """
+    root: Any = root_of(tensor)
+    views = [each for each in (reference() for reference in root._views or ()) if each is not None]
+    memory = foreign.behind_views(root.realize()._node)
+    if root._tracks and not root.is_leaf:
+        return
+    if any(foreign.behind_views(each._node) is not memory for each in views):
+        root._move(pending.next_leaf(root._node))
+        renew_views(root)
 
 
 @pending.locked

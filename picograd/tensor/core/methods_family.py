@@ -17,7 +17,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.late_names import find
 from picograd.target import is_gpu, is_host
-from picograd.tensor.core import aliasing
+from picograd.tensor.core import aliasing, between_processes
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import (
@@ -276,21 +276,24 @@ class FamilyMethods(Recorded):
         >>> Tensor([1.0]).record_stream(None)
         """
 
-    def share_memory_(self: Any) -> Any:
-        """Give the tensor: threads share it as it is.
+    def share_memory_(self: Same) -> Same:
+        """Move its memory to where processes see it that are started later: forked, or given it.
 
-        >>> Tensor([1.0]).share_memory_().tolist()
-        [1.0]
+        Writes of each process show in all, in no order. Raises ExportError on a GPU.
+
+        >>> Tensor([1.0]).share_memory_().is_shared()
+        True
         """
+        between_processes.move(self)
         return self
 
     def is_shared(self: Any) -> bool:
-        """Tell whether other processes see its memory: never.
+        """Tell whether other processes may see its memory: after `share_memory_`.
 
         >>> Tensor([1.0]).is_shared()
         False
         """
-        return False
+        return between_processes.is_moved(self)
 
     def data_ptr(self: Any) -> int:
         """Give the address of the first element, computed first; views show their base's memory.

@@ -20,7 +20,7 @@ from picograd.late_names import find
 from picograd.number import VALUES_AS_CODE
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
-from picograd.tensor.core import autograd, copying, exchange, printing
+from picograd.tensor.core import autograd, between_processes, copying, exchange, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
 from picograd.tensor.core.printing import MOST, tensor_html
 from picograd.tensor.core.recording import (
@@ -140,6 +140,8 @@ class ProtocolMethods(Recorded):
     def __reduce__(self) -> Any:
         more = getattr(self, "__dict__", None)
         asked = True if self._tracks else False if self._is_frozen else None
+        if (handed := between_processes.handed(self, asked)) is not None:
+            return *handed, more or None
         state = (to_host(self), self.dtype.name, self.device, asked)
         return restored, (type(self), *state), more or None
 
@@ -180,6 +182,9 @@ class ProtocolMethods(Recorded):
         if self._tracks:
             text = "a tensor that asks for gradients cannot be shared"
             raise ExportError("dlpack", text, "share .detach()")
+        if not copy:
+            check_not_tracing("dlpack")
+            copying.lay_open(self)
         return exchange.export(self._node, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -255,6 +260,7 @@ def to_print(tensor: Any, edge: int) -> "np.ndarray[Any, Any]":
 def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":
     """Show a CPU tensor's own memory as an array; ValueRangeError if that needs a copy."""
     check_not_tracing("numpy()")
+    copying.lay_open(tensor)
     if leaf_buffer(tensor._node) is None:
         pending.compute([tensor._node])
     buffer = leaf_buffer(tensor._node)

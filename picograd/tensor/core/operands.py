@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from picograd.conversion import convert
-from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
+from picograd.dtype import DType, bool_, category, default_float, promote, scalar_dtype, to_dtype
 from picograd.engine import pending
 from picograd.engine.crossing import is_in_memory
 from picograd.engine.plan_key import walk_pending
@@ -95,6 +95,15 @@ def own_axis(axis: Any, rank: int, op: str) -> int:
     if not rank:
         raise AxisError(op, f"axis {axis} of a tensor without axes", "add one with .unsqueeze(0)")
     return position
+
+
+def need_mask(op: str, mask: Any) -> None:
+    """Raise DTypeError for a mask that is no tensor of bool."""
+    if not isinstance(mask, Node):
+        text = f"the mask must be a Tensor, not {type(mask).__name__}"
+        raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+    if mask.dtype is not bool_:
+        raise DTypeError(op, f"mask must be bool, got {mask.dtype.name}", "compare it")
 
 
 def as_axes(axes: Any, rank: int, op: str) -> Shape:

@@ -27,6 +27,7 @@ from picograd.tensor.core.operands import (
     check_index,
     constant,
     need_integer,
+    need_mask,
     nothing_of,
     read_scalar,
 )
@@ -527,8 +528,7 @@ def masked_fill(x: Node, mask: Node, value: Operand) -> Node:
     >>> x.masked_fill(x > 1.5, 0).tolist()
     [1.0, 0.0, 0.0]
     """
-    if mask.dtype is not bool_:
-        raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
+    need_mask("masked_fill", mask)
     if isinstance(value, Node) and value.shape:
         problem = f"value has shape {value.shape}"
         raise ShapeError("masked_fill", problem, "pass a number, or use picograd.where")

@@ -2,7 +2,7 @@
 
 import operator
 
-from picograd.dtype import bool_, category, int32, int64
+from picograd.dtype import category, int32, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, check_known
 from picograd.graph import build
@@ -21,6 +21,7 @@ from picograd.tensor.core.operands import (
     constant,
     either,
     need_integer,
+    need_mask,
 )
 from picograd.tensor.core.recording import apply
 from picograd.tensor.core.repeated import recorded_once, repeated
@@ -242,8 +243,7 @@ def masked_scatter(x: Node, mask: Node, source: Node) -> Node:
     >>> x.masked_scatter(x > 1.5, Tensor([8.0, 9.0])).tolist()
     [1.0, 8.0, 9.0]
     """
-    if mask.dtype is not bool_:
-        raise DTypeError("masked_scatter", f"mask is {mask.dtype.name}", "compare it")
+    need_mask("masked_scatter", mask)
     shape = broadcast_shapes(x.shape, mask.shape, op="masked_scatter")
     x, wide = broadcast_to(x, shape), broadcast_to(mask, shape)
     if is_tracing() and known_values(wide) is None:

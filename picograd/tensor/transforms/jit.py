@@ -24,6 +24,7 @@ TraceError; after an error in the function all tensors are what they were.
 docs/design/0010-what-a-trace-depends-on.md says why.
 """
 
+import copy
 import functools
 import sys
 import weakref
@@ -154,6 +155,19 @@ class Jitted(Generic[P, R]):
 
     def _jitted(self) -> Any:
         return self.function
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Jitted[P, R]":
+        """Copy what the function belongs to; a copy has no traces of the memory of the other."""
+        function = copy.deepcopy(self.function, memo)
+        return self if function is self.function else Jitted(function, self.dynamic)
+
+    def __reduce__(self) -> Any:
+        """Pickle the function: by its name where that leads here, and never its traces."""
+        found: Any = sys.modules.get(self.function.__module__)
+        name = getattr(self.function, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (Jitted, (self.function, self.dynamic))
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> "Jitted[P, R]": ...
@@ -577,6 +591,14 @@ class BoundJitted(Generic[P, R]):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "BoundJitted[P, R]":
+        """Copy the instance alone."""
+        return BoundJitted(self.__func__, copy.deepcopy(self.__self__, memo))
+
+    def __reduce__(self) -> Any:
+        """Pickle the instance and the name of its method, as bound methods are."""
+        return getattr, (self.__self__, self.__func__.function.__name__)
 
 
 def forget(table: dict[int, Any], identity: int, reference: Any) -> None:

@@ -1,9 +1,11 @@
 """Parameter groups: a mapping of options, some of which are numbers on the device."""
 
 import gc
+import io
 import pickle
 import weakref
 
+import numpy as np
 import pytest
 
 import picograd
@@ -180,3 +182,20 @@ def test_a_parameter_of_several_groups_has_one_number():
     optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0])), nn.Parameter(Tensor([2.0]))], lr=0.1)
     optimizer.param_groups.extend(optimizer.param_groups)
     assert [each["params"] for each in optimizer.state_dict()["param_groups"]] == [[0, 1]] * 2
+
+
+def test_numbers_of_numpy_are_options_and_can_be_loaded():
+    half, tenth = np.float32(0.5), np.float64(0.1)
+    weights = [nn.Parameter(Tensor([1.0, 2.0])) for _ in range(2)]
+    given = nn.optim.AdamW(weights[:1], lr=half, betas=(half, tenth), weight_decay=tenth)
+    plain = nn.optim.AdamW(weights[1:], lr=0.5, betas=(0.5, 0.1), weight_decay=0.1)
+    for rate in (half, np.int64(1), tenth):
+        given.param_groups[0]["lr"], plain.param_groups[0]["lr"] = rate, float(rate)
+        sum((each**2).sum() for each in weights).backward()
+        given.step(), plain.step()
+        assert weights[0].tolist() == weights[1].tolist()
+    file = io.BytesIO()
+    picograd.save(given.state_dict(), file)
+    file.seek(0)
+    assert picograd.load(file)["param_groups"] == plain.state_dict()["param_groups"]
+    assert list(nn.DataLoader(range(2), num_workers=np.int64(1)))

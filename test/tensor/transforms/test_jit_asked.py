@@ -1,5 +1,8 @@
 """What code asks of arguments beside their values, and what functions and classes are made of."""
 
+import copy
+import pickle
+
 import pytest
 
 import picograd
@@ -175,3 +178,46 @@ def test_attributes_of_what_a_traced_function_returns_are_there(is_tracking):
         double, triple = traced(picograd.ones(2) * k, tag)
         assert (double.tag, double.tolist()) == (tag, [k, k])
         assert triple.beside.tolist() == [4.0 * k] * 2
+
+
+@picograd.jit
+def squared(x):
+    return x * x
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.step, self.jitted = picograd.jit(self.calls), self.marked
+
+    def calls(self, x):
+        return self.layer(x)
+
+    @picograd.jit
+    def marked(self, x):
+        return self.layer(x) + 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_copy_of_a_module_that_holds_jitted_functions_calls_itself(copied, is_called):
+    model, x = Steps(), Tensor([[1.0, 2.0]])
+    for _ in range(3 * is_called):
+        model.step(x), model.jitted(x)
+    twin = copied(model)
+    with picograd.no_grad():
+        twin.layer.weight.zero_()
+        twin.layer.bias.fill_(5)
+        for _ in range(3):
+            assert twin.step(x).tolist() == [[5, 5]] and twin.jitted(x).tolist() == [[6, 6]]
+            assert model.step(x).tolist() == model.layer(x).tolist() != [[5, 5]]
+
+
+def test_copies_of_a_jitted_function_are_itself():
+    squared(Tensor([2.0]))
+    assert copy.deepcopy(squared) is copy.copy(squared) is squared
+    assert pickle.loads(pickle.dumps(squared)) is squared
+    layer = picograd.jit(nn.Linear(2, 2))
+    layer(Tensor([1.0, 2.0]))
+    assert copy.deepcopy(layer).function is not layer.function
