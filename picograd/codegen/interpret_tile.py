@@ -428,6 +428,9 @@ class BlockInterpreter:
         if step.taps:
             return self.shifted(step, columns)
         b = self.block(step, step.b)
+        if step.unit == "tiles":
+            pairs = b[: step.depth // 2, : 2 * columns].reshape(-1, columns, 2)
+            return pairs.swapaxes(1, 2).reshape(-1, columns)
         return b.T if step.b_is_nk else b
 
     def lying(self, place: InPlace, rows: int, columns: int) -> Array:

@@ -11,7 +11,7 @@ fma. Other arithmetic is rounded as written, as on every device (docs/design/000
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
-from picograd.codegen.render import llvm_rare
+from picograd.codegen.render import llvm_rare, llvm_tiles
 from picograd.codegen.render.llvm_loops import LoopHints
 from picograd.codegen.render.llvm_types import (
     in_turn,
@@ -81,6 +81,9 @@ class Renderer:
         rare = [instr for instr in self.instructions if instr.op == "rare"]
         self.rare_ops = list(dict.fromkeys(map(llvm_rare.rare_of, rare)))
         self.declares |= llvm_rare.rare_declarations(self.rare_ops)
+        tiled = [instr.arg for instr in self.instructions if instr.op == "multiply_tiles"]
+        self.tiled = list(dict.fromkeys(tiled))
+        self.declares |= dict.fromkeys(llvm_tiles.DECLARATIONS if tiled else ())
 
     # -- the module -------------------------------------------------------------------------------
 
@@ -97,6 +100,7 @@ class Renderer:
             f"define internal void @body({', '.join(parameters)}) #0 {{",
             "entry:",
             *self.allocas,
+            *(llvm_tiles.CONFIGURE if self.tiled else ()),
             "  br label %head",
             "head:",
             "  %task = phi i64 [ %begin, %entry ], [ %next_task, %done ]",
@@ -109,6 +113,7 @@ class Renderer:
             "  %next_task = add nuw nsw i64 %task, 1",
             "  br label %head",
             "return:",
+            *([llvm_tiles.RELEASE] if self.tiled else ()),
             "  ret void",
             "}",
         ]
@@ -122,6 +127,8 @@ class Renderer:
             *self.hints.lines,
         ]
         parts += llvm_rare.rare_functions(self.rare_ops)
+        for each in self.tiled:
+            parts += llvm_tiles.function_of(each)
         return "\n".join(parts) + "\n"
 
     def entry(self, parameters: list[str]) -> list[str]:
@@ -356,6 +363,20 @@ class Renderer:
         self.emit(f"%v{number} = atomicrmw add ptr {address}, {self.of(value)} acq_rel")
         return f"%v{number}"
 
+    def multiply_tiles(self, number: int, instr: Instr) -> str:
+        """Call the function of a block."""
+        places = []
+        for name, pointer, index in zip("cab", instr.args[::2], instr.args[1::2], strict=True):
+            memory = memory_type(self.dtype(pointer))
+            start = f"%{name}{number}.at"
+            self.emit(
+                f"{start} = getelementptr inbounds {memory}, ptr {self.text[pointer]},"
+                f" i64 {self.text[index]}"
+            )
+            places.append(f"ptr {start}")
+        self.emit(f"call void @{llvm_tiles.name_of(instr.arg)}({', '.join(places)})")
+        return ""
+
     # -- vectors ----------------------------------------------------------------------------------
 
     def splat(self, number: int, instr: Instr) -> str:
@@ -500,4 +521,5 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "atomic_add": Renderer.atomic_add, "splat": Renderer.splat,
     "interleave": Renderer.interleave, "pack": Renderer.pack, "extract": Renderer.extract,
     "cast": Renderer.cast, "bitcast": Renderer.bitcast, "rare": Renderer.rare,
+    "multiply_tiles": Renderer.multiply_tiles,
 }  # fmt: skip
