@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from picograd.codegen.interpret_async import ASYNC, WAITS, Queues, Traffic
-from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program, TileProduct
+from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program
+from picograd.codegen.tile_products import multiply_tiles
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
@@ -445,28 +446,6 @@ class Run:
         array, _, places = self.places(pointer, index, held)
         np.maximum.at(array, places[held], np.broadcast_to(self.values[value], places.shape)[held])
 
-    def multiply_tiles(self, instr: Instr) -> None:
-        """Add a product of bfloat16 to float32."""
-        each: TileProduct = instr.arg
-        rows, columns, depth = 16 * each.rows, 16 * each.columns, 32 * each.steps
-        shapes = (
-            (rows, columns, each.acc_row),
-            (rows, depth, each.a_row),
-            (depth // 2, 2 * columns, each.b_row),
-        )
-        found = []
-        for pointer, start, (height, width, step) in zip(
-            instr.args[::2], instr.args[1::2], shapes, strict=True
-        ):
-            array, _ = self.view(pointer)
-            places = np.arange(height)[:, None] * step + np.arange(width)
-            found.append((array, int(self.values[start][0, 0]) + places))
-        (acc, at), *operands = found
-        a, pairs = (from_bits(array[places], bfloat16) for array, places in operands)
-        b = pairs.reshape(depth // 2, columns, 2).swapaxes(1, 2).reshape(depth, columns)
-        made = a.astype(np.float64) @ b.astype(np.float64)
-        acc[at] = made if each.is_first else acc[at] + made
-
     # -- values -----------------------------------------------------------------------------------
 
     def convert(self, instr: Instr) -> Array:
@@ -535,5 +514,5 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "atomic_add": Run.atomic_add, "atomic_max": Run.atomic_max,
     "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "count": Run.count, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
-    "claims_wait": Run.claims_wait, "multiply_tiles": Run.multiply_tiles, **ASYNC,
+    "claims_wait": Run.claims_wait, "multiply_tiles": multiply_tiles, **ASYNC,
 }  # fmt: skip

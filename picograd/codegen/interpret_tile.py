@@ -33,6 +33,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_products import unpaired
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
@@ -429,8 +430,7 @@ class BlockInterpreter:
             return self.shifted(step, columns)
         b = self.block(step, step.b)
         if step.unit == "tiles":
-            pairs = b[: step.depth // 2, : 2 * columns].reshape(-1, columns, 2)
-            return pairs.swapaxes(1, 2).reshape(-1, columns)
+            return unpaired(b[: step.depth // 2, : 2 * columns], columns)
         return b.T if step.b_is_nk else b
 
     def lying(self, place: InPlace, rows: int, columns: int) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from picograd.codegen.dot import Digit, Dot, InPlace, Runs
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
-from picograd.codegen.program import TileProduct
+from picograd.codegen.tile_products import STEP, TILE, TileProduct
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
@@ -183,7 +183,7 @@ def linearize_tiles(builder: Builder, dot: Dot) -> None:
         args += [builder.memory[name], emitter.index(flat_position(tile, origin or ()))]
         steps.append(tile_strides(tile)[-2])
     rows, columns = dot.block or (0, 0)
-    whole = TileProduct(rows // 16, columns // 16, dot.depth // 32, *steps, dot.is_first)
+    whole = TileProduct(rows // TILE, columns // TILE, dot.depth // STEP, *steps, dot.is_first)
     emitter.add("multiply_tiles", None, args, whole)
     emitter.forget()
 

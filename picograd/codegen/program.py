@@ -45,8 +45,7 @@ parallel    task (linear block or task number); thread; barrier (arg: threads of
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set
 beside      roles, mbarriers, box copies, asynchronous products: below
-tiles       multiply_tiles args=(acc, place, a, place, b, place) arg=TileProduct: float32 in memory,
-            by a CPU's tile registers
+tiles       multiply_tiles args=(acc, place, a, place, b, place) arg=TileProduct (tile_products.py)
 opaque      mma: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and
@@ -180,23 +179,6 @@ class Mma:
     rows: int
     b_is_nk: bool
     is_first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TileProduct:
-    """acc[16 rows, 16 columns] += a b over 32 `steps` of bfloat16, all of them in memory.
-
-    `acc_row`, `a_row`, `b_row`: elements from one row to the next; a row of b is two of K, whose
-    elements stand in turn. `is_first`: acc is set. Subnormal numbers count as 0.
-    """
-
-    rows: int
-    columns: int
-    steps: int
-    acc_row: int
-    a_row: int
-    b_row: int
-    is_first: bool
 
 
 def ended_once(instructions: Sequence[Any]) -> set[int]:

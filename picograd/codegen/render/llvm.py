@@ -21,7 +21,7 @@ from picograd.codegen.render.llvm_types import (
     memory_type,
     saturating,
     type_name,
-    vector_type,
+    widened,
 )
 from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
@@ -74,6 +74,7 @@ class Renderer:
         self.text: list[str] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
+        self.last: list[str] = []
         self.declares: dict[str, None] = {}
         self.label: str = "task0"
         self.open: list[tuple[str, int]] = []
@@ -81,9 +82,6 @@ class Renderer:
         rare = [instr for instr in self.instructions if instr.op == "rare"]
         self.rare_ops = list(dict.fromkeys(map(llvm_rare.rare_of, rare)))
         self.declares |= llvm_rare.rare_declarations(self.rare_ops)
-        tiled = [instr.arg for instr in self.instructions if instr.op == "multiply_tiles"]
-        self.tiled = list(dict.fromkeys(tiled))
-        self.declares |= dict.fromkeys(llvm_tiles.DECLARATIONS if tiled else ())
 
     # -- the module -------------------------------------------------------------------------------
 
@@ -100,7 +98,6 @@ class Renderer:
             f"define internal void @body({', '.join(parameters)}) #0 {{",
             "entry:",
             *self.allocas,
-            *(llvm_tiles.CONFIGURE if self.tiled else ()),
             "  br label %head",
             "head:",
             "  %task = phi i64 [ %begin, %entry ], [ %next_task, %done ]",
@@ -113,7 +110,7 @@ class Renderer:
             "  %next_task = add nuw nsw i64 %task, 1",
             "  br label %head",
             "return:",
-            *([llvm_tiles.RELEASE] if self.tiled else ()),
+            *self.last,
             "  ret void",
             "}",
         ]
@@ -127,8 +124,6 @@ class Renderer:
             *self.hints.lines,
         ]
         parts += llvm_rare.rare_functions(self.rare_ops)
-        for each in self.tiled:
-            parts += llvm_tiles.function_of(each)
         return "\n".join(parts) + "\n"
 
     def entry(self, parameters: list[str]) -> list[str]:
@@ -363,20 +358,6 @@ class Renderer:
         self.emit(f"%v{number} = atomicrmw add ptr {address}, {self.of(value)} acq_rel")
         return f"%v{number}"
 
-    def multiply_tiles(self, number: int, instr: Instr) -> str:
-        """Call the function of a block."""
-        places = []
-        for name, pointer, index in zip("cab", instr.args[::2], instr.args[1::2], strict=True):
-            memory = memory_type(self.dtype(pointer))
-            start = f"%{name}{number}.at"
-            self.emit(
-                f"{start} = getelementptr inbounds {memory}, ptr {self.text[pointer]},"
-                f" i64 {self.text[index]}"
-            )
-            places.append(f"ptr {start}")
-        self.emit(f"call void @{llvm_tiles.name_of(instr.arg)}({', '.join(places)})")
-        return ""
-
     # -- vectors ----------------------------------------------------------------------------------
 
     def splat(self, number: int, instr: Instr) -> str:
@@ -481,7 +462,8 @@ class Renderer:
         value, result = self.of(instr.args[0]), type_name(target, instr.lanes)
         check(target is not bfloat16, "codegen/value.py rounds to bfloat16", self.program)
         if source is bfloat16:
-            return self.widen_bfloat16(number, value, result, instr.lanes)
+            self.lines += [f"  {line}" for line in widened(number, value, instr.lanes)]
+            return f"%v{number}"
         if source.is_float and not target.is_float:
             lines = saturating(number, value, source, target, instr.lanes)
             self.lines += [f"  {line}" for line in lines]
@@ -495,15 +477,6 @@ class Renderer:
             widen = "sext" if source.kind == "int" else "zext"
             op = widen if target.bits > width else "trunc" if target.bits < width else "bitcast"
         self.emit(f"%v{number} = {op} {value} to {result}")
-        return f"%v{number}"
-
-    def widen_bfloat16(self, number: int, value: str, result: str, lanes: int) -> str:
-        """Convert the 16 bits of a bfloat16 to a float: they are its upper half."""
-        wide = vector_type("i32", lanes)
-        shift = "16" if lanes == 1 else "splat (i32 16)"
-        self.emit(f"%z{number} = zext {value} to {wide}")
-        self.emit(f"%h{number} = shl {wide} %z{number}, {shift}")
-        self.emit(f"%v{number} = bitcast {wide} %h{number} to {result}")
         return f"%v{number}"
 
     def bitcast(self, number: int, instr: Instr) -> str:
@@ -521,5 +494,5 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "atomic_add": Renderer.atomic_add, "splat": Renderer.splat,
     "interleave": Renderer.interleave, "pack": Renderer.pack, "extract": Renderer.extract,
     "cast": Renderer.cast, "bitcast": Renderer.bitcast, "rare": Renderer.rare,
-    "multiply_tiles": Renderer.multiply_tiles,
+    "multiply_tiles": llvm_tiles.multiply,
 }  # fmt: skip

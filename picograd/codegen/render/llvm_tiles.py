@@ -6,8 +6,10 @@ function, and `RELEASE` lets the processor forget them.
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
-from picograd.codegen.program import TileProduct
+from picograd.codegen.program import Instr
+from picograd.codegen.tile_products import TileProduct
 
 SHAPES = 1, 0, 64 * 0x0001000100010001, 64 * 0x0001000100010001, 0, 0, 16 * 0x0101010101010101, 0
 CONFIGURE = [  # palette 1; eight tiles of 64 bytes a row, and 16 rows
@@ -23,7 +25,8 @@ CONFIGURE = [  # palette 1; eight tiles of 64 bytes a row, and 16 rows
     "  call void @llvm.x86.ldtilecfg(ptr %tiles)",
 ]
 RELEASE = "  call void @llvm.x86.tilerelease()"
-DECLARATIONS = (
+OPERANDS = {"c": "float", "a": "i16", "b": "i16"}
+TEXTS = (
     "declare void @llvm.x86.ldtilecfg(ptr)",
     "declare void @llvm.x86.tilerelease()",
     "declare void @llvm.x86.tilezero(i8 immarg)",
@@ -31,6 +34,42 @@ DECLARATIONS = (
     "declare void @llvm.x86.tilestored64(i8 immarg, ptr, i64)",
     "declare void @llvm.x86.tdpbf16ps(i8 immarg, i8 immarg, i8 immarg)",
 )
+DECLARATIONS = dict.fromkeys(TEXTS)
+
+
+class Body(Protocol):
+    """What the renderer offers: lines that begin and end the function of tasks, and declarations.
+
+    `text[n]` is how the value of instruction n is spelled.
+    """
+
+    text: list[str]
+    allocas: list[str]
+    last: list[str]
+    declares: dict[str, None]
+
+    def emit(self, line: str) -> None:
+        """Append a line."""
+
+
+def multiply(body: Body, number: int, instr: Instr) -> str:
+    """Call the function of a block, between what begins the use of tiles and what ends it."""
+    if not body.last:
+        body.allocas += CONFIGURE
+        body.last.append(RELEASE)
+        body.declares |= DECLARATIONS
+    product: TileProduct = instr.arg
+    function = "\n".join(lines_of(product))
+    body.declares[function] = None
+    pointers = []
+    for place, name in enumerate(OPERANDS):
+        memory, index = (body.text[each] for each in instr.args[2 * place : 2 * place + 2])
+        pointer = f"%{name}{number}"
+        body.emit(f"{pointer} = getelementptr {OPERANDS[name]}, ptr {memory}, i64 {index}")
+        pointers.append(f"ptr {pointer}")
+    arguments = ", ".join(pointers)
+    body.emit(f"call void @{name_of(product)}({arguments})")
+    return ""
 
 
 def name_of(each: TileProduct) -> str:
@@ -39,7 +78,7 @@ def name_of(each: TileProduct) -> str:
     return f"tiles_{'_'.join(map(str, sizes))}{'_first' * each.is_first}"
 
 
-def function_of(each: TileProduct) -> Iterator[str]:
+def lines_of(each: TileProduct) -> Iterator[str]:
     """Write the function of a block."""
     results = [(row, column) for row in range(each.rows) for column in range(each.columns)]
     yield f"define internal void @{name_of(each)}(ptr %c, ptr %a, ptr %b) #0 {{"

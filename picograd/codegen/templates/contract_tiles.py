@@ -7,7 +7,7 @@ K are then put in turn, `[k / 2][lane][2]`, as tiles are read. Both are 0 beyond
 from dataclasses import replace
 
 from picograd.codegen import cuts
-from picograd.codegen.operands import Contraction, narrow, size_of
+from picograd.codegen.operands import Contraction, narrow
 from picograd.codegen.templates.contract_plan import (
     CACHE_BYTES,
     Plan,
@@ -18,6 +18,7 @@ from picograd.codegen.templates.contract_plan import (
 )
 from picograd.codegen.templates.contract_thin import pack
 from picograd.codegen.tile import Step, Tile
+from picograd.codegen.tile_products import STEP, TILE
 from picograd.dtype import bfloat16, float32
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axis_index
@@ -25,7 +26,6 @@ from picograd.schedule.loop import Expr
 from picograd.target import Target
 
 PANEL = "panel"  # tile of the columns of a panel, before they are paired
-TILE, STEP = 16, 32  # rows of a tile of results, elements of K that it adds at once
 DEPTH = 512  # longest depth block: results are read and written once for each
 MOST_ROWS = 512
 TASKS = 4  # a worker
@@ -36,19 +36,30 @@ def choose(product: Contraction, target: Target) -> Plan | None:
     if not target.multiplies_tiles or not is_suited(product):
         return None
     batch, m, n, k = product.sizes
+    a, b = narrow(product.a), narrow(product.b)
+    product = replace(product, a=a, b=b)
+    blocks = ceil_div(k, DEPTH)
+    size = round_up(ceil_div(k, blocks), STEP)
+    deep = Axis("deep", ceil_div(k, size))
+    depth = cuts.range_cut(product.depth, size, (deep,))
     height = min(round_up(m, TILE), 2 * TILE)
-    product = replace(product, a=narrow(product.a), b=narrow(product.b))
-    size = round_up(ceil_div(k, ceil_div(k, DEPTH)), STEP)
-    depth = cuts.range_cut(product.depth, size, (Axis("deep", ceil_div(k, size)),))
     tasks = TASKS * target.threads if target.threads > 1 else 1
-    row_tasks = min(max(tasks // max(batch, 1), 1), ceil_div(m, height))
-    share = round_up(ceil_div(m, row_tasks), height)
-    rows, task, loop = cut_rows(product, share, MOST_ROWS, height, True)
+    most = max(tasks // max(batch, 1), 1)
+    share = ceil_div(m, min(most, ceil_div(m, height)))
+    rows, task, loop = cut_rows(product, round_up(share, height), MOST_ROWS, height, True)
     wide = CACHE_BYTES // (4 * rows.size)
-    columns = cut_columns(product, min(wide, n), TILE, 2)
-    part = Axis("part", 1)
     return Plan(
-        product, rows, columns, depth, height, task, loop, part, False, False, is_paired=True
+        product,
+        rows,
+        cut_columns(product, min(wide, n), TILE, 2),
+        depth,
+        height,
+        task,
+        loop,
+        part=Axis("part", 1),
+        is_km=False,
+        packs_all=False,
+        is_paired=True,
     )
 
 
@@ -78,7 +89,12 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 
 def pair(plan: Plan, block: Index) -> Step:
     """Put pairs of the columns of a panel in turn."""
-    dims = Axis("pair", plan.depth.size // 2), Axis("lane", plan.columns.lanes), Axis("parity", 2)
+    pairs = Axis("pair", plan.depth.size // 2)
+    lanes = Axis("lane", plan.columns.lanes)
+    dims = pairs, lanes, Axis("parity", 2)
     row, lane, parity = map(axis_index, dims)
-    read = Expr("tile", (), (PANEL, (row * 2 + parity, lane)), bfloat16)
-    return pack(plan.b, dims, read, (block, axis_index(plan.columns.panel), row, lane * 2 + parity))
+    element = row * 2 + parity, lane
+    read = Expr("tile", (), (PANEL, element), bfloat16)
+    panel = axis_index(plan.columns.panel)
+    place = block, panel, row, lane * 2 + parity
+    return pack(plan.b, dims, read, place)
