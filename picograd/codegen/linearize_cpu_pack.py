@@ -16,6 +16,7 @@ last dim itself becomes the bounds of the inner loop. Marked by a `Blocked` layo
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
@@ -128,8 +129,8 @@ class Turn:
         self.lanes = lanes
         self.counts = height, width
         is_tile = isinstance(step, Assign)
-        memory = builder.memory[step.tile] if is_tile else self.emitter.slots[step.slot]
-        self.stored = self.emitter.dtype(memory)
+        to = builder.memory[step.tile] if is_tile else self.emitter.slots[step.slot]  # type: ignore[union-attr]
+        self.stored = self.emitter.dtype(to)
 
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
@@ -251,7 +252,7 @@ def linearize_pack(builder: Builder, *steps: Assign) -> None:
 
 def is_paired(builder: Builder, step: Assign) -> bool:
     """Tell whether a step puts the elements of two rows of a tile in turn, a vector of each."""
-    if step.expr.op != "tile" or len(step.dims) != 3:
+    if step.expr.op != "tile" or len(step.dims) < 3:
         return False
     *_, lane, parity = step.dims
     is_vector = lane.size * step.expr.dtype.itemsize == builder.vector_bytes and parity.size == 2
@@ -262,14 +263,17 @@ def is_paired(builder: Builder, step: Assign) -> bool:
 
 def linearize_pairs(builder: Builder, step: Assign) -> None:
     """Append the loop that puts the elements of two rows in turn."""
-    emitter, (row, lane, parity) = builder.emitter, step.dims
+    emitter, (*outer, lane, parity) = builder.emitter, step.dims
     name, place = step.expr.arg
     source, target = builder.memory[name], builder.memory[step.tile]
     dtype, lanes = emitter.dtype(source), lane.size
     read = flat_position(builder.tiles[name], place)
     written = flat_position(builder.tiles[step.tile], step.index or ())
     start = emitter.integer(0)
-    with emitter.axis_loop(row, None), emitter.scope({lane: start, parity: start}):
+    with ExitStack() as loops:
+        for axis in outer:
+            loops.enter_context(emitter.axis_loop(axis, None))
+        loops.enter_context(emitter.scope({lane: start, parity: start}))
         rows = []
         for number in range(2):
             at = emitter.index(substitute(read, {parity: constant(number)}))

@@ -56,7 +56,7 @@ def multiply_tiles(run: Any, instr: Any) -> None:
 
 def places(start: int, rows: int, columns: int, step: int) -> Array:
     """List where the elements of a block are."""
-    first = start + np.arange(rows) * step
+    first: Array = start + np.arange(rows) * step
     return first[:, None] + np.arange(columns)
 
 

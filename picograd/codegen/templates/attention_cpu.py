@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.dot import Dot
-from picograd.codegen.operands import bind_roles, guarded, role, size_of
+from picograd.codegen.operands import bind_roles, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
     Product,
@@ -32,6 +32,13 @@ from picograd.codegen.streams import (
     subtracted,
 )
 from picograd.codegen.templates.attention_cpu_across import Across
+from picograd.codegen.templates.attention_cpu_pairs import (
+    LANES,
+    is_paired,
+    pack_panels,
+    pack_places,
+    put_in_turn,
+)
 from picograd.codegen.templates.attention_cpu_tiles import (
     Element,
     Tiles,
@@ -42,6 +49,8 @@ from picograd.codegen.templates.attention_cpu_tiles import (
     without_masks,
 )
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TileKernel, TilePart, When
+from picograd.codegen.tile_products import STEP
+from picograd.dtype import bfloat16
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const
@@ -70,17 +79,20 @@ class Writer:
         stream = self.stream = analyse(kernel, part)
         first = stream.scores[0].number
         self.dtype = stream.computes[first].dtype
+        self.is_paired = is_paired(stream, target) and size_of(stream.rows) >= LANES
         is_roomy = target.registers >= MANY_REGISTERS
         self.height = HEIGHT if is_roomy else HEIGHT // 2
         count = size_of(stream.rows)
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
         self.lanes = vector * VECTORS if count > vector else vector
+        self.height = LANES if self.is_paired else self.height
         self.size = min(BLOCK, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, 2 * PANELS)
         if tasks * size_of(stream.batch) < MANY and not stream.across:
             tasks = ceil_div(panels, PANELS)
+        self.unit, self.values = ("tiles", "turned") if self.is_paired else ("fma", "streamed")
         self.panel = Axis("panel", ceil_div(panels, tasks))
         self.task = Axis("rows", ceil_div(panels, self.panel.size))
         self.block = Axis("block", ceil_div(length, self.size))
@@ -147,8 +159,7 @@ class Writer:
             if key in self.tiles.names:
                 continue
             depth = Axis("depth", size_of(score.depth))
-            shape = self.panel.size, depth.size, self.lanes
-            name = self.tiles.add(f"row{len(found)}", shape, self.dtype)
+            name = f"row{len(found)}"
             self.tiles.names[key] = name
             deep = role(score.depth, axis_index(depth))
             value = cast(score.row, self.dtype)
@@ -157,21 +168,24 @@ class Writer:
             lane = axis_index(self.lane)
             index = self.here(axis_index(depth), lane)
             dims = self.panel, self.lane, depth
+            if self.is_paired:
+                found += pack_panels(self.tiles, name, dims, value)
+                continue
+            self.tiles.add(name, (self.panel.size, depth.size, self.lanes), self.dtype)
             found.append(pack(name, dims, value, index))
         return found + self.across.pack()
 
     def pack_stream(self) -> list[Step]:
         """Copy what is streamed: [place][depth], read as it is and as its transpose."""
         found: list[Step] = []
-        every = [(score.streamed, score.depth) for score in self.stream.scores]
-        every += [(each.value, each.columns) for each in self.stream.products]
-        for operand, axes in every:
-            key = "streamed", self.tiles.plain(operand, axes, self.dtype)
+        every = [(score.streamed, score.depth, "streamed") for score in self.stream.scores]
+        every += [(each.value, each.columns, self.values) for each in self.stream.products]
+        for operand, axes, kind in every:
+            key = kind, self.tiles.plain(operand, axes, self.dtype)
             if key in self.tiles.names:
                 continue
             width = Axis("width", size_of(axes))
-            shape = self.size, round_up(width.size, self.height)
-            name = self.tiles.add(f"streamed{len(found)}", shape, self.dtype)
+            name = f"streamed{len(found)}"
             self.tiles.names[key] = name
             beside = role(axes, axis_index(width))
             value = cast(operand, self.dtype)
@@ -179,12 +193,17 @@ class Writer:
             value = guarded(value, self.over.conditions)
             index = axis_index(self.place), axis_index(width)
             dims = self.place, width
+            if self.is_paired:
+                is_turned = kind == "turned"
+                found += pack_places(self.tiles, name, dims, value, self.height, is_turned)
+                continue
+            self.tiles.add(name, (self.size, round_up(width.size, self.height)), self.dtype)
             found.append(pack(name, dims, value, index))
         return found
 
-    def streamed(self, operand: Expr, axes: Sequence[Axis]) -> str:
+    def streamed(self, operand: Expr, axes: Sequence[Axis], kind: str = "streamed") -> str:
         """Find the tile of a streamed operand."""
-        key = "streamed", self.tiles.plain(operand, axes, self.dtype)
+        key = kind, self.tiles.plain(operand, axes, self.dtype)
         return self.tiles.names[key]
 
     def columns(self, product: Product) -> Axis:
@@ -275,7 +294,8 @@ class Writer:
                 name,
                 self.streamed(score.streamed, score.depth),
                 self.tiles.names["row", score.row],
-                size_of(score.depth),
+                round_up(size_of(score.depth), STEP if self.is_paired else 1),
+                self.unit,
                 a_origin=(row, zero),
                 b_origin=self.here(zero, zero),
                 acc_origin=(row, zero),
@@ -292,19 +312,30 @@ class Writer:
         found += self.across.multiply(weights)
         for product in self.stream.products:
             group, row = self.groups(self.columns(product).size)
+            weight = weights[product.number]
+            if self.is_paired:
+                found += self.paired(weight)
+                weight = f"{weight}_pairs"
             dot = Dot(
                 f"value{product.number}",
-                self.streamed(product.value, product.columns),
-                weights[product.number],
+                self.streamed(product.value, product.columns, self.values),
+                weight,
                 self.size,
-                a_is_km=True,
-                a_origin=(zero, row),
+                self.unit,
+                a_is_km=not self.is_paired,
+                a_origin=(row, zero) if self.is_paired else (zero, row),
                 b_origin=(zero, zero),
                 acc_origin=self.here(row, zero),
                 block=(self.height, self.lanes),
             )
             found.append(For(group, (dot,)))
         return found
+
+    def paired(self, weight: str) -> list[Step]:
+        """Put pairs of the weights of a panel in turn."""
+        pair = Axis("pair", self.size // 2)
+        name = self.tiles.add(f"{weight}_pairs", (pair.size, 2 * self.lanes), bfloat16)
+        return [put_in_turn(weight, name, (pair, self.lane))]
 
     def groups(self, rows: int) -> tuple[Axis, Index]:
         """Count register blocks along rows, and say where one begins."""
@@ -329,6 +360,7 @@ class Writer:
             steps += self.add(number, value)
         for product in stream.weighed:
             weight = without_masks(stream, cast(product.weight, self.dtype))
+            weight = narrow(weight) if self.is_paired else weight
             value = self.body(weight, "sum", is_whole, known)
             name = weights.get(product.number, f"weight{product.number}")
             is_new = product.number not in weights

@@ -89,12 +89,11 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 
 def pair(plan: Plan, block: Index) -> Step:
     """Put pairs of the columns of a panel in turn."""
+    panel = axis_index(plan.columns.panel)
     pairs = Axis("pair", plan.depth.size // 2)
     lanes = Axis("lane", plan.columns.lanes)
-    dims = pairs, lanes, Axis("parity", 2)
-    row, lane, parity = map(axis_index, dims)
-    element = row * 2 + parity, lane
+    parity = Axis("parity", 2)
+    row, lane, side = map(axis_index, (pairs, lanes, parity))
+    element = row * 2 + side, lane
     read = Expr("tile", (), (PANEL, element), bfloat16)
-    panel = axis_index(plan.columns.panel)
-    place = block, panel, row, lane * 2 + parity
-    return pack(plan.b, dims, read, place)
+    return pack(plan.b, (pairs, lanes, parity), read, (block, panel, row, lane * 2 + side))
