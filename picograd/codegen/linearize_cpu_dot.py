@@ -183,9 +183,9 @@ def linearize_tiles(builder: Builder, dot: Dot) -> None:
         args += [builder.memory[name], emitter.index(flat_position(tile, origin or ()))]
         steps.append(tile_strides(tile)[-2])
     rows, columns = dot.block or (0, 0)
-    whole = TileProduct(
-        rows // TILE, columns // TILE, dot.depth // STEP, *steps, is_first=dot.is_first
-    )
+    acc, a, b = steps
+    tiles = rows // TILE, columns // TILE
+    whole = TileProduct(*tiles, dot.depth // STEP, acc, a, b, dot.is_first)
     emitter.add("multiply_tiles", None, args, whole)
     emitter.forget()
 

@@ -32,25 +32,16 @@ from picograd.codegen.streams import (
     subtracted,
 )
 from picograd.codegen.templates.attention_cpu_across import Across
-from picograd.codegen.templates.attention_cpu_pairs import (
-    LANES,
-    is_paired,
-    pack_panels,
-    pack_places,
-    put_in_turn,
-)
+from picograd.codegen.templates.attention_cpu_operands import form_of, put_in_turn
 from picograd.codegen.templates.attention_cpu_tiles import (
     Element,
     Tiles,
-    pack,
     shared_powers,
     turned_sum,
     with_turned_reads,
     without_masks,
 )
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, TileKernel, TilePart, When
-from picograd.codegen.tile_products import STEP
-from picograd.dtype import bfloat16
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, binary, cast, const
@@ -60,9 +51,7 @@ from picograd.target import Target
 PANELS = 4  # of a task: what is streamed is copied once for so many, twice as many of many tasks
 MANY = 32  # tasks, that leave no worker idle
 BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
-HEIGHT = 8  # rows of the register block; half of that where vector registers are few
 VECTORS = 2  # columns of the register block
-MANY_REGISTERS = 32
 Indices = tuple[Index, ...]
 
 
@@ -79,20 +68,17 @@ class Writer:
         stream = self.stream = analyse(kernel, part)
         first = stream.scores[0].number
         self.dtype = stream.computes[first].dtype
-        self.is_paired = is_paired(stream, target) and size_of(stream.rows) >= LANES
-        is_roomy = target.registers >= MANY_REGISTERS
-        self.height = HEIGHT if is_roomy else HEIGHT // 2
+        self.form = form_of(stream, target)
+        self.height = self.form.height
         count = size_of(stream.rows)
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
         self.lanes = vector * VECTORS if count > vector else vector
-        self.height = LANES if self.is_paired else self.height
         self.size = min(BLOCK, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, 2 * PANELS)
         if tasks * size_of(stream.batch) < MANY and not stream.across:
             tasks = ceil_div(panels, PANELS)
-        self.unit, self.values = ("tiles", "turned") if self.is_paired else ("fma", "streamed")
         self.panel = Axis("panel", ceil_div(panels, tasks))
         self.task = Axis("rows", ceil_div(panels, self.panel.size))
         self.block = Axis("block", ceil_div(length, self.size))
@@ -165,23 +151,17 @@ class Writer:
             value = cast(score.row, self.dtype)
             value = bind_roles(value, self.rows, deep)
             value = guarded(value, self.rows.conditions)
-            lane = axis_index(self.lane)
-            index = self.here(axis_index(depth), lane)
             dims = self.panel, self.lane, depth
-            if self.is_paired:
-                found += pack_panels(self.tiles, name, dims, value)
-                continue
-            self.tiles.add(name, (self.panel.size, depth.size, self.lanes), self.dtype)
-            found.append(pack(name, dims, value, index))
+            found += self.form.panels(self.tiles, name, dims, value)
         return found + self.across.pack()
 
     def pack_stream(self) -> list[Step]:
         """Copy what is streamed: [place][depth], read as it is and as its transpose."""
         found: list[Step] = []
-        every = [(score.streamed, score.depth, "streamed") for score in self.stream.scores]
-        every += [(each.value, each.columns, self.values) for each in self.stream.products]
-        for operand, axes, kind in every:
-            key = kind, self.tiles.plain(operand, axes, self.dtype)
+        every = [(score.streamed, score.depth, False) for score in self.stream.scores]
+        every += [(each.value, each.columns, True) for each in self.stream.products]
+        for operand, axes, is_value in every:
+            key = self.key(operand, axes, is_value)
             if key in self.tiles.names:
                 continue
             width = Axis("width", size_of(axes))
@@ -191,20 +171,14 @@ class Writer:
             value = cast(operand, self.dtype)
             value = bind_roles(value, self.over, beside)
             value = guarded(value, self.over.conditions)
-            index = axis_index(self.place), axis_index(width)
             dims = self.place, width
-            if self.is_paired:
-                is_turned = kind == "turned"
-                found += pack_places(self.tiles, name, dims, value, self.height, is_turned)
-                continue
-            self.tiles.add(name, (self.size, round_up(width.size, self.height)), self.dtype)
-            found.append(pack(name, dims, value, index))
+            found += self.form.places(self.tiles, name, dims, value, self.height, is_value)
         return found
 
-    def streamed(self, operand: Expr, axes: Sequence[Axis], kind: str = "streamed") -> str:
-        """Find the tile of a streamed operand."""
-        key = kind, self.tiles.plain(operand, axes, self.dtype)
-        return self.tiles.names[key]
+    def key(self, operand: Expr, axes: Sequence[Axis], is_value: bool) -> tuple[str, Expr]:
+        """Name a streamed operand, which may lie otherwise for a sum over its places."""
+        kind = "turned" if is_value and self.form.is_paired else "streamed"
+        return kind, self.tiles.plain(operand, axes, self.dtype)
 
     def columns(self, product: Product) -> Axis:
         """Make the axis of the columns of a product, whole register blocks of them."""
@@ -289,13 +263,14 @@ class Writer:
         for score in self.stream.scores:
             shape = self.size, self.lanes
             name = self.tiles.add(f"score{score.number}", shape, self.dtype)
+            streamed = self.key(score.streamed, score.depth, False)
             group, row = self.groups(self.size)
             dot = Dot(
                 name,
-                self.streamed(score.streamed, score.depth),
+                self.tiles.names[streamed],
                 self.tiles.names["row", score.row],
-                round_up(size_of(score.depth), STEP if self.is_paired else 1),
-                self.unit,
+                round_up(size_of(score.depth), self.form.step),
+                self.form.unit,
                 a_origin=(row, zero),
                 b_origin=self.here(zero, zero),
                 acc_origin=(row, zero),
@@ -310,32 +285,30 @@ class Writer:
         found: list[Step] = []
         zero = constant(0)
         found += self.across.multiply(weights)
+        is_paired = self.form.is_paired
         for product in self.stream.products:
             group, row = self.groups(self.columns(product).size)
             weight = weights[product.number]
-            if self.is_paired:
-                found += self.paired(weight)
-                weight = f"{weight}_pairs"
+            value = self.key(product.value, product.columns, True)
+            if is_paired:
+                pairs = f"{weight}_pairs"
+                dims = self.place, self.lane
+                found.append(put_in_turn(self.tiles, weight, pairs, dims))
+                weight = pairs
             dot = Dot(
                 f"value{product.number}",
-                self.streamed(product.value, product.columns, self.values),
+                self.tiles.names[value],
                 weight,
                 self.size,
-                self.unit,
-                a_is_km=not self.is_paired,
-                a_origin=(row, zero) if self.is_paired else (zero, row),
+                self.form.unit,
+                a_is_km=not is_paired,
+                a_origin=(row, zero) if is_paired else (zero, row),
                 b_origin=(zero, zero),
                 acc_origin=self.here(row, zero),
                 block=(self.height, self.lanes),
             )
             found.append(For(group, (dot,)))
         return found
-
-    def paired(self, weight: str) -> list[Step]:
-        """Put pairs of the weights of a panel in turn."""
-        pair = Axis("pair", self.size // 2)
-        name = self.tiles.add(f"{weight}_pairs", (pair.size, 2 * self.lanes), bfloat16)
-        return [put_in_turn(weight, name, (pair, self.lane))]
 
     def groups(self, rows: int) -> tuple[Axis, Index]:
         """Count register blocks along rows, and say where one begins."""
@@ -360,7 +333,7 @@ class Writer:
             steps += self.add(number, value)
         for product in stream.weighed:
             weight = without_masks(stream, cast(product.weight, self.dtype))
-            weight = narrow(weight) if self.is_paired else weight
+            weight = narrow(weight) if self.form.is_paired else weight
             value = self.body(weight, "sum", is_whole, known)
             name = weights.get(product.number, f"weight{product.number}")
             is_new = product.number not in weights
