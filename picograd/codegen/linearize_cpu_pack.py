@@ -128,8 +128,10 @@ class Turn:
         self.step = step
         self.lanes = lanes
         self.counts = height, width
-        is_tile = isinstance(step, Assign)
-        to = builder.memory[step.tile] if is_tile else self.emitter.slots[step.slot]  # type: ignore[union-attr]
+        if isinstance(step, Assign):
+            to = builder.memory[step.tile]
+        else:
+            to = self.emitter.slots[step.slot]
         self.stored = self.emitter.dtype(to)
 
     def block(self) -> None:
