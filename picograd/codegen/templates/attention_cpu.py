@@ -50,7 +50,6 @@ from picograd.target import Target
 
 PANELS = 4  # of a task: what is streamed is copied once for so many, twice as many of many tasks
 MANY = 32  # tasks, that leave no worker idle
-BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
 VECTORS = 2  # columns of the register block
 Indices = tuple[Index, ...]
 
@@ -74,7 +73,7 @@ class Writer:
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
         self.lanes = vector * VECTORS if count > vector else vector
-        self.size = min(BLOCK, round_up(length, self.height))
+        self.size = min(self.form.block, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, 2 * PANELS)
         if tasks * size_of(stream.batch) < MANY and not stream.across:

@@ -22,6 +22,8 @@ from picograd.target import Target
 
 LANES = 32  # of a panel of pairs, rows of its blocks: two tiles
 MANY_REGISTERS = 32
+BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
+PAIRED_BLOCK = 128  # results of tiles are read and written again for each
 HEIGHT = 8  # rows of a register block; half of that where vector registers are few
 Axes = tuple[Axis, ...]
 Panels = Callable[[Tiles, str, Axes, Expr], list[Step]]
@@ -30,11 +32,15 @@ Places = Callable[[Tiles, str, Axes, Expr, int, bool], list[Step]]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How operands are packed and multiplied: `step` elements of K at once, `height` rows."""
+    """How operands are packed and multiplied: by `step` elements of K, `height` rows a block.
+
+    A panel meets `block` places of the stream at a time.
+    """
 
     unit: str
     step: int
     height: int
+    block: int
     panels: Panels
     places: Places
 
@@ -54,9 +60,9 @@ def form_of(stream: Stream, target: Target) -> Form:
     is_narrow = all(narrow(each).dtype is bfloat16 for each in operands)
     fills = size_of(stream.rows) >= LANES and not stream.across
     if target.multiplies_tiles and is_narrow and fills:
-        return Form("tiles", STEP, LANES, pair_panels, turn_places)
+        return Form("tiles", STEP, LANES, PAIRED_BLOCK, pair_panels, turn_places)
     height = HEIGHT if target.registers >= MANY_REGISTERS else HEIGHT // 2
-    return Form("fma", 1, height, copy_panels, copy_places)
+    return Form("fma", 1, height, BLOCK, copy_panels, copy_places)
 
 
 def copy_panels(tiles: Tiles, name: str, dims: Axes, value: Expr) -> list[Step]:
