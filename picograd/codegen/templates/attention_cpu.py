@@ -73,7 +73,8 @@ class Writer:
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
         self.lanes = vector * VECTORS if count > vector else vector
-        self.size = min(self.form.block, round_up(length, self.height))
+        whole = round_up(length, self.height)
+        self.size = min(self.form.block, whole)
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, 2 * PANELS)
         if tasks * size_of(stream.batch) < MANY and not stream.across:
