@@ -40,6 +40,11 @@ class Target:
         return not self.has_blocks
 
     @property
+    def multiplies_tiles(self) -> bool:
+        """Tell whether a CPU multiplies tiles of bfloat16, 16 x 32 by 32 x 16, and may do so."""
+        return "+amx-bf16" in self.features.split(",")
+
+    @property
     def has_async(self) -> bool:
         """Tell whether threads copy to shared memory without waiting, elements of 4 bytes too."""
         return self.arch.startswith("sm_")

@@ -78,7 +78,8 @@ class InPlace:
 class Dot:
     """acc[m, n] += sum_k a[m, k] * b[k, n] over whole tiles.
 
-    unit "fma" (CPU vectors or CUDA cores), "wgmma" (asynchronous, from the stages of a `Pipeline`).
+    unit "fma" (CPU vectors or CUDA cores), "wgmma" (asynchronous, from the stages of a `Pipeline`),
+    "tiles" (of bfloat16, on a CPU: rows of b are pairs of K, whose elements stand in turn).
     Tiles a and b are shared; `a_is_km` says that a is stored [k, m], `b_is_nk` that b is stored
     [n, k]. `a_origin`/`b_origin`: where in
     the shared tiles the product starts, for a register block inside a larger shared tile.

@@ -16,6 +16,7 @@ import numpy as np
 
 from picograd.codegen.interpret_async import ASYNC, WAITS, Queues, Traffic
 from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program
+from picograd.codegen.tile_products import multiply_tiles
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
@@ -513,5 +514,5 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "atomic_add": Run.atomic_add, "atomic_max": Run.atomic_max,
     "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "count": Run.count, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
-    "claims_wait": Run.claims_wait, **ASYNC,
+    "claims_wait": Run.claims_wait, "multiply_tiles": multiply_tiles, **ASYNC,
 }  # fmt: skip

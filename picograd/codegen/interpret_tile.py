@@ -33,6 +33,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_products import unpaired
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
@@ -428,6 +429,8 @@ class BlockInterpreter:
         if step.taps:
             return self.shifted(step, columns)
         b = self.block(step, step.b)
+        if step.unit == "tiles":
+            return unpaired(b[: step.depth // 2, : 2 * columns], columns)
         return b.T if step.b_is_nk else b
 
     def lying(self, place: InPlace, rows: int, columns: int) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from picograd.codegen.dot import Digit, Dot, InPlace, Runs
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
+from picograd.codegen.tile_products import STEP, TILE, TileProduct
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
@@ -171,8 +172,29 @@ def readers_of(digit: Digit, runs: Runs) -> list[tuple[int, list[tuple[int, int]
     return sorted(found.items())
 
 
+def linearize_tiles(builder: Builder, dot: Dot) -> None:
+    """Append the product of one block by tile registers."""
+    emitter = builder.emitter
+    args: list[int] = []
+    steps: list[int] = []
+    operands = (dot.acc, dot.acc_origin), (dot.a, dot.a_origin), (dot.b, dot.b_origin)
+    for name, origin in operands:
+        tile = builder.tiles[name]
+        args += [builder.memory[name], emitter.index(flat_position(tile, origin or ()))]
+        steps.append(tile_strides(tile)[-2])
+    rows, columns = dot.block or (0, 0)
+    acc, a, b = steps
+    tiles = rows // TILE, columns // TILE
+    whole = TileProduct(*tiles, dot.depth // STEP, acc, a, b, dot.is_first)
+    emitter.add("multiply_tiles", None, args, whole)
+    emitter.forget()
+
+
 def linearize_dot(builder: Builder, dot: Dot) -> None:
     """Append the instructions of one register block."""
+    if dot.unit == "tiles":
+        linearize_tiles(builder, dot)
+        return
     block, emitter = Block(builder, dot), builder.emitter
     block.begin()
     start, stop = emitter.integer(0), emitter.integer(dot.depth)

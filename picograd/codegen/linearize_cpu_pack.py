@@ -16,6 +16,7 @@ last dim itself becomes the bounds of the inner loop. Marked by a `Blocked` layo
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign, Step, Store, Tile
 from picograd.dtype import bool_, int32
 from picograd.helpers import row_major
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, const, dynamics_of, walk
 
 MOST = 16  # lanes
@@ -127,6 +128,11 @@ class Turn:
         self.step = step
         self.lanes = lanes
         self.counts = height, width
+        if isinstance(step, Assign):
+            to = builder.memory[step.tile]
+        else:
+            to = self.emitter.slots[step.slot]
+        self.stored = self.emitter.dtype(to)
 
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
@@ -158,7 +164,9 @@ class Turn:
         found = []
         for at in self.places(index, dim):
             loaded = emitter.add("load", dtype, (source, at, *mask), lanes=lanes)
-            found.append(emitter.cast(loaded, compute_dtype(self.step.expr.dtype)))
+            is_moved = dtype is self.stored  # its bits are, and are nowhere rounded
+            wide = dtype if is_moved else compute_dtype(self.step.expr.dtype)
+            found.append(emitter.cast(loaded, wide))
         return found
 
     def store(self, target: int, index: Index, dim: int, vectors: Sequence[int]) -> None:
@@ -228,6 +236,9 @@ def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
 def linearize_pack(builder: Builder, *steps: Assign) -> None:
     """Append the loops of packing steps that `sharing` counts: of vectors of one width together."""
     (step, *others) = steps
+    if is_paired(builder, step):
+        linearize_pairs(builder, step)
+        return
     expr, conditions = without_guards(step.expr)
     pack = Pack(builder, step, expr)
     for other in others:
@@ -239,6 +250,40 @@ def linearize_pack(builder: Builder, *steps: Assign) -> None:
             builder.emitter.forget()
     pack.nest(step.dims, conditions, False)
     builder.emitter.forget()
+
+
+def is_paired(builder: Builder, step: Assign) -> bool:
+    """Tell whether a step puts the elements of two rows of a tile in turn, a vector of each."""
+    if step.expr.op != "tile" or len(step.dims) < 3:
+        return False
+    *_, lane, parity = step.dims
+    is_vector = lane.size * step.expr.dtype.itemsize == builder.vector_bytes and parity.size == 2
+    place = (step.index or (constant(0),))[-1]
+    in_turn = axis_index(lane) * 2 + axis_index(parity)
+    return is_vector and place == in_turn and is_unit(step.expr.arg[1][-1], lane)
+
+
+def linearize_pairs(builder: Builder, step: Assign) -> None:
+    """Append the loop that puts the elements of two rows in turn."""
+    emitter, (*outer, lane, parity) = builder.emitter, step.dims
+    name, place = step.expr.arg
+    source, target = builder.memory[name], builder.memory[step.tile]
+    dtype, lanes = emitter.dtype(source), lane.size
+    read = flat_position(builder.tiles[name], place)
+    written = flat_position(builder.tiles[step.tile], step.index or ())
+    start = emitter.integer(0)
+    with ExitStack() as loops:
+        for axis in outer:
+            loops.enter_context(emitter.axis_loop(axis, None))
+        loops.enter_context(emitter.scope({lane: start, parity: start}))
+        rows = []
+        for number in range(2):
+            at = emitter.index(substitute(read, {parity: constant(number)}))
+            rows.append(emitter.add("load", dtype, (source, at), lanes=lanes))
+        for number, half in enumerate(("low", "high")):
+            value = emitter.add("interleave", dtype, rows, half, lanes)
+            emitter.store(target, emitter.index(written + number * lanes), value)
+    emitter.forget()
 
 
 def sharing(steps: Sequence[Step], first: int, dims: Sequence[Axis]) -> int:

@@ -45,6 +45,7 @@ parallel    task (linear block or task number); thread; barrier (arg: threads of
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set
 beside      roles, mbarriers, box copies, asynchronous products: below
+tiles       multiply_tiles args=(acc, place, a, place, b, place) arg=TileProduct (tile_products.py)
 opaque      mma: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and
@@ -239,7 +240,7 @@ EVERYWHERE = {
 }  # fmt: skip
 SCOPES = ("loop", "if", "role", "claims")
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
-OPAQUE = {"mma", "claims", "claims_wait", *SPREAD}  # rules of their own
+OPAQUE = {"mma", "multiply_tiles", "claims", "claims_wait", *SPREAD}  # rules of their own
 MASKED = {"load": 3, "store": 4}  # arguments, of which the last one is a mask
 RARE_FROM = 2.0**40
 NUMBERED = {

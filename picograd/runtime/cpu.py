@@ -8,7 +8,7 @@ import os
 import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
@@ -51,6 +51,7 @@ LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh p
 HUGE = 2 << 20  # bytes of a huge page
 SPARE = 64 << 20  # bytes that may lie free beside twice what was ever in use
 MADV_HUGEPAGE = 14  # linux/mman.h
+ARCH_PRCTL, REQUEST_STATE, TILE_DATA = 158, 0x1023, 18  # asm/unistd_64.h, asm/prctl.h
 Keep = Callable[[Device, Executable, Code, bytes], None]
 COPY_RANK, MOST_COPIED = 4, 1 << 62  # axes of a native copy; it may be of any length
 
@@ -58,10 +59,20 @@ COPY_RANK, MOST_COPIED = 4, 1 << 62  # axes of a native copy; it may be of any l
 def cpu_target(machine: Host, threads: int) -> Target:
     """Describe this machine to code generation."""
     has = set(machine.features.split(","))
+    if "+amx-bf16" in has and not may_use_tiles():
+        has.remove("+amx-bf16")
     vector_bytes = 64 if "+avx512f" in has else 32 if "+avx2" in has else 16
     registers = 32 if vector_bytes == 64 or platform.machine() in ("aarch64", "arm64") else 16
     features = ",".join(sorted(name for name in has if name.startswith("+")))
     return Target("llvm", machine.cpu, vector_bytes, threads, registers, features=features)
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Ask Linux for the registers of tiles (AMX): they enlarge what it saves of every thread."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    return ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_STATE, TILE_DATA) == 0
 
 
 def usable_memory() -> int:

@@ -13,6 +13,8 @@ import pytest
 
 from picograd.dtype import float32, int64
 from picograd.errors import DeviceError, OutOfMemoryError
+from picograd.runtime import cpu
+from picograd.runtime.compiler import Host
 from picograd.runtime.cpu import CpuDevice
 from picograd.runtime.device import TapeLaunch
 
@@ -294,3 +296,16 @@ def test_kernels_touch_nothing_beside_their_memory(threads, side):
     )
     assert done.returncode == 0, done.stdout[-100:] + done.stderr
     assert done.stdout.endswith("all\n")
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_tiles_are_used_if_the_system_lets_a_process_have_them(
+    monkeypatch: pytest.MonkeyPatch, may: bool
+) -> None:
+    """And what is compiled for one case is not taken in the other: a target is in every key."""
+    monkeypatch.setattr(cpu, "may_use_tiles", lambda: may)
+    target = cpu.cpu_target(Host("sapphirerapids", "+avx512f,+amx-bf16,-sse4a"), 1)
+    assert target.multiplies_tiles == may
+    assert target.vector_bytes == 64
+    without = cpu.cpu_target(Host("icelake", "+avx512f,-amx-bf16"), 1)
+    assert not without.multiplies_tiles

@@ -11,7 +11,7 @@ fma. Other arithmetic is rounded as written, as on every device (docs/design/000
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
-from picograd.codegen.render import llvm_rare
+from picograd.codegen.render import llvm_rare, llvm_tiles
 from picograd.codegen.render.llvm_loops import LoopHints
 from picograd.codegen.render.llvm_types import (
     in_turn,
@@ -21,7 +21,7 @@ from picograd.codegen.render.llvm_types import (
     memory_type,
     saturating,
     type_name,
-    vector_type,
+    widened,
 )
 from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
@@ -74,6 +74,7 @@ class Renderer:
         self.text: list[str] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
+        self.last: list[str] = []
         self.declares: dict[str, None] = {}
         self.label: str = "task0"
         self.open: list[tuple[str, int]] = []
@@ -109,6 +110,7 @@ class Renderer:
             "  %next_task = add nuw nsw i64 %task, 1",
             "  br label %head",
             "return:",
+            *self.last,
             "  ret void",
             "}",
         ]
@@ -460,7 +462,8 @@ class Renderer:
         value, result = self.of(instr.args[0]), type_name(target, instr.lanes)
         check(target is not bfloat16, "codegen/value.py rounds to bfloat16", self.program)
         if source is bfloat16:
-            return self.widen_bfloat16(number, value, result, instr.lanes)
+            self.lines += [f"  {line}" for line in widened(number, value, instr.lanes)]
+            return f"%v{number}"
         if source.is_float and not target.is_float:
             lines = saturating(number, value, source, target, instr.lanes)
             self.lines += [f"  {line}" for line in lines]
@@ -474,15 +477,6 @@ class Renderer:
             widen = "sext" if source.kind == "int" else "zext"
             op = widen if target.bits > width else "trunc" if target.bits < width else "bitcast"
         self.emit(f"%v{number} = {op} {value} to {result}")
-        return f"%v{number}"
-
-    def widen_bfloat16(self, number: int, value: str, result: str, lanes: int) -> str:
-        """Convert the 16 bits of a bfloat16 to a float: they are its upper half."""
-        wide = vector_type("i32", lanes)
-        shift = "16" if lanes == 1 else "splat (i32 16)"
-        self.emit(f"%z{number} = zext {value} to {wide}")
-        self.emit(f"%h{number} = shl {wide} %z{number}, {shift}")
-        self.emit(f"%v{number} = bitcast {wide} %h{number} to {result}")
         return f"%v{number}"
 
     def bitcast(self, number: int, instr: Instr) -> str:
@@ -500,4 +494,5 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "atomic_add": Renderer.atomic_add, "splat": Renderer.splat,
     "interleave": Renderer.interleave, "pack": Renderer.pack, "extract": Renderer.extract,
     "cast": Renderer.cast, "bitcast": Renderer.bitcast, "rare": Renderer.rare,
+    "multiply_tiles": llvm_tiles.multiply,
 }  # fmt: skip

@@ -61,6 +61,17 @@ def integer_bounds(source: DType, target: DType) -> tuple[float, float]:
     return max(-(2.0**bits) * is_signed, -most), min(2.0**bits - gap, most)
 
 
+def widened(number: int, value: str, lanes: int) -> list[str]:
+    """Write lines that convert the 16 bits of a bfloat16 to a float: they are its upper half."""
+    wide, result = vector_type("i32", lanes), vector_type("float", lanes)
+    shift = "16" if lanes == 1 else "splat (i32 16)"
+    return [
+        f"%z{number} = zext {value} to {wide}",
+        f"%h{number} = shl {wide} %z{number}, {shift}",
+        f"%v{number} = bitcast {wide} %h{number} to {result}",
+    ]
+
+
 def saturating(number: int, value: str, source: DType, target: DType, lanes: int) -> list[str]:
     """Write lines that convert a float to an integer: too large saturates, NaN gives 0.
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.dot import Dot
-from picograd.codegen.operands import bind_roles, guarded, role, size_of
+from picograd.codegen.operands import bind_roles, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
     Product,
@@ -32,10 +32,10 @@ from picograd.codegen.streams import (
     subtracted,
 )
 from picograd.codegen.templates.attention_cpu_across import Across
+from picograd.codegen.templates.attention_cpu_operands import form_of, put_in_turn
 from picograd.codegen.templates.attention_cpu_tiles import (
     Element,
     Tiles,
-    pack,
     shared_powers,
     turned_sum,
     with_turned_reads,
@@ -50,10 +50,7 @@ from picograd.target import Target
 
 PANELS = 4  # of a task: what is streamed is copied once for so many, twice as many of many tasks
 MANY = 32  # tasks, that leave no worker idle
-BLOCK = 64  # of the stream: scores and weights of a panel, and what they meet, are in L1
-HEIGHT = 8  # rows of the register block; half of that where vector registers are few
 VECTORS = 2  # columns of the register block
-MANY_REGISTERS = 32
 Indices = tuple[Index, ...]
 
 
@@ -70,13 +67,14 @@ class Writer:
         stream = self.stream = analyse(kernel, part)
         first = stream.scores[0].number
         self.dtype = stream.computes[first].dtype
-        is_roomy = target.registers >= MANY_REGISTERS
-        self.height = HEIGHT if is_roomy else HEIGHT // 2
+        self.form = form_of(stream, target)
+        self.height = self.form.height
         count = size_of(stream.rows)
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
         self.lanes = vector * VECTORS if count > vector else vector
-        self.size = min(BLOCK, round_up(length, self.height))
+        whole = round_up(length, self.height)
+        self.size = min(self.form.block, whole)
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, 2 * PANELS)
         if tasks * size_of(stream.batch) < MANY and not stream.across:
@@ -147,45 +145,40 @@ class Writer:
             if key in self.tiles.names:
                 continue
             depth = Axis("depth", size_of(score.depth))
-            shape = self.panel.size, depth.size, self.lanes
-            name = self.tiles.add(f"row{len(found)}", shape, self.dtype)
+            name = f"row{len(found)}"
             self.tiles.names[key] = name
             deep = role(score.depth, axis_index(depth))
             value = cast(score.row, self.dtype)
             value = bind_roles(value, self.rows, deep)
             value = guarded(value, self.rows.conditions)
-            lane = axis_index(self.lane)
-            index = self.here(axis_index(depth), lane)
             dims = self.panel, self.lane, depth
-            found.append(pack(name, dims, value, index))
+            found += self.form.panels(self.tiles, name, dims, value)
         return found + self.across.pack()
 
     def pack_stream(self) -> list[Step]:
         """Copy what is streamed: [place][depth], read as it is and as its transpose."""
         found: list[Step] = []
-        every = [(score.streamed, score.depth) for score in self.stream.scores]
-        every += [(each.value, each.columns) for each in self.stream.products]
-        for operand, axes in every:
-            key = "streamed", self.tiles.plain(operand, axes, self.dtype)
+        every = [(score.streamed, score.depth, False) for score in self.stream.scores]
+        every += [(each.value, each.columns, True) for each in self.stream.products]
+        for operand, axes, is_value in every:
+            key = self.key(operand, axes, is_value)
             if key in self.tiles.names:
                 continue
             width = Axis("width", size_of(axes))
-            shape = self.size, round_up(width.size, self.height)
-            name = self.tiles.add(f"streamed{len(found)}", shape, self.dtype)
+            name = f"streamed{len(found)}"
             self.tiles.names[key] = name
             beside = role(axes, axis_index(width))
             value = cast(operand, self.dtype)
             value = bind_roles(value, self.over, beside)
             value = guarded(value, self.over.conditions)
-            index = axis_index(self.place), axis_index(width)
             dims = self.place, width
-            found.append(pack(name, dims, value, index))
+            found += self.form.places(self.tiles, name, dims, value, self.height, is_value)
         return found
 
-    def streamed(self, operand: Expr, axes: Sequence[Axis]) -> str:
-        """Find the tile of a streamed operand."""
-        key = "streamed", self.tiles.plain(operand, axes, self.dtype)
-        return self.tiles.names[key]
+    def key(self, operand: Expr, axes: Sequence[Axis], is_value: bool) -> tuple[str, Expr]:
+        """Name a streamed operand, which may lie otherwise for a sum over its places."""
+        kind = "turned" if is_value and self.form.is_paired else "streamed"
+        return kind, self.tiles.plain(operand, axes, self.dtype)
 
     def columns(self, product: Product) -> Axis:
         """Make the axis of the columns of a product, whole register blocks of them."""
@@ -270,12 +263,14 @@ class Writer:
         for score in self.stream.scores:
             shape = self.size, self.lanes
             name = self.tiles.add(f"score{score.number}", shape, self.dtype)
+            streamed = self.key(score.streamed, score.depth, False)
             group, row = self.groups(self.size)
             dot = Dot(
                 name,
-                self.streamed(score.streamed, score.depth),
+                self.tiles.names[streamed],
                 self.tiles.names["row", score.row],
-                size_of(score.depth),
+                round_up(size_of(score.depth), self.form.step),
+                self.form.unit,
                 a_origin=(row, zero),
                 b_origin=self.here(zero, zero),
                 acc_origin=(row, zero),
@@ -290,15 +285,24 @@ class Writer:
         found: list[Step] = []
         zero = constant(0)
         found += self.across.multiply(weights)
+        is_paired = self.form.is_paired
         for product in self.stream.products:
             group, row = self.groups(self.columns(product).size)
+            weight = weights[product.number]
+            value = self.key(product.value, product.columns, True)
+            if is_paired:
+                pairs = f"{weight}_pairs"
+                dims = self.place, self.lane
+                found.append(put_in_turn(self.tiles, weight, pairs, dims))
+                weight = pairs
             dot = Dot(
                 f"value{product.number}",
-                self.streamed(product.value, product.columns),
-                weights[product.number],
+                self.tiles.names[value],
+                weight,
                 self.size,
-                a_is_km=True,
-                a_origin=(zero, row),
+                self.form.unit,
+                a_is_km=not is_paired,
+                a_origin=(row, zero) if is_paired else (zero, row),
                 b_origin=(zero, zero),
                 acc_origin=self.here(row, zero),
                 block=(self.height, self.lanes),
@@ -329,6 +333,7 @@ class Writer:
             steps += self.add(number, value)
         for product in stream.weighed:
             weight = without_masks(stream, cast(product.weight, self.dtype))
+            weight = narrow(weight) if self.form.is_paired else weight
             value = self.body(weight, "sum", is_whole, known)
             name = weights.get(product.number, f"weight{product.number}")
             is_new = product.number not in weights

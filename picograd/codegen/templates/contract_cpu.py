@@ -35,6 +35,7 @@ from picograd.codegen.templates import (
     contract_taps_planes,
     contract_taps_sums,
     contract_thin,
+    contract_tiles,
     patches_plan,
     patches_sums_plan,
 )
@@ -116,7 +117,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     thin = contract_thin.build_part(product, target)
     if thin is not None:
         return thin
-    plan = None if others else apart(product, target)
+    plan = None if others else contract_tiles.choose(product, target) or apart(product, target)
     plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
@@ -232,6 +233,8 @@ def combine(plan: Plan, stored: Sequence[Step]) -> tuple[Step, ...]:
 
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """List the packed blocks and the block of results, all in the worker's scratch."""
+    if plan.is_paired:
+        return contract_tiles.tiles(plan)
     dtype, depth, lanes = (plan.product.dtype, plan.depth.size, plan.columns.lanes)
     rows, width = plan.rows_padded, plan.width
     # Rows one cache line apart from a power of two do not all fall in one cache set.
@@ -286,7 +289,10 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
             expr, deep = bind(expr, short.values), short
             inner = tuple(axis for axis in piece.dims if axis is not stretch)
             dims = pack_order(expr, deep.dims, inner)
-            step = pack(plan.b, dims, expr, (block, at[0], deep.position, at[1]))
+            index = (block, at[0], deep.position, at[1])
+            step = pack(plan.b, dims, expr, index)
+            if plan.is_paired:
+                step = pack(contract_tiles.PANEL, dims, expr, index[2:])
             steps = guarded_steps(wanted_stretch(plan, stretch), [step])
             steps = loops((stretch,), steps) if stretch is not None else steps
             found += guarded_steps((*piece.when, *deep.when), steps)
@@ -295,7 +301,11 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
         zero = const(0, plan.product.dtype)
         panels = (columns.panel,) if not columns.is_looped else ()
         index = (block, axis_index(columns.panel), position, axis_index(lane))
-        found += guarded_steps(when, [pack(plan.b, (*panels, axis, lane), zero, index)])
+        step = pack(plan.b, (*panels, axis, lane), zero, index)
+        if plan.is_paired:
+            step = pack(contract_tiles.PANEL, (axis, lane), zero, index[2:])
+        found += guarded_steps(when, [step])
+    found += [contract_tiles.pair(plan, block)] if plan.is_paired else []
     if not columns.is_looped:
         return tuple(found)
     lanes = columns.lanes
@@ -377,6 +387,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     stops = [each.limit for each in plan.reach[2] if each.limit is not None]
     dot = Dot(
         plan.c, plan.a, plan.b, plan.depth.size,
+        "tiles" if plan.is_paired else "fma",
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(zero, image.place) if image else b_origin,

@@ -103,6 +103,7 @@ class Plan:
     patches: Patches | None = None  # instead of packed rows and columns
     a_place: InPlace | None = None  # where rows lie that are not packed
     b_place: InPlace | None = None  # and columns
+    is_paired: bool = False  # by tiles of bfloat16: templates/contract_tiles.py
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:
