@@ -1,6 +1,7 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
 import contextlib
+import gc
 import importlib
 import os
 import random
@@ -19,6 +20,7 @@ from picograd.engine.followed import EVENTS, stop
 from picograd.engine.native_calls import CALLS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
+from picograd.first_import import FROZEN
 from picograd.tensor.core import subclasses
 from picograd.tensor.core.following import KNOWN
 
@@ -33,6 +35,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules of tests and what pytest knows alone: 800,000 objects, at which each trace and
+    each collection of garbage would look."""
+    FROZEN.clear()  # or the first trace would have them looked at again
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
