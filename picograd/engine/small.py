@@ -259,10 +259,17 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
     reference_of = live.data.get
     for node in graph.inner:
         reference = reference_of(id(node))
-        if reference is not None and reference() is not None:
+        if reference is not None and reference() is not None and not shows_leaf(node):
             return False
     names = set(map(id, roots))
     return all(key in names or live.get(key) is None for key in list(carried.NEW))
+
+
+def shows_leaf(node: Node) -> bool:
+    """Tell whether a node is a view of a leaf: a number costs nothing to compute again."""
+    while node.op in carried.FREE and node.realized is None:
+        node = node.inputs[0]
+    return node.realized is None and not node.inputs
 
 
 def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -> None:

@@ -81,6 +81,15 @@ def test_a_value_that_lives_on_is_remembered(long_way):
     assert np.array_equal(middle.numpy(), np.full((2, 3), 2.0, np.float32))
 
 
+def test_a_number_that_lives_on_is_not_stored(long_way):
+    ones = picograd.ones(3)
+    for x in (1.0, 2.0, 3.0):
+        assert (leaf(x) + ones).tolist() == [[x + 1] * 3] * 2
+        graph = small.small_graph((leaf(x) + ones)._node)
+        assert small.is_alone(graph, pending.LIVE)
+    assert len(long_way) == 1 and ones._node.realized is None
+
+
 def test_writes_that_wait_are_run(long_way):
     a, b = leaf(1.0), leaf(2.0)
     (a + b).realize()

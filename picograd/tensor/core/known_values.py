@@ -21,6 +21,7 @@ from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, NUMBERS
+from picograd.number import GIVEN
 from picograd.target import is_host
 
 
@@ -64,7 +65,8 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
 
 
 def shown_values(node: Node) -> Any:
-    """Copy what a view shows of the host's memory, where a look is all that takes; or None.
+    """Copy what a view shows of the host's memory or of a number, where a look is all that takes;
+    or None.
 
     So a piece of what was computed is read without a plan, and what is recorded around it goes on.
     """
@@ -72,6 +74,10 @@ def shown_values(node: Node) -> Any:
     if piece is None or node.size > CHECKED or node.rank > NUMPY_AXES or is_watched():
         return None
     source, views = piece
+    if source.op in NUMBERS:
+        if node.dtype.is_narrow_float or not is_host(node.device):
+            return None
+        return np.full(node.shape, source.arg, node.dtype.numpy)
     buffer = source.arg.buffer
     if buffer.dtype.is_narrow_float or not is_host(buffer.device):
         return None
@@ -87,12 +93,16 @@ def shown_number(node: Node) -> int | float | None:
 
 
 def piece_of(node: Node) -> tuple[Node, list[Node]] | None:
-    """Find the memory that a view shows a piece of, and the views, the last one first; or None."""
+    """Find the memory or number that a view shows a piece of, and the views, the last one first;
+    or None.
+    """
     source, views = node, []
     while type(source) is Node and source.realized is None and source.op in VIEWS:
         views.append(source)
         source = source.inputs[0]
-    if all(map(is_detached, views)) or source.op not in MEMORY or source.arg.buffer is None:
+    is_number = source.op in NUMBERS and source.realized is None and type(source.arg) not in GIVEN
+    is_memory = source.op in MEMORY and source.arg.buffer is not None
+    if all(map(is_detached, views)) or not (is_number or is_memory):
         return None
     if EVENTS.learning is not None:
         if not {id(made) for made, _, _ in EVENTS.learning.made}.isdisjoint(map(id, views)):

@@ -300,13 +300,15 @@ def is_alive(reference):
     return referred(reference) != None
 
 def is_view(node: Node):
-    "whether a node is memory, or few views away; not one that cuts off what that was made of"
+    "whether a node is a leaf, or few views away; not one that cuts off what memory was made of"
     is_cut = 0
     for hop in range(HOPS):
         if PyDict_GetItemWithError(world.memory, node.op):
             return 1
         if node.realized != None:
             return is_cut == 0
+        if type_of(node.inputs) == world.tuple and PyTuple_Size(node.inputs) == 0:
+            return 1
         need(PyDict_GetItemWithError(world.views, node.op))
         is_cut = is_cut | is_alike(node.op, world.detach)
         node = PyTuple_GetItem(node.inputs, 0)

@@ -43,6 +43,25 @@ def test_a_view_of_memory_is_read_without_a_plan() -> None:
     assert part.tolist() == [1, 2, 3, 4] and copy.tolist() == [0, 1, 2, 3]
 
 
+def test_a_view_of_a_number_is_read_without_a_plan() -> None:
+    for value, dtype in ((2.5, "float32"), (7, "uint8"), (True, "bool"), (-0.0, "float64")):
+        whole = picograd.full((4, 3), value, dtype=dtype)
+        for view in (whole[1], whole[:, ::2].T, whole[0, 0]):
+            assert str(view.tolist()) == str(view.clone().tolist())
+            assert str(view.numpy()) == str(view.clone().numpy())
+            assert view.numpy().dtype == view.clone().numpy().dtype
+        assert whole[3, 2].item() == value and whole.node.realized is None
+        seen = whole[1].numpy()
+        seen[:] = 1  # it is a copy
+        assert whole[1].tolist() == [value] * 3
+        whole[1] = 0
+        assert whole[:2].tolist() == [[value] * 3, [0] * 3]
+    for name in ("bfloat16", "complex64"):
+        assert picograd.full((3,), 1, dtype=name)[1].item() == 1
+    with pytest.raises(picograd.errors.PicogradError):
+        picograd.ones(3, device="meta")[0].item()
+
+
 def test_one_element_of_views_is_read_where_it_lies() -> None:
     draw = np.random.default_rng(3)
     for dtype in ("float32", "int64", "uint16", "bool", "bfloat16"):

@@ -18,6 +18,7 @@ from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import leaf_buffer
 from picograd.number import GivenInt
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core import following
@@ -357,6 +358,19 @@ def test_views_of_memory_that_are_alive(counted):
     assert counted[-1]
     cut = (weight * 2).realize().detach()  # lets go what it is made of
     assert native_calls.CODED.compute([(row[None] @ cut).exp()._node], "") is None
+
+
+def test_numbers_that_are_alive(counted):
+    """They cost nothing to compute again, whoever has them: nothing is stored beside."""
+    ones, row = picograd.ones(3), picograd.full((5, 3), 2.0)[1:2].T
+    for number in range(RUNS):
+        a = leaf(number)
+        found = ((a + ones) @ row).numpy()
+        np.testing.assert_allclose(found[:, 0], 2 * (a.numpy() + 1).sum(1), rtol=1e-5)
+    assert counted[-1] and ones._node.realized is None and not entries(carried.PASSED)
+    weight = picograd.ones(3, requires_grad=True)  # the first computation stores it
+    np.testing.assert_allclose((a * weight).sum().item(), a.numpy().sum(), rtol=1e-5)
+    assert leaf_buffer(weight._node) is not None
 
 
 def test_writes_that_wait_come_first(counted):
