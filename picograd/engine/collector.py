@@ -92,7 +92,8 @@ def raise_behind(thread: int, error: BaseException) -> None:
             return error
 
     time.sleep(0.001)
-    if isinstance(error, KeyboardInterrupt):  # which wakes the thread, too
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_usual and isinstance(error, KeyboardInterrupt):  # which wakes the thread, too
         signal.pthread_kill(thread, signal.SIGINT)
     else:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Late))

@@ -120,10 +120,10 @@ class Lazy(LazyModuleMixin, Family):
         """Describe the settings, with a size of 0."""
         return str(self.kind.extra_repr(self))
 
-    def forward(self, input: Tensor, *more: Any, **options: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """Become the layer that fits an input, and compute its output."""
         self.initialize_parameters(input)
-        return self.forward(input, *more, **options)
+        return self.forward(input)
 
     def initialize_parameters(self, input: Tensor, *_: Any, **options: Any) -> None:
         """Become the layer that fits an input: its parameters stay the same objects."""
@@ -177,6 +177,12 @@ class LazyConv3d(Lazy, kind=Conv3d, axis=-4):
     """
 
 
+def forward_to_size(self: Any, input: Tensor, output_size: Any = None) -> Any:
+    """Become the layer that fits an input, and compute its output, of a size."""
+    self.initialize_parameters(input)
+    return self.forward(input, output_size)
+
+
 class LazyConvTranspose1d(Lazy, kind=ConvTranspose1d, axis=-2):
     """This class becomes a ConvTranspose1d with the channels of its first input.
 
@@ -184,6 +190,8 @@ class LazyConvTranspose1d(Lazy, kind=ConvTranspose1d, axis=-2):
     >>> nn.LazyConvTranspose1d(4, 1)(Tensor.ones(2, 3, 4)).shape
     (2, 4, 4)
     """
+
+    forward = forward_to_size
 
 
 class LazyConvTranspose2d(Lazy, kind=ConvTranspose2d, axis=-3):
@@ -194,6 +202,8 @@ class LazyConvTranspose2d(Lazy, kind=ConvTranspose2d, axis=-3):
     (2, 4, 4, 4)
     """
 
+    forward = forward_to_size
+
 
 class LazyConvTranspose3d(Lazy, kind=ConvTranspose3d, axis=-4):
     """This class becomes a ConvTranspose3d with the channels of its first input.
@@ -202,6 +212,8 @@ class LazyConvTranspose3d(Lazy, kind=ConvTranspose3d, axis=-4):
     >>> nn.LazyConvTranspose3d(4, 1)(Tensor.ones(2, 3, 4, 4, 4)).shape
     (2, 4, 4, 4, 4)
     """
+
+    forward = forward_to_size
 
 
 class LazyBatchNorm1d(Lazy, kind=norm.BatchNorm1d):

@@ -182,7 +182,7 @@ CASES = [
     ),
     Case(
         "masked_fill of number", lambda: X.masked_fill(3, 1.0), DTypeError,
-        "masked_fill: the input must be a Tensor, not int. Fix: wrap it in "
+        "masked_fill: the mask must be a Tensor, not int. Fix: wrap it in "
         "picograd.Tensor(...).",
     ),
     Case(

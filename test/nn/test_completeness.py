@@ -198,7 +198,6 @@ def test_stacks(name):
 ABSENT_FUNCTIONS = {
     "assert_int_or_pair": "a helper of PyTorch",
     "boolean_dispatch": "a helper of PyTorch",
-    "conv_tbc": "conv1d of transposed axes",
     "native_channel_shuffle": "channel_shuffle",
     "scaled_grouped_mm": "an unstable API of PyTorch",
     "scaled_mm": "an unstable API of PyTorch",

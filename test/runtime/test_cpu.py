@@ -4,7 +4,6 @@ import platform
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,10 +268,10 @@ def test_a_translation_that_still_runs_is_not_closed(device, scale, monkeypatch)
         slow.begun.wait(5)
         raise KeyboardInterrupt
 
-    def shutdown(pool, wait=True, **options):
+    def join(thread, timeout=None):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
+    monkeypatch.setattr(threading.Thread, "join", join)
     try:
         with pytest.raises(KeyboardInterrupt):
             list(device.compile_many(codes()))
