@@ -590,6 +590,8 @@ class Log:
             return False
         if any(each.gradients or each.walks for each in self.events):
             return True
+        if any(each.plan() is taken.plan for each in self.reads_made):
+            return False  # it is another round of a loop
         nodes.difference_update(map(id, taken.roots))
         left = [each._node for each in tensors if id(each._node) in nodes]
         # a way that begins behind it would meet what is not there yet

@@ -109,3 +109,16 @@ def test_an_error_ends_it(log: Log) -> None:
         x @ Tensor([1.0, 2.0, 3.0]).realize()
     assert EVENTS.learning is None and EVENTS.take is None
     assert apply is not None
+
+
+def test_another_round_of_a_loop_ends_it() -> None:
+    """It would have as many reads as there may be: each round is told anew, and all before it."""
+    x = Tensor([1.0, 2.0]).realize()
+    log = Log(lambda way: None, may_read=True)
+    EVENTS.learning, EVENTS.take, EVENTS.after = log, log.take, lambda: None
+    seen = []
+    for _ in range(4):
+        kept = x * 2.0 + 1.0
+        (kept.exp() * x.sin() + x.cos()).sum().item()  # what is kept is not there yet
+        seen.append(EVENTS.learning is log)
+    assert seen == [True, False, False, False] and len(log.reads_made) == 1
