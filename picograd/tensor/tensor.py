@@ -703,6 +703,9 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [3.0, 4.0]
         """
         check_leaf_write("copy_", self)
+        if self._view is not None and isinstance(value, Tensor):
+            if cells.step_by_row(self, None, value, renew_views):
+                return self
         check_overlap("copy_", self, value)
         source = as_tensor(value, self).to(self.device).cast(self.dtype)
         node = indexing.fit_value(indexing.value_node(self._node, read(source)), self.shape)

@@ -1,14 +1,14 @@
 """Writes of numbers or rows, which a loop in Python chose, into memory of the host: at once.
 
     table[i, j] = 0.5           table[i + 1] = table[i]           table[i, j] = table[i - 1, j] + 1
-    table[i, a:b] = 0.5         table[a:b] = rows
+    table[i, a:b] = 0.5         table[a:b] = rows                 table[i] += table[j]
+    table[:, j] = 0.5           table[a:b, ::2] = columns         table[i].copy_(row)
 
 Recorded, each would be a write of the whole table that waits, and a round of the loop another graph
 for each order of its branches. Nothing is recorded here, where nothing tells the difference: no
 gradient, trace, view or waiting reader is there, and a way that is followed has not begun.
 """
 
-import ctypes
 import operator
 import weakref
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from picograd.engine.carried import ALONE, entries, held
 from picograd.engine.followed import EVENTS, leave
 from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import NUMBER_KINDS, is_watched, number_in
+from picograd.engine.realize import NUMBER_KINDS, flat_view, is_watched, number_in
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.ops import OPS
@@ -45,6 +45,7 @@ SHORT = 1 << 14  # elements of a range that is copied
 STEPS: dict[Any, Any] = {  # by what a row is in NumPy
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
 }  # fmt: skip
+Place = int | tuple[Any, ...]  # where elements begin; or an index of NumPy's, of those apart
 
 
 def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
@@ -56,7 +57,7 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         return False
     if type(items) is not tuple:
         items = (items,)
-    chosen = place(table._node.shape, items)
+    chosen = place(table._node.shape, items) or places_apart(table._node.shape, items)
     if chosen is None or is_watched():
         return False
     offset, rest = chosen
@@ -74,8 +75,8 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         return is_written(table, views, offset, rest, value, renew)
 
 
-def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
-    """Find the table of which a view shows a row or a cell, where it begins, views and readers.
+def shown_by(view: Any) -> tuple[Any, Place, list[Any], list[Node]] | None:
+    """Find the table of which a view shows some elements, where these are, views and readers.
 
     None where a write through it may be part of a way, or be seen by others.
     """
@@ -87,7 +88,8 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
     table = shows.base
     if table._view is not None or is_followed(table) or leaf_buffer(table._node) is None:
         return None
-    chosen, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
+    shape, items, views = table._node.shape, tuple(shows.operands[0]), views_of(table)
+    chosen = place(shape, items) or places_apart(shape, items)
     readers = few_readers(table, views)
     if chosen is None or readers is None or not all(map(is_seen, views)):
         return None
@@ -95,19 +97,46 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any], list[Node]] | None:
 
 
 def write_view(view: Any, node: Node, renew: Renew) -> bool:
-    """Compute a value and write it over the row or cell that a view shows, where that may be."""
+    """Compute a value and write it over what a view shows of a table, where that may be."""
     found = shown_by(view)
     if found is None or not is_cheap(node, found[0]._node):
         return False
     table, offset, views, readers = found
-    pending.compute([node, *readers])  # which see what was before
-    source = leaf_buffer(node)
-    address = None if source is None else address_of(table, views, renew)
-    if source is None or address is None:
-        return False
-    size = node.dtype.itemsize
-    ctypes.memmove(address + offset * size, source.address, node.size * size)
+    values = None if readers else values_at_hand(node)
+    if values is not None:
+        move_on(table, views, renew)
+    else:
+        pending.compute([node, *readers])  # which see what was before
+        values = values_at_hand(node)
+        if values is None or address_of(table, views, renew) is None:
+            return False
+    put(table, offset, node.shape, values)
     return True
+
+
+def values_at_hand(node: Node) -> Any:
+    """Give values that lie in memory, or that a look gives, as an array; None for others."""
+    while carried.is_detached(node) and node.realized is None:
+        node = node.inputs[0]
+    buffer = leaf_buffer(node)
+    if buffer is None:
+        return shown_values(node)
+    return flat_view(buffer).reshape(node.shape) if is_host(buffer.device) else None
+
+
+def put(table: Any, offset: Place, shape: Any, values: Any) -> None:
+    """Write values over elements of a table, which may be written."""
+    with np.errstate(over="ignore"):  # of numbers that the dtype has no room for
+        elements_of(table, offset, shape)[...] = values
+
+
+def elements_of(table: Any, offset: Place, shape: Any) -> Any:
+    """Show elements of a table in memory as an array, for as long as the memory is held."""
+    buffer: Any = leaf_buffer(table._node)
+    whole = flat_view(buffer)
+    if type(offset) is int:
+        return whole[offset : offset + product(shape)].reshape(shape)
+    return whole.reshape(table._node.shape)[offset]
 
 
 def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
@@ -116,16 +145,21 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     Of two float32 numbers the sum, and the product, in float64 rounds to that in float32. The
     number of a tensor is computed before.
     """
-    step, dtype, count = STEPS.get(OPS[op].numpy), view._node.dtype, view._node.size
-    kind = NUMBER_KINDS.get(dtype.name)
-    if view._view is None or step is None or kind is None or count > MOST:
+    meaning, dtype, count = OPS[op].numpy, view._node.dtype, view._node.size
+    step, kind = STEPS.get(meaning), NUMBER_KINDS.get(dtype.name)
+    if view._view is None or kind is None:
         return False
     if isinstance(other, type(view)):
+        if other._node.shape:
+            is_plain = step is not None or (meaning is np.divide and dtype.is_float)
+            return is_plain and step_by_row(view, meaning, other, renew)
         other = number_before(view, other)
+    if step is None or count > MOST:
+        return False
     if not fits(dtype, other) or dtype.kind == "bool" or (found := shown_by(view)) is None:
         return False
     table, offset, views, readers = found
-    if readers:
+    if readers or type(offset) is tuple:
         return False
     buffer: Any = leaf_buffer(table._node)
     number = kind(other).value
@@ -136,6 +170,53 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     move_on(table, views, renew)
     cells[:] = values
     return True
+
+
+@pending.locked
+def step_by_row(view: Any, step: Any, other: Any, renew: Renew) -> bool:
+    """Change what a view shows of a table by a tensor in memory, element by element; or copy that,
+    without a step.
+
+    One operation of NumPy's rounds as one of a kernel does.
+    """
+    is_known = step is None or view._node.dtype.kind != "bool"
+    if not is_known or not are_fitting(view._node, other._node) or other._tracks or foreign.SHARED:
+        return False
+    if other._view is not None and not are_apart(view, other):
+        return False
+    values = values_at_hand(other._node)
+    found = None if values is None else shown_by(view)
+    if found is None or found[3] or leaf_buffer(found[0]._node) is leaf_buffer(other._node):
+        return False
+    table, offset, views, _ = found
+    move_on(table, views, renew)
+    elements = elements_of(table, offset, view._node.shape)
+    if step is None:
+        elements[...] = values
+    else:
+        with np.errstate(all="ignore"):
+            step(elements, values, out=elements)
+    return True
+
+
+def are_fitting(node: Node, other: Node) -> bool:
+    """Tell whether a few numbers of one dtype fit those that they change."""
+    is_alike = other.dtype is node.dtype and other.device == node.device
+    return is_alike and other.shape == node.shape[node.rank - other.rank :] and node.size <= SHORT
+
+
+def are_apart(view: Any, other: Any) -> bool:
+    """Tell whether two views of one table show pieces of it that lie apart, each without gaps."""
+    shows, table = (view._view, other._view), view._view.base
+    if any(each is None or each.function is not show_items for each in shows):
+        return False
+    if other._view.base is not table or table._view is not None:
+        return False
+    pieces = [place(table._node.shape, tuple(each.operands[0])) for each in shows]
+    if None in pieces:
+        return False
+    (first, rest), (second, others) = pieces  # type: ignore[misc]
+    return first + product(rest) <= second or second + product(others) <= first
 
 
 def number_before(view: Any, other: Any) -> Any:
@@ -173,9 +254,9 @@ def is_seen(view: Any) -> bool:
 
 
 def is_written(
-    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+    table: Any, views: list[Any], offset: Place, rest: Any, value: Any, renew: Renew
 ) -> bool:
-    """Write over the elements of a row, or a cell; False, and nothing, where that cannot be."""
+    """Write over some elements; False, and nothing, where that cannot be."""
     kind = type(value)
     if kind is type(table):
         return write_values(table, views, offset, rest, value, renew)
@@ -183,7 +264,7 @@ def is_written(
         value = value.item()
     elif kind not in (float, int, bool):
         return False
-    return is_resting() and write_number(table, views, offset, product(rest), value, renew)
+    return is_resting() and write_number(table, views, offset, rest, value, renew)
 
 
 def is_resting() -> bool:
@@ -216,22 +297,47 @@ def place(shape: Any, items: tuple[Any, ...]) -> tuple[int, Any] | None:
     return offset * product(shape[len(items) :]), rest
 
 
+def places_apart(shape: Any, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:
+    """Find which elements whole numbers and ranges choose, few and apart, as NumPy takes them.
+
+    None for any other index.
+    """
+    if any(item is Ellipsis for item in items):
+        at = next(number for number, item in enumerate(items) if item is Ellipsis)
+        whole = slice(None), *[slice(None)] * (len(shape) - len(items))
+        items = *items[:at], *whole[: len(shape) - len(items) + 1], *items[at + 1 :]
+    if len(items) > len(shape):
+        return None
+    rest = []
+    for item, size in zip(items, shape):
+        if type(size) is not int:
+            return None
+        if type(item) is slice:
+            ends = item.start or 0, item.stop or 0, 1 if item.step is None else item.step
+            if not INDICES.issuperset(map(type, ends)) or ends[2] < 1:
+                return None
+            rest.append(len(range(*item.indices(size))))
+        elif type(item) not in INDICES or not -size <= item < size:
+            return None
+    found = *rest, *shape[len(items) :]
+    return (items, found) if 0 < product(found) <= SHORT else None
+
+
 def write_number(
-    table: Any, views: list[Any], offset: int, count: int, value: Any, renew: Renew
+    table: Any, views: list[Any], offset: Place, rest: Any, value: Any, renew: Renew
 ) -> bool:
-    """Write one number over so many elements."""
-    dtype = table._node.dtype
+    """Write one number over some elements."""
+    dtype, count = table._node.dtype, product(rest)
     kind = NUMBER_KINDS.get(dtype.name)
-    if kind is None or count > MOST or not fits(dtype, value):
+    if kind is None or not fits(dtype, value):
         return False
     address = address_of(table, views, renew)
     if address is None:
         return False
-    at = address + offset * dtype.itemsize
-    if count == 1:
-        kind.from_address(at).value = value
+    if count == 1 and type(offset) is int:
+        kind.from_address(address + offset * dtype.itemsize).value = value
     else:
-        (kind * count).from_address(at)[:] = [value] * count
+        put(table, offset, rest, value)
     return True
 
 
@@ -247,29 +353,28 @@ def fits(dtype: Any, value: Any) -> bool:
 
 
 def write_values(
-    table: Any, views: list[Any], offset: int, rest: Any, value: Any, renew: Renew
+    table: Any, views: list[Any], offset: Place, rest: Any, value: Any, renew: Renew
 ) -> bool:
-    """Write the elements of another tensor, which are as many."""
+    """Write the elements of another tensor, which has the last axes of what is written."""
     dtype, node, count = table._node.dtype, value._node, pending.recorded()
-    is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
+    is_fitting = node.dtype is dtype and node.device == table._node.device
+    is_fitting = is_fitting and node.shape == rest[len(rest) - len(node.shape) :]
     if not is_fitting or value._tracks or not is_free(table, [*views, value]):
         return False
-    shown: Any = None
-    source = leaf_buffer(node)
-    if source is None and (not is_resting() or (shown := shown_values(node)) is None):
+    values = values_at_hand(node) if is_resting() else None
+    if values is None:
         if foreign.SHARED or not is_cheap(node, table._node):
             return False
         leave()  # what is computed here ends no way
         if leaf_buffer(table._node) is None:
             pending.compute([table._node])
         pending.compute([node])
-        source = leaf_buffer(value._node)
+        values = values_at_hand(value._node)
     is_known = pending.recorded() == count  # free, as before: nothing was recorded meanwhile
     address = address_of(table, views, renew, is_known) if is_resting() else None
-    if address is None or (shown is None and source is None):
+    if address is None or values is None:
         return False
-    start = shown.ctypes.data if source is None else source.address
-    ctypes.memmove(address + offset * dtype.itemsize, start, product(rest) * dtype.itemsize)
+    put(table, offset, rest, values)
     return True
 
 
@@ -362,6 +467,7 @@ def address_of(table: Any, views: list[Any], renew: Renew, is_known: bool = Fals
 def move_on(table: Any, views: list[Any], renew: Renew) -> None:
     """Give a table in memory its next value, in the same leaf where that may stay."""
     table._history = None
+    CODED.count_computation()  # machine code makes the next views
     if has_alone(table, views):
         table._node.arg.count_writes()
         return

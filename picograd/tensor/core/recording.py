@@ -626,6 +626,8 @@ def check_overlap(op: str, target: "Recorded", source: Any, is_fitted: bool = Fa
     is_other = isinstance(source, Recorded) and source is not target
     if not is_other or (target._view is None and source._view is None):
         return
+    if target._view is not None and cells.are_apart(target, source):
+        return
     if root_of(target) is not root_of(source) or target.dtype is not source.dtype:
         return
     if aliasing.is_overlapping(target, source, is_fitted):

@@ -1,5 +1,6 @@
 """Writes of cells and rows: what others see of the table, and that no plan is made for them."""
 
+import operator
 import weakref
 from typing import Any
 
@@ -75,8 +76,8 @@ def test_ranges_of_rows_and_cells(told: list[bool]) -> None:
     for items, value, is_done in (
         (np.s_[1:3], 2.0, True), (np.s_[:-2], rows + 1, True), (np.s_[-1, 1:], 3.0, True),
         (np.s_[2, -9:2], rows[0, :2] * 5, True), (np.s_[:], 4, True), (np.s_[3:9], 5.0, True),
-        (np.s_[2:2], 9.0, False), (np.s_[::2], 6.0, False), (np.s_[1:3, 2:], 7.0, False),
-        ((same, same), 8.0, False), (np.s_[1:3], rows[0], False), (np.s_[2, None], 1.5, False),
+        (np.s_[2:2], 9.0, False), (np.s_[::2], 6.0, True), (np.s_[1:3, 2:], 7.0, True),
+        ((same, same), 8.0, True), (np.s_[1:3], rows[0], False), (np.s_[2, None], 1.5, False),
     ):  # fmt: skip
         table[items] = value
         values = value.numpy() if isinstance(value, Tensor) else value
@@ -89,6 +90,58 @@ def test_ranges_of_rows_and_cells(told: list[bool]) -> None:
     assert np.array_equal(table.numpy(), wanted)
     with pytest.raises(ShapeError, match="shares some of its memory"):
         table[1:] = table[:-1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "float16", "bfloat16"])
+def test_elements_apart(dtype: str, told: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns, blocks and every other row: written, stepped and copied in place."""
+    drawn = np.random.default_rng(5)
+    steps = [operator.iadd, operator.isub, operator.imul, lambda a, b: a.copy_(b)]
+    start = Tensor(drawn.integers(1, 5, (4, 5, 6))).cast(dtype)
+    table, same = start.clone().realize(), start.clone().realize()
+    kept, others = table[1], [table[:, 2], same[:, 2]]
+    for number in range(60):
+        ends = [sorted(drawn.integers(0, size + 1, 2).tolist()) for size in table.shape]
+        items: Any = [slice(*end, int(drawn.integers(1, 3))) for end in ends]
+        at = int(drawn.integers(-3, 3))
+        items = ([at, items[1]], [items[0], at], [..., items[2], at], items)[number % 4]
+        items = tuple([..., at] if number % 5 == 0 else items)
+        row = Tensor(drawn.integers(0, 3, table[items].shape[1:])).cast(dtype).realize()
+        table[items] = row
+        table[items].add_(number % 3)
+        steps[number % 4](table[items], row)
+        with monkeypatch.context() as context:
+            for name in ("write_number", "write_values", "write_view", "step_view", "step_by_row"):
+                context.setattr(cells, name, lambda *given: False)
+            same[items] = row
+            same[items].add_(number % 3)
+            steps[number % 4](same[items], row)
+            assert same.tolist() == table.tolist(), (number, items)
+    assert kept.tolist() == same[1].tolist() and others[0].tolist() == others[1].tolist()
+    assert told.count(True) > 40
+
+
+def test_rows_by_rows_round_as_kernels_do() -> None:
+    drawn = np.random.default_rng(6)
+    values = (drawn.standard_normal((6, 40)) * 1e20).astype(np.float32)
+    values[0, :4] = np.inf, np.nan, 0.0, -0.0
+    for step in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
+        table, other = Tensor(values).clone().realize(), Tensor(values[::-1].copy()).realize()
+        step(table[1], other[5])
+        step(table[2], table[0])
+        step(table[:, 3], other[:, 7])
+        wanted = values.copy()
+        with np.errstate(all="ignore"):
+            step(wanted[1], values[0])
+            step(wanted[2], wanted[0])
+            step(wanted[:, 3], values[::-1][:, 7])
+        assert not len(pending.WRITES)
+        np.testing.assert_array_equal(table.numpy(), wanted)
+    with pytest.raises(ShapeError, match="shares some of its memory"):
+        table[1:3] += table[0:2]
+    table[1:3] += table[1:3]
+    wanted[1:3] += wanted[1:3]
+    np.testing.assert_array_equal(table.numpy(), wanted)
 
 
 def test_a_piece_in_another_order_is_written_in_its_own(told: list[bool]) -> None:
