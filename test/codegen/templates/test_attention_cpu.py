@@ -98,7 +98,7 @@ def test_exponentials_are_computed_once_for_all_weights():
 
 
 def on_nodes(form, *arrays, **options):
-    nodes = [Tensor(array, **options).realize().node for array in arrays]
+    nodes = [Tensor(array, device="cpu", **options).realize().node for array in arrays]
     return Tensor.from_node(form(*nodes)), nodes
 
 

@@ -10,9 +10,12 @@ import pytest
 import picograd
 from picograd.errors import ExportError, TraceError
 
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # others see memory of the host
+
 PROGRAM = """
 import multiprocessing, sys
 import picograd
+picograd.set_default_device("cpu")
 from picograd import nn
 
 def add_to_all(tensors):
