@@ -703,6 +703,8 @@ class Tensor(OperatorMethods, Methods, MovementMethods, FamilyMethods, ProtocolM
         [3.0, 4.0]
         """
         check_leaf_write("copy_", self)
+        if value is self:
+            return self
         if self._view is not None and isinstance(value, Tensor):
             if cells.step_by_row(self, None, value, renew_views):
                 return self

@@ -47,3 +47,9 @@ def test_scatter_in_place() -> None:
     x = picograd.zeros(2, 3)
     x.scatter_(1, Tensor([[1], [0]]), 5.0).index_fill_(1, Tensor([2]), 7)
     assert x.tolist() == [[0, 5, 7], [5, 0, 7]]
+
+
+def test_a_copy_of_itself_changes_nothing():
+    for x in (Tensor([1.0, 2.0]), picograd.ones(1, 3).expand(2, 3), Tensor([[1.0], [2.0]])[:, 0]):
+        before = x.tolist()
+        assert x.copy_(x) is x and x.tolist() == before and x._version == 0
