@@ -110,7 +110,7 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
         values = values_at_hand(node)
         if values is None or address_of(table, views, renew) is None:
             return False
-    put(table, offset, node.shape, values)
+    elements_of(table, offset, node.shape)[...] = values
     return True
 
 
@@ -122,12 +122,6 @@ def values_at_hand(node: Node) -> Any:
     if buffer is None:
         return shown_values(node)
     return flat_view(buffer).reshape(node.shape) if is_host(buffer.device) else None
-
-
-def put(table: Any, offset: Place, shape: Any, values: Any) -> None:
-    """Write values over elements of a table, which may be written."""
-    with np.errstate(over="ignore"):  # of numbers that the dtype has no room for
-        elements_of(table, offset, shape)[...] = values
 
 
 def elements_of(table: Any, offset: Place, shape: Any) -> Any:
@@ -337,7 +331,8 @@ def write_number(
     if count == 1 and type(offset) is int:
         kind.from_address(address + offset * dtype.itemsize).value = value
     else:
-        put(table, offset, rest, value)
+        with np.errstate(over="ignore"):  # of a number that the dtype has no room for
+            elements_of(table, offset, rest)[...] = value
     return True
 
 
@@ -359,7 +354,7 @@ def write_values(
     dtype, node, count = table._node.dtype, value._node, pending.recorded()
     is_fitting = node.dtype is dtype and node.device == table._node.device
     is_fitting = is_fitting and node.shape == rest[len(rest) - len(node.shape) :]
-    if not is_fitting or value._tracks or not is_free(table, [*views, value]):
+    if not is_fitting or value._tracks or not is_free(table, views, value):
         return False
     values = values_at_hand(node) if is_resting() else None
     if values is None:
@@ -374,7 +369,7 @@ def write_values(
     address = address_of(table, views, renew, is_known) if is_resting() else None
     if address is None or values is None:
         return False
-    put(table, offset, rest, values)
+    elements_of(table, offset, rest)[...] = values
     return True
 
 
@@ -400,18 +395,18 @@ def is_cheap(node: Node, table: Node) -> bool:
     return True
 
 
-def is_free(table: Any, beside: list[Any]) -> bool:
+def is_free(table: Any, views: list[Any], *values: Any) -> bool:
     """Tell whether a table is in memory of the host that nobody still has to read, or to write.
 
     One that waits is as good where it was written before.
     """
-    return few_readers(table, beside) == []
+    return few_readers(table, views, *values) == []
 
 
-def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
+def few_readers(table: Any, views: list[Any], *values: Any) -> list[Node] | None:
     """List what waits and reads a table in memory of the host, few and cheap; None for others.
 
-    What is read beside does not count.
+    Its views, and values that are about to be written, do not count.
     """
     node = table._node
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
@@ -420,11 +415,11 @@ def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
         is_due = table._version >= OFTEN or is_fill(node)
         return [] if table.is_leaf and is_due else None
     del node  # counted else
-    if has_memory_alone(table, beside):  # whatever waits
+    if has_memory_alone(table, views):  # whatever waits
         return []
     node, buffer = table._node, leaf_buffer(table._node)
     if waiting := pending.waiting_nodes():
-        passed = {id(each._node) for each in beside}
+        passed = {id(each._node) for each in (*views, *values)}
         waiting = [each for each in waiting if id(each) not in passed]
         waiting = carried.readers_among(waiting, {node}, {id(buffer)}) if waiting else []
     is_cheaply = len(waiting) <= FEW and all(is_cheap(each, node) for each in waiting)
