@@ -77,6 +77,10 @@ def in_place(library):
         "a[:, 1] = v": lambda: write((slice(None), 1), v),
         "a[2] = row": lambda: write(2, row),
         "a[2] += row": lambda: a[2].add_(row) is None or a,
+        "a[2] += b[4]": lambda: a[2].add_(b[4]) is None or a,
+        "a[2].copy_(b[4])": lambda: a[2].copy_(b[4]) is None or a,
+        "a[:, 3] = 2.0": lambda: write((slice(None), 3), 2.0),
+        "a[2:5, 1:4] = 1.0": lambda: write((slice(2, 5), slice(1, 4)), 1.0),
         "a[i] = 0.0": lambda: write(i, 0.0),
     }
 
@@ -124,11 +128,14 @@ def reading(library):
     """Name calls that look at what is in memory."""
     a, b, v, n = operands(library)
     i, mask = library.tensor([1, 0, 3]), a > 0
+    ones = library.ones(10)
     realised(mask)
     return {
         "n.item()": lambda: n.item(),
         "float(v[0])": lambda: float(v[0]),
         "a[1, 2].item()": lambda: a[1, 2].item(),
+        "never read[0].item()": lambda: ones[0].item(),
+        "v + never read": lambda: v + ones,
         "a.sum().item()": lambda: a.sum().item(),
         "a[1]": lambda: a[1],
         "a[1:3]": lambda: a[1:3],

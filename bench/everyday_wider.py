@@ -312,6 +312,20 @@ def ratings(library, values):
     return step
 
 
+def advantages(library, values):
+    rewards, ends, worth = [library.tensor(values.random((32, 4)).astype("f")) for _ in range(3)]
+
+    def step():
+        made, last = library.zeros_like(rewards), 0.0
+        for t in range(31, -1, -1):
+            after = worth[t + 1] if t < 31 else worth[0]
+            change = rewards[t] + 0.99 * after * ends[t] - worth[t]
+            made[t] = last = change + 0.94 * ends[t] * last
+        return (made + worth).sum().item()
+
+    return step
+
+
 WIDER = {
     function.__name__: function
     for function in (
@@ -329,5 +343,6 @@ WIDER = {
         ising,
         options_priced,
         ratings,
+        advantages,
     )
 }

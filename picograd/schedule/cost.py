@@ -6,11 +6,12 @@
     on the chip  what a task reads again for nothing: a core's second-level cache, a block's
                  registers and first-level cache
 
-Five questions are asked. Should a row be worked on again by the kernel that reduced it
+Six questions are asked. Should a row be worked on again by the kernel that reduced it
 (`row_work`)? Should a value that several kernels read be stored (`shared_work`), or an operand of a
 product, which is computed anew each time it is packed (`operand_work`)? Should windows of a
 product's result be reduced where it is computed (`pool_work`)? Should an operand of a product be
-copied so that its rows begin where lines of a GPU's cache do (`repack_work`)?
+copied so that its rows begin where lines of a GPU's cache do (`repack_work`)? In how many parts
+should a GPU sum a product of few results (`sum_parts`)?
 """
 
 from collections.abc import Sequence
@@ -48,6 +49,7 @@ FEW_PRODUCTS = 8  # that a loop over the results has in registers
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
 LINE_BYTES = 128  # of a GPU's cache
+CHUNK_BYTES, SUM_BYTES = 16, 4  # between which boxes begin; of a sum
 SHORT_RUNS = 2 / 3  # exponent: 16 bytes of each row stream at a quarter of the rate (an H200)
 # Of products whose operands come in boxes, measured on an H200 (docs/records/0011-products): 16-bit
 # floats that a multiprocessor multiplies in a nanosecond; and, in the time of one, what it takes to
@@ -57,6 +59,14 @@ ALIGNED, MISALIGNED = 54, 115
 # Rows and columns that a block brings for a tile, how many elements it has, and how fast they are
 # multiplied: of the second one, two blocks bring columns to one another.
 BOX_TILES = (((128, 192), 128 * 192, 1.0), ((128, 128), 128 * 256, 0.95))
+# Of products whose tiles are fewer than multiprocessors, measured on an H200 (docs/records/0011-
+# products): tiles of a product that several blocks multiply and one adds up, and what that takes
+# for each; how much longer it takes if what all read does not stay in the cache, and if tiles are
+# too few even for that, beside what is then waited for; and how short a part may be.
+PART_TILES = (((128, 192), 1.0), ((128, 128), 0.92))
+LEAST_SHARED, ADDED, UNCACHED, LONE, WAITED = 22, 650.0, 1.5, 2.9, 5000.0
+CACHED_BYTES = 20 << 20
+LEAST_PART, MOST_PARTS, LEAST_SIDE, PART_GAIN = 512, 64, 64, 0.9
 PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
 CONV_GAIN = 200.0  # multiply-adds of a convolution for which boxes save a processor a nanosecond
 
@@ -406,3 +416,41 @@ def saves_boxes(points: int, moved: int, target: Target) -> bool:
     """
     made = machine(target)
     return points / CONV_GAIN / made.workers > made.launch + moved / made.bandwidth
+
+
+def sum_parts(m: int, n: int, k: int, itemsize: int, target: Target) -> int:
+    """Choose in how many parts the products of (m, k) and (k, n) are summed, of which a product
+    each is stored in float32: in one, if that takes about as long.
+    """
+    if min(m, n) < LEAST_SIDE or k < 2 * LEAST_PART:
+        return 1
+    made = machine(target)
+    best, least = 1, PART_GAIN * min(tiled(m, n, k, 1, made), shared_by_blocks(m, n, k, made))
+    for parts in range(2, min(MOST_PARTS, k // LEAST_PART) + 1):
+        if k % parts == 0 and k // parts * itemsize % CHUNK_BYTES == 0:
+            stored = 2 * parts * m * n * SUM_BYTES / made.bandwidth + 2 * made.launch
+            if (time := tiled(m, n, k, parts, made) + stored) < least:
+                best, least = parts, time
+    return best
+
+
+def tiled(m: int, n: int, k: int, parts: int, made: Machine) -> float:
+    """Estimate how long blocks take that multiply a tile of a part each, in waves."""
+    times = []
+    for (rows, columns), rate in PART_TILES:
+        tiles = ceil_div(m, rows) * ceil_div(n, columns) * parts
+        waves = ceil_div(tiles, made.workers)
+        times.append(waves * rows * columns * (k / parts) / BOX_RATE / rate)
+    return min(times)
+
+
+def shared_by_blocks(m: int, n: int, k: int, made: Machine) -> float:
+    """Estimate how long it takes where several blocks multiply parts of a tile, and one adds."""
+    (rows, columns), rate = PART_TILES[-1]
+    tiles = ceil_div(m, rows) * ceil_div(n, columns)
+    multiplied = m * n * k / BOX_RATE / made.workers
+    if tiles < LEAST_SHARED:
+        return multiplied * LONE + WAITED
+    is_cached = 2 * min(m, n) * k <= CACHED_BYTES
+    slower = 1.0 if is_cached else UNCACHED
+    return multiplied / rate * slower + ADDED * ceil_div(made.workers, tiles)

@@ -9,6 +9,7 @@ from picograd.schedule.joined_sums import join_sums
 from picograd.schedule.joined_writes import join_writes, read_values
 from picograd.schedule.kept_scores import fit_scores
 from picograd.schedule.late_reshapes import reshape_late
+from picograd.schedule.long_sums import split_sums
 from picograd.schedule.looked_up import look_up
 from picograd.schedule.moved_divisors import move_divisors
 from picograd.schedule.moved_factors import fit_numbers, move_factors
@@ -40,6 +41,7 @@ REWRITES = (
     fit_scores,
     join_sums,
     fit_numbers,
+    split_sums,
     repack,
     uncross,
     lay_out,
