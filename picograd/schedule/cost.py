@@ -63,8 +63,8 @@ BOX_TILES = (((128, 192), 128 * 192, 1.0), ((128, 128), 128 * 256, 0.95))
 # products): tiles of a product that several blocks multiply and one adds up, and what that takes
 # for each; how much longer it takes if what all read does not stay in the cache, and if tiles are
 # too few even for that, beside what is then waited for; and how short a part may be.
-PART_TILES = (((128, 192), 1.0), ((128, 128), 0.92))
-LEAST_SHARED, ADDED, UNCACHED, LONE, WAITED = 22, 650.0, 1.5, 2.9, 5000.0
+PART_TILES = (((128, 192), 1.0), ((64, 128), 0.71), ((64, 64), 0.55), ((128, 128), 0.92))
+LEAST_SHARED, ADDED, UNCACHED, LONE, WAITED = 22, 650.0, 1.5, 2.5, 5000.0
 CACHED_BYTES = 20 << 20
 LEAST_PART, MOST_PARTS, LEAST_SIDE, PART_GAIN = 512, 64, 64, 0.9
 PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
@@ -428,7 +428,7 @@ def sum_parts(m: int, n: int, k: int, itemsize: int, target: Target) -> int:
     best, least = 1, PART_GAIN * min(tiled(m, n, k, 1, made), shared_by_blocks(m, n, k, made))
     for parts in range(2, min(MOST_PARTS, k // LEAST_PART) + 1):
         if k % parts == 0 and k // parts * itemsize % CHUNK_BYTES == 0:
-            stored = 2 * parts * m * n * SUM_BYTES / made.bandwidth + 2 * made.launch
+            stored = 2 * parts * m * n * SUM_BYTES / made.bandwidth + made.launch
             if (time := tiled(m, n, k, parts, made) + stored) < least:
                 best, least = parts, time
     return best
@@ -448,7 +448,7 @@ def shared_by_blocks(m: int, n: int, k: int, made: Machine) -> float:
     """Estimate how long it takes where several blocks multiply parts of a tile, and one adds."""
     (rows, columns), rate = PART_TILES[-1]
     tiles = ceil_div(m, rows) * ceil_div(n, columns)
-    multiplied = m * n * k / BOX_RATE / made.workers
+    multiplied = tiles * rows * columns * k / BOX_RATE / made.workers
     if tiles < LEAST_SHARED:
         return multiplied * LONE + WAITED
     is_cached = 2 * min(m, n) * k <= CACHED_BYTES
