@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from picograd.dtype import float32
 from picograd.graph.node import Node
-from picograd.helpers import product
 from picograd.schedule.cost import sum_parts
 from picograd.schedule.order import nodes_of
 from picograd.schedule.score_boxes import streamed_nodes
@@ -20,30 +19,40 @@ from picograd.target import Target
 
 def split_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Sum products in parts where that is faster; `order` lists inputs first."""
-    found = []
-    if target.copies_boxes:
-        found = [(node, parts_of(node, target)) for node in nodes_of(order, {"contract"})]
-        found = [(node, parts) for node, parts in found if parts > 1]
+    found: dict[Node, int] = {}
+    products = nodes_of(order, {"contract"}) if target.copies_boxes else ()
+    for node in products:
+        parts = parts_of(node, target)
+        if parts > 1:
+            found[node] = parts
     if not found:
         return list(roots)
     streamed = streamed_nodes(roots, order, target)
-    new = {id(x): summed(x, parts) for x, parts in found if id(x) not in streamed}
+    new = {}
+    for node, parts in found.items():
+        if id(node) not in streamed:
+            new[id(node)] = summed(node, parts)
     return replaced(roots, order, new)
 
 
 def parts_of(node: Node, target: Target) -> int:
     """Choose the number of parts of a product; 1 for what is no single product of matrices."""
+    dtype = node.dtype
+    if dtype.bits != 16 or any(each.dtype is not dtype for each in node.inputs):
+        return 1
     left, right, out = node.arg
     depth = set(left) & set(right)
-    if node.dtype.bits != 16 or len(depth) != 1 or not depth.isdisjoint(out):
+    if len(depth) != 1 or not depth.isdisjoint(out):
         return 1
-    if any(each.dtype is not node.dtype for each in node.inputs):
+    first, second = node.inputs
+    sizes = *first.shape, *second.shape
+    if any(type(size) is not int for size in sizes):
         return 1
-    sizes = dict(zip((*left, *right), (s for each in node.inputs for s in each.shape), strict=True))
-    if any(type(size) is not int for size in sizes.values()):
+    k = first.shape[left.index(*depth)]
+    if not k:
         return 1
-    m, n = (product(sizes[x] for x in each if x not in depth) for each in (left, right))
-    return sum_parts(m, n, sizes[depth.pop()], node.dtype.itemsize, target)
+    m, n = first.size // k, second.size // k
+    return sum_parts(m, n, k, dtype.itemsize, target)
 
 
 def summed(node: Node, parts: int) -> Node:
@@ -54,9 +63,13 @@ def summed(node: Node, parts: int) -> Node:
     sides, labels = [], []
     for each, own in zip(node.inputs, (left, right), strict=True):
         at = own.index(depth)
-        shape = *each.shape[:at], parts, each.shape[at] // parts, *each.shape[at + 1 :]
+        before, after = each.shape[:at], each.shape[at + 1 :]
+        length = each.shape[at] // parts
+        shape = *before, parts, length, *after
         sides.append(each.reshape(shape))
         labels.append((*own[:at], part, *own[at:]))
+    labels.append((part, *out))
     shape = parts, *node.shape
-    whole = Node("contract", tuple(sides), (*labels, (part, *out)), shape, float32, node.device)
+    inputs, arg = tuple(sides), tuple(labels)
+    whole = Node("contract", inputs, arg, shape, float32, node.device)
     return whole.reduce("sum", (0,)).cast(node.dtype)

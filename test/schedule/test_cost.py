@@ -14,6 +14,7 @@ from picograd.schedule.cost import (
     pool_work,
     row_work,
     shared_work,
+    sum_parts,
     window_work,
 )
 from picograd.target import Target, cuda_target
@@ -137,3 +138,15 @@ def test_images_that_tasks_walk_down_are_shared_by_workers() -> None:
 def test_eight_vectors_meet_a_matrix_each_and_a_convolution_packs_from_five_channels() -> None:
     assert packings(1000, 8) == 8 and packings(1000, 9) == 1
     assert packings(1000, 5, FEW_CHANNELS) == 1 and packings(1000, 4, FEW_CHANNELS) == 4
+
+
+def test_long_sums_of_few_results_are_summed_in_parts() -> None:
+    def parts(m: int, n: int, k: int) -> int:
+        return sum_parts(m, n, k, 2, GPU)
+
+    assert parts(256, 768, 50304) == 16 and parts(1024, 768, 50304) == 4
+    assert parts(8192, 768, 50304) == parts(4096, 4096, 4096) == 1  # there are tiles enough
+    assert parts(768, 3072, 8192) == parts(512, 512, 512) == 1  # as much would be stored
+    assert parts(256, 768, 50303) == 1  # no part is as long as another
+    assert parts(64, 64, 1_000_000) == 50  # parts begin between chunks of 16 bytes
+    assert parts(16, 768, 50304) == 1
