@@ -5,7 +5,7 @@ eager and, with `--compiled`, compiled, which pads operands too. Values are comp
 on NaN-poisoned results, twice for the same bits; rivals take turns, each a CUDA graph of launches.
 A ratio is the median over rounds.
 
-    python bench/gpu_products.py [--problems ragged gpt2 llama] [--rounds 9] [--compiled]
+    python bench/gpu_products.py [--problems ragged gpt2 llama long] [--rounds 9] [--compiled]
 
 `--unpacked` times plans that copy no operand too, `--parts` each kernel by itself.
 """
@@ -77,6 +77,17 @@ PROBLEMS = {
     ],
     "gpt2": list(layers_of((*GPT2, (50304, 768)), (1, 8, 128, 1024, 8192))),
     "llama": list(layers_of(LLAMA, (1, 8, 128, 1024, 8192))),
+    "long": [  # sums of few results
+        *((m, 768, 50304, NN) for m in (128, 256, 512, 1024, 2048, 4096)),
+        *((m, 1024, 8192, NT) for m in (64, 128)),
+        *((n, n, 8192, TN) for n in (512, 768, 1024)),
+        *((n, n, 65536, TN) for n in (64, 192, 256)),
+        *((64, n, 200704, TN) for n in (147, 576)),
+        (256, 1024, 16384, NT),
+        (512, 512, 4096, NT),
+        (1024, 1024, 16384, NT),
+        (256, 2048, 200704, TN),
+    ],
     "squares": [(n, n, n, NT) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384)],
 }
 
