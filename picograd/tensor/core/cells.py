@@ -35,7 +35,7 @@ from picograd.tensor.core.aliasing import is_part, show_items
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.known_values import shown_values
 
-FEW = 16  # operations of a value that is computed for this alone
+FEW = 16  # operations of a value that is computed for this alone, views aside
 OFTEN = 1  # writes from which on a table that waits is computed
 Renew = Callable[[Any], None]
 EXACT = 1 << 53  # integers up to this are floats, too
@@ -200,7 +200,11 @@ def are_fitting(node: Node, other: Node) -> bool:
 
 
 def are_apart(view: Any, other: Any) -> bool:
-    """Tell whether two views of one table show pieces of it that lie apart, each without gaps."""
+    """Tell whether two views are of other tensors, or show pieces of one table that lie apart, each
+    without gaps.
+    """
+    if end_of(view) is not end_of(other):
+        return True
     shows, table = (view._view, other._view), view._view.base
     if any(each is None or each.function is not show_items for each in shows):
         return False
@@ -211,6 +215,13 @@ def are_apart(view: Any, other: Any) -> bool:
         return False
     (first, rest), (second, others) = pieces  # type: ignore[misc]
     return first + product(rest) <= second or second + product(others) <= first
+
+
+def end_of(tensor: Any) -> Any:
+    """Find the tensor whose memory a view shows in the end."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    return tensor
 
 
 def number_before(view: Any, other: Any) -> Any:
@@ -385,7 +396,7 @@ def is_cheap(node: Node, table: Node) -> bool:
         if each.is_asked or (owner is not None and owner._tracks):
             return False
         if each.realized is None and each.inputs:
-            count += 1
+            count += each.op not in carried.FREE
             for child in each.inputs:
                 if child not in seen:
                     seen.add(child)
