@@ -230,7 +230,9 @@ class Runs:
     `key` ascends along `axis`; `first` is the position where the run of a position begins. `target`
     mentions the key, so that a run has one destination. `rows` are the elements of one slice.
     `levels` hold sums of `fan` neighbours each, of the bodies, then of the level below, which stand
-    for whole groups of a long run. monoid None: the last of a run is stored.
+    for whole groups of a long run. monoid None: the last of a run is stored. With `bounds`, an axis
+    that numbers runs and where each stops, key and first are those of a number, and so many `lanes`
+    of a warp may share a run.
     """
 
     rows: tuple[Axis, ...]
@@ -243,6 +245,13 @@ class Runs:
     fan: int
     slot: int
     target: Index
+    bounds: tuple[Axis, Expr] | None = None
+    lanes: int = 1
+
+    @property
+    def numbered(self) -> Axis:
+        """The axis that key and first run along."""
+        return self.bounds[0] if self.bounds else self.axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -620,8 +629,11 @@ def format_along(step: Along) -> str:
             return f"  bins {head} by {step.run} of {step.key} {where} {step.body}"
         if isinstance(step, Runs):
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
-            name = step.monoid or "set"
-            return f"  runs {head} of {step.key} from {step.first} {where} {name} {step.body}{sums}"
+            name, first = step.monoid or "set", f"{step.first}"
+            if step.bounds:
+                axis, stop = step.bounds
+                first = f"{first} to {stop} of {axis!r} by {step.lanes}"
+            return f"  runs {head} of {step.key} from {first} {where} {name} {step.body}{sums}"
         name = "count" if step.counted is None else f"move behind {step.counted}"
         return f"  radix {head} by {step.run} shift {step.shift} {where} {step.body} {name}"
     space = ", ".join(map(repr, (*step.outer, *step.inner)))
