@@ -311,9 +311,9 @@ class BlockInterpreter:
     def runs(self, step: RunStep) -> None:
         """Reduce the runs that end here; a run is reduced whole, from its first position on."""
         held, runs = self.held(step.conditions, step.dims), step.runs
-        first = self.value(runs.first, (runs.numbered,))
-        if runs.bounds:
-            stops = self.value(runs.bounds[1], (runs.numbered,))
+        first = self.value(runs.first, (runs.number,))
+        if runs.stop:
+            stops = self.value(runs.stop, (runs.number,))
             is_last: Array = stops > first
         else:
             key, stops = self.value(runs.key, (runs.axis,)), np.arange(1, runs.axis.size + 1)
@@ -322,7 +322,7 @@ class BlockInterpreter:
         held &= is_last[place] & (self.index(step.lane, step.dims) == 0)
         expr = self.once(step, lambda: guarded(runs.body, step.conditions))
         body = self.value(expr, (*step.dims, runs.axis))
-        target = self.index(runs.target, (*step.dims, runs.numbered))
+        target = self.index(runs.target, (*step.dims, runs.number))
         slot, dtype = (self.slots[runs.slot], self.points.kernel.slots[runs.slot].dtype)
         for point in np.argwhere(held):
             number = place[tuple(point)]

@@ -41,9 +41,9 @@ def runs_cuda(block: Block, step: RunStep) -> None:
         place = emitter.index(substitute(step.place, values))
         lane = emitter.index(substitute(step.lane, values))
         run, runs = Run(block, step.runs, values, lane), step.runs
-        if not runs.bounds:
+        if runs.stop is None:
             stack.enter_context(emitter.when(run.ends_at(place)))
-        with emitter.scope({runs.numbered: place}):
+        with emitter.scope({runs.number: place}):
             target = emitter.index(rebind(runs.target, values))
         slot = emitter.slots[runs.slot]
         if runs.monoid is None:
@@ -95,10 +95,10 @@ class Run:
         is_shared = runs.lanes > 1
         nothing = emitter.const(identity(monoid, dtype), dtype) if is_shared else start
         emitter.put(self.total, zero, nothing)
-        with emitter.scope({runs.numbered: place}):
+        with emitter.scope({runs.number: place}):
             first = emitter.cast(emitter.value(runs.first), self.dtype)
-            if runs.bounds:
-                stop = emitter.cast(emitter.value(runs.bounds[1]), self.dtype)
+            if runs.stop:
+                stop = emitter.cast(emitter.value(runs.stop), self.dtype)
             else:
                 stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
         self.walk(0, first, stop)

@@ -18,17 +18,21 @@ from picograd.target import Target
 
 WALKED = 128  # groups that a thread may walk: fewer have no level above, which is a launch
 LANES = 32  # threads of a warp, which share a segment of few columns
+MOST = 1 << 31
 
 
 def reduced_segments(data: Node, ends: Node, monoid: str, start: float) -> Node:
     """Combine what lies in each segment of an axis, the last one of where they end, and `start`."""
-    shape = (*ends.shape, *data.shape[ends.rank :])
-    return reduced(constant(start, shape, data.dtype, data.device), data, ends, monoid)
+    after = data.shape[ends.rank :]
+    shape = (*ends.shape, *after)
+    base = constant(start, shape, data.dtype, data.device)
+    return reduced(base, data, ends, monoid)
 
 
 def reduced(base: Node, data: Node, ends: Node, monoid: str) -> Node:
     """Combine what is there and the elements of each segment."""
-    inputs, arg = (base, data, ends), (ends.rank - 1, monoid)
+    inputs = base, data, ends
+    arg = ends.rank - 1, monoid
     return Node("reduce_segments", inputs, arg, base.shape, base.dtype, base.device)
 
 
@@ -36,32 +40,56 @@ def expand_segments(node: Node, target: Target) -> Node:
     """Reduce runs of known bounds on a GPU; elsewhere a scatter, without what follows the last."""
     base, data, ends = node.inputs
     axis, monoid = node.arg
-    if not target.has_blocks or not node.size or not indexing.FEW < data.size < 1 << 31:
-        axes, numbers = tuple(range(axis + 1)), numbers_of(ends, data.shape[axis])
-        found = one_more(base, axis).scatter(data, numbers, axes, monoid)
-        return found.slice(tuple([(0, n, 1) for n in node.shape]))
-    fan, size, count, after = indexing.FAN, data.shape[axis], ends.size, data.shape[axis + 1 :]
-    stops = ends.binary("maximum", 0).binary("minimum", size).cast(int32)
-    before = tuple([(0, n, 1) for n in ends.shape[:-1]])
-    first = stops.slice((*before, (0, ends.shape[-1] - 1, 1)))
-    first = first.pad((*((0, 0) for _ in before), (1, 0)))
-    for row in range(axis):
-        rest = product(ends.shape[row + 1 : axis]) * size
-        first, stops = (each + each.iota(row, int32) * rest for each in (first, stops))
-    bounds = [each.reshape((count,)) for each in (first, stops)]
+    is_worth = indexing.FEW < data.size < MOST
+    if not target.has_blocks or not node.size or not is_worth:
+        numbers = numbers_of(ends, data.shape[axis])
+        axes = tuple(range(ends.rank))
+        wide = one_more(base, axis)
+        found = wide.scatter(data, numbers, axes, monoid)
+        return until(found, node.shape)
+    after = data.shape[axis + 1 :]
     columns = product(after)
-    lanes = LANES // columns if columns <= LANES and LANES % columns == 0 else 1
+    is_shared = columns <= LANES and LANES % columns == 0
+    lanes = LANES // columns if is_shared else 1
     rows = data.reshape((data.size // columns, *after))
-    groups, levels = rows.shape[0] // fan, list[Node]()
-    if groups >= 2:
-        whole = ((0, groups * fan, 1), *((0, n, 1) for n in after))
-        level = rows.slice(whole).accumulated().reshape((groups, fan, *after)).reduce(monoid, (1,))
-        levels = [level, *levels_above(level, monoid, WALKED * lanes)]
-    keys = bounds[0].iota(0, uint32)
-    inputs = (base.reshape((count, *after)), rows, keys, *bounds, *levels)
-    arg = (0,), monoid, fan, lanes
-    found = Node("scatter_runs", inputs, arg, (count, *after), node.dtype, node.device)
+    first, stop = bounds_of(ends, data.shape[axis])
+    keys = first.iota(0, uint32)
+    shape = (keys.size, *after)
+    base = base.reshape(shape)
+    levels = levels_of(rows, monoid, lanes)
+    inputs = base, rows, keys, first, stop, *levels
+    arg = (0,), monoid, indexing.FAN, lanes
+    found = Node("scatter_runs", inputs, arg, shape, node.dtype, node.device)
     return found.reshape(node.shape)
+
+
+def bounds_of(ends: Node, size: int) -> tuple[Node, Node]:
+    """Find where each segment begins and stops, counted through all rows of `size` elements."""
+    *_, count = ends.shape
+    lead = product(ends.shape[:-1])
+    last = ends.reshape((lead, count)).binary("maximum", 0)
+    last = last.binary("minimum", size).cast(int32)
+    before = until(last, (lead, count - 1))
+    begin = before.pad(((0, 0), (1, 0)))
+    offset = last.iota(0, int32) * size
+    flat = (lead * count,)
+    first = begin + offset
+    stop = last + offset
+    return first.reshape(flat), stop.reshape(flat)
+
+
+def levels_of(rows: Node, monoid: str, lanes: int) -> list[Node]:
+    """Combine groups of neighbours, level above level, whatever segments they are of."""
+    fan = indexing.FAN
+    count, *after = rows.shape
+    groups = count // fan
+    if groups < 2:
+        return []
+    whole = until(rows, (groups * fan, *after))
+    parts = whole.accumulated().reshape((groups, fan, *after))
+    level = parts.reduce(monoid, (1,))
+    above = levels_above(level, monoid, WALKED * lanes)
+    return [level, *above]
 
 
 def numbers_of(ends: Node, size: int) -> tuple[Node, ...]:
@@ -69,34 +97,62 @@ def numbers_of(ends: Node, size: int) -> tuple[Node, ...]:
 
     It is a running maximum of what begins at a place.
     """
-    axis = ends.rank - 1
-    begun = constant(0, (*ends.shape[:-1], size + 1), int32, ends.device)
-    last = ends.binary("maximum", 0).binary("minimum", size)
-    places = (*(ends.iota(row) for row in range(axis)), last)
-    begun = begun.scatter(ends.iota(axis, int32) + 1, places, tuple(range(axis + 1)), "max")
-    into = scan(begun.slice(tuple([(0, n, 1) for n in (*ends.shape[:-1], size)])), "max", axis)
-    return (*(into.iota(row) for row in range(axis)), into)
+    *lead, _ = ends.shape
+    axis = len(lead)
+    begun = constant(0, (*lead, size + 1), int32, ends.device)
+    last = ends.binary("maximum", 0)
+    last = last.binary("minimum", size)
+    rows = [ends.iota(row) for row in range(axis)]
+    following = ends.iota(axis, int32) + 1
+    axes = tuple(range(ends.rank))
+    begun = begun.scatter(following, (*rows, last), axes, "max")
+    begun = until(begun, (*lead, size))
+    into = scan(begun, "max", axis)
+    rows = [into.iota(row) for row in range(axis)]
+    return (*rows, into)
+
+
+def until(node: Node, shape: tuple[int, ...]) -> Node:
+    """Take what lies below a shape."""
+    return node.slice(tuple([(0, size, 1) for size in shape]))
 
 
 def one_more(node: Node, axis: int) -> Node:
     """Add a zero at the end of an axis."""
-    return node.pad(tuple([(0, int(each == axis)) for each in range(node.rank)]))
+    pads = [(0, int(each == axis)) for each in range(node.rank)]
+    return node.pad(tuple(pads))
 
 
 def segments_vjp(gradient: Node, output: Node, base: Node, data: Node, ends: Node) -> Gradients:
     """Split the gradient between what is there and the elements."""
     axis, monoid = output.arg
-    numbers, axes = numbers_of(ends, data.shape[axis]), tuple(range(axis + 1))
-    split = combined_vjp(
-        monoid,
-        (gradient, output, base, data),
-        lambda x: one_more(x, axis).gather(numbers, axes),
-        lambda x, values, monoid: reduced(x, values, ends, monoid),
-    )
+    numbers = numbers_of(ends, data.shape[axis])
+    axes = tuple(range(ends.rank))
+
+    def read(x: Node) -> Node:
+        """Give each element what its segment has, and 0 where it has none."""
+        return one_more(x, axis).gather(numbers, axes)
+
+    def combined(x: Node, values: Node, kind: str) -> Node:
+        """Combine values as the elements are."""
+        return reduced(x, values, ends, kind)
+
+    nodes = gradient, output, base, data
+    split = combined_vjp(monoid, nodes, read, combined)
     return (*split, None)
 
 
 SEGMENT_ROWS = table(
-    Op("reduce_segments", Role.COMPOSITE, 3, ANY, None, segments_vjp, expand_on=expand_segments,
-        shape=first_shape, data=(0, 1), batch_arg=first_next),
-)  # fmt: skip
+    Op(
+        "reduce_segments",
+        Role.COMPOSITE,
+        3,
+        ANY,
+        None,
+        segments_vjp,
+        expand_on=expand_segments,
+        shape=first_shape,
+        data=(0, 1),
+        batch_arg=first_next,
+    )
+)

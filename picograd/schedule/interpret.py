@@ -292,9 +292,9 @@ class PartInterpreter:
     def runs(self, runs: loop.Runs) -> None:
         """Combine the bodies of every run with what their slice holds, in order."""
         body = self.over(runs.body, (*runs.rows, runs.axis))
-        target = self.over(runs.target, (*runs.rows, runs.numbered))
-        if runs.bounds:
-            bounds = (self.over(each, (runs.numbered,)) for each in (runs.first, runs.bounds[1]))
+        target = self.over(runs.target, (*runs.rows, runs.number))
+        if runs.stop:
+            bounds = (self.over(each, (runs.number,)) for each in (runs.first, runs.stop))
             number, place = places_of_runs(*bounds)
             body, target = body[..., place], target[..., number]
         slot, dtype = self.slots[runs.slot], self.kernel.slots[runs.slot].dtype

@@ -230,8 +230,8 @@ class Runs:
     `key` ascends along `axis`; `first` is the position where the run of a position begins. `target`
     mentions the key, so that a run has one destination. `rows` are the elements of one slice.
     `levels` hold sums of `fan` neighbours each, of the bodies, then of the level below, which stand
-    for whole groups of a long run. monoid None: the last of a run is stored. With `bounds`, an axis
-    that numbers runs and where each stops, key and first are those of a number, and so many `lanes`
+    for whole groups of a long run. monoid None: the last of a run is stored. key and first run
+    along `number`: the axis itself, unless it is known where each run stops. Then so many `lanes`
     of a warp may share a run.
     """
 
@@ -245,13 +245,9 @@ class Runs:
     fan: int
     slot: int
     target: Index
-    bounds: tuple[Axis, Expr] | None = None
+    number: Axis
+    stop: Expr | None = None
     lanes: int = 1
-
-    @property
-    def numbered(self) -> Axis:
-        """The axis that key and first run along."""
-        return self.bounds[0] if self.bounds else self.axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +439,7 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
     """Every Index an expression node carries itself."""
     if expr.op == "load":
         return (expr.arg[1],)
-    if expr.op == "index":
+    if expr.op == "index" or (expr.op == DRAWN and expr.arg is not None):
         return (expr.arg,)
     if expr.op == "guard":
         return tuple(condition[0] for condition in expr.arg)
@@ -451,8 +447,6 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
         return tuple(expr.arg[1])
     if expr.op == "element":
         return tuple(index for _, index in expr.arg[1])
-    if expr.op == DRAWN and expr.arg is not None:
-        return (expr.arg,)
     return ()
 
 
@@ -629,11 +623,9 @@ def format_along(step: Along) -> str:
             return f"  bins {head} by {step.run} of {step.key} {where} {step.body}"
         if isinstance(step, Runs):
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
-            name, first = step.monoid or "set", f"{step.first}"
-            if step.bounds:
-                axis, stop = step.bounds
-                first = f"{first} to {stop} of {axis!r} by {step.lanes}"
-            return f"  runs {head} of {step.key} from {first} {where} {name} {step.body}{sums}"
+            stop = f" to {step.stop} of {step.number!r} by {step.lanes}" if step.stop else ""
+            where = f"from {step.first}{stop} {where} {step.monoid or 'set'}"
+            return f"  runs {head} of {step.key} {where} {step.body}{sums}"
         name = "count" if step.counted is None else f"move behind {step.counted}"
         return f"  radix {head} by {step.run} shift {step.shift} {where} {step.body} {name}"
     space = ", ".join(map(repr, (*step.outer, *step.inner)))
@@ -645,14 +637,11 @@ def format_along(step: Along) -> str:
 def format_kernel(kernel: Kernel) -> str:
     """Print a kernel, one compute a line."""
     lines = [f"kernel {kernel.name} ({kernel.hero})"]
-    for number, slot in enumerate(kernel.slots):
-        lines.append(f"  s{number}: {slot.role} {slot.dtype.name}[{slot.size}]")
+    lines += [f"  s{n}: {s.role} {s.dtype.name}[{s.size}]" for n, s in enumerate(kernel.slots)]
     for part in kernel.parts:
         ends = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in part.ends)
         lines.append(f"  part [{', '.join(map(repr, part.rows))}]{ends}")
         lines += [format_compute(n, c) for n, c in enumerate(part.computes)]
-        if part.scatter:
-            lines.append(format_scatter(part.scatter))
-        if part.along:
-            lines.append(format_along(part.along))
+        lines += [format_scatter(part.scatter)] if part.scatter else []
+        lines += [format_along(part.along)] if part.along else []
     return "\n".join(lines)

@@ -160,7 +160,7 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part:
     part.bound = (axis, *inner, *sums, number)
     rest, run = tuple(axis_index(a) for a in inner), (axis_index(number),)
     key, begin = part.value(keys, run), part.value(first, run)
-    bounds = (number, part.value(stop, run)) if stop else None
+    end = part.value(stop, run) if stop else None
     body = wide_value(member, part, values, (axis_index(axis), *rest))
     bodies = tuple(
         (each, wide_value(member, part, level, (axis_index(each), *rest)))
@@ -171,7 +171,7 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part:
     target = slice_target(member, part, axes, key, rest)
     rows = tuple(a for a in inner if a.size != 1)
     count = lanes[0] if lanes else 1
-    step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target, bounds, count)
+    step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target, number, end, count)
     return Part((), (), None, step)
 
 

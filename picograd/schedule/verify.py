@@ -122,7 +122,7 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     bound = axes_along(step)
     held = step.conditions if isinstance(step, Scan) else ()
-    is_wide = isinstance(step, Elimination) or (isinstance(step, Runs) and bool(step.bounds))
+    is_wide = isinstance(step, Elimination) or (isinstance(step, Runs) and step.stop is not None)
     own = 2 if is_wide else 1
     check(len(bound) == len(rows) + own, "an axis bound twice", kernel)
     places = places_along(step)
@@ -183,7 +183,7 @@ def axes_along(step: Along) -> set[Axis]:
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     own = {*rows, step.axis}
     if isinstance(step, Runs):
-        own.add(step.numbered)
+        own.add(step.number)
     return own | {step.column} if isinstance(step, Elimination) else own
 
 
@@ -200,9 +200,9 @@ def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:
 def verify_runs(kernel: Kernel, part: Part, runs: Runs) -> None:
     """Check the monoid, the positions and the levels of a reduction of runs."""
     check(runs.monoid is None or runs.monoid in MONOIDS, "unknown monoid", kernel)
-    for expr in (runs.first, *(runs.bounds or ())[1:]):
-        check(expr.dtype.is_integer, "a run begins at a position", kernel)
-        Checker(kernel, part, 0, {runs.numbered}).visit(expr)
+    for place in (runs.first, runs.stop or runs.first):
+        check(place.dtype.is_integer, "a run begins at a position", kernel)
+        Checker(kernel, part, 0, {runs.number}).visit(place)
     below = runs.axis.size
     for axis, expr in runs.levels:
         check(axis.size == below // runs.fan, "a level of another size", kernel)

@@ -228,7 +228,7 @@ def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:
     slots = slots_of(kernel)
     base, rows, keys, first, *levels = (arrays[number] for number in slots)
     random, count = np.random.default_rng(1), step.axis.size
-    if step.bounds:
+    if step.stop:
         stop, *levels = levels
         keys[...] = random.permutation(keys.size)
         stop[...] = np.sort(random.integers(0, count, keys.size))
@@ -251,7 +251,7 @@ def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:
 def slots_of(kernel: Kernel) -> list[int]:
     """Slots of the base, the values, the keys, the first positions and the levels."""
     step: Any = kernel.parts[0].along
-    bounds = step.bounds[1:] if step.bounds else ()
+    bounds = [step.stop] if step.stop else []
     exprs = (step.body, step.key, step.first, *bounds, *(expr for _, expr in step.levels))
     loads = [next(e.arg[0] for e in walk(expr) if e.op == "load") for expr in exprs]
     return [step.slot, *loads]

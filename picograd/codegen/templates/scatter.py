@@ -76,8 +76,11 @@ def build_runs(kernel: Kernel, target: Target) -> TileKernel:
     runs = part.along
     if not isinstance(runs, Runs) or not target.has_blocks:
         internal("a kernel of runs needs runs, and CUDA", part)
-    count, lane = runs.numbered.size, Axis("lane", runs.lanes)
-    place = Axis("place", count if runs.lanes == 1 else round_up(count, RUN_THREADS // WARP))
+    lane = Axis("lane", runs.lanes)
+    count = whole = runs.number.size
+    if runs.lanes > 1:
+        whole = round_up(count, RUN_THREADS // WARP)
+    place = Axis("place", whole)
     space = cut_flat((place, lane, *runs.rows), RUN_THREADS)
     own = substitute_along(
         runs,
@@ -86,6 +89,8 @@ def build_runs(kernel: Kernel, target: Target) -> TileKernel:
         lambda expr: rewrite(expr, space.axes),
     )
     here, within = (rebind(axis_index(axis), space.axes) for axis in (place, lane))
-    conditions = space.conditions if place.size == count else ((here, 0, count - 1),)
+    conditions = space.conditions
+    if whole > count:
+        conditions = ((here, 0, count - 1),)
     step = RunStep(space.dims, here, own, within, conditions)
     return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), RUN_THREADS)
