@@ -49,10 +49,10 @@ def runs_cuda(block: Block, step: RunStep) -> None:
         if runs.monoid is None:
             emitter.store(slot, target, run.element(0, place))
             return
-        found = run.reduced(emitter.load(slot, target), place)
+        total = run.reduced(emitter.load(slot, target), place)
         if runs.lanes > 1:
             stack.enter_context(emitter.when((Value(emitter, lane) < 1).position))
-        emitter.store(slot, target, found)
+        emitter.store(slot, target, total)
 
 
 class Run:

@@ -320,7 +320,7 @@ def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array
 def places_of_runs(first: Array, stop: Array) -> tuple[Array, Array]:
     """List the number of the run of each update of runs, and where it is."""
     sizes = np.maximum(stop - first, 0)
-    number = np.repeat(np.arange(len(sizes)), sizes)
+    number: Array = np.repeat(np.arange(len(sizes)), sizes)
     return number, np.arange(len(number)) + (first - np.cumsum(sizes) + sizes)[number]
 
 
