@@ -5,7 +5,7 @@ threads of its own, which read where it begins and stops: one launch, behind sum
 stand for groups within long segments.
 """
 
-from picograd.dtype import int32, uint32
+from picograd.dtype import int32, int64, uint32
 from picograd.graph import indexing
 from picograd.graph.batch_rules import first_next
 from picograd.graph.indexing import combined_vjp, levels_above
@@ -107,7 +107,7 @@ def numbers_of(ends: Node, size: int) -> tuple[Node, ...]:
     axes = tuple(range(ends.rank))
     begun = begun.scatter(following, (*rows, last), axes, "max")
     begun = until(begun, (*lead, size))
-    into = scan(begun, "max", axis)
+    into = scan(begun, "max", axis).cast(int64)
     rows = [into.iota(row) for row in range(axis)]
     return (*rows, into)
 
