@@ -311,19 +311,23 @@ class BlockInterpreter:
     def runs(self, step: RunStep) -> None:
         """Reduce the runs that end here; a run is reduced whole, from its first position on."""
         held, runs = self.held(step.conditions, step.dims), step.runs
-        key = self.value(runs.key, (runs.axis,))
-        is_last: Array = np.append(key[1:] != key[:-1], True)
-        first = self.value(runs.first, (runs.axis,))
+        first = self.value(runs.first, (runs.number,))
+        if runs.stop:
+            stops = self.value(runs.stop, (runs.number,))
+            is_last: Array = stops > first
+        else:
+            key, stops = self.value(runs.key, (runs.axis,)), np.arange(1, runs.axis.size + 1)
+            is_last = np.append(key[1:] != key[:-1], True)
         place = np.where(held, self.index(step.place, step.dims), 0)
-        held &= is_last[place]
-        axes = (*step.dims, runs.axis)
+        held &= is_last[place] & (self.index(step.lane, step.dims) == 0)
         expr = self.once(step, lambda: guarded(runs.body, step.conditions))
-        body, target = self.value(expr, axes), self.index(runs.target, axes)
+        body = self.value(expr, (*step.dims, runs.axis))
+        target = self.index(runs.target, (*step.dims, runs.number))
         slot, dtype = (self.slots[runs.slot], self.points.kernel.slots[runs.slot].dtype)
         for point in np.argwhere(held):
-            stop = place[tuple(point)]
-            run = body[tuple(point)][first[stop] : stop + 1]
-            where = target[tuple(point)][stop]
+            number = place[tuple(point)]
+            run = body[tuple(point)][first[number] : stops[number]]
+            where = target[tuple(point)][number]
             wide = np.float64 if run.dtype.kind == "f" else run.dtype
             total = run[-1]
             if runs.monoid:

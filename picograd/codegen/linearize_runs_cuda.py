@@ -9,6 +9,8 @@ updates in the middle of a long run are taken from the levels above:
 
 so that a run of n updates takes 2 * fan * log(n) steps, and one of fewer than `fan` updates is
 combined one by one. The groups lie at multiples of `fan`: the order depends on the keys alone.
+Of runs with bounds each has its threads, however long; the lanes of a warp that share one, as
+many as there are for each column, take elements in turn.
 
 Scatter: updates one after the other, or all at once where that makes no difference.
 """
@@ -17,13 +19,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block, enter_dims, inside
-from picograd.codegen.linearize_cuda_reduce import combine
+from picograd.codegen.linearize_cuda_reduce import WARP, combine
 from picograd.codegen.templates.grid import rebind
 from picograd.codegen.tile import RunStep
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, uint32
 from picograd.schedule.index import Bindings, substitute
 from picograd.schedule.loop import Runs, Scatter, dynamics_of, rewrite
+from picograd.schedule.monoid import identity
 
 
 def runs_cuda(block: Block, step: RunStep) -> None:
@@ -36,23 +39,27 @@ def runs_cuda(block: Block, step: RunStep) -> None:
         stack.enter_context(emitter.when(mask))
         inside(block, stack, found, None)
         place = emitter.index(substitute(step.place, values))
-        run = Run(block, step.runs, values)
-        stack.enter_context(emitter.when(run.ends_at(place)))
-        runs = step.runs
-        with emitter.scope({runs.axis: place}):
+        lane = emitter.index(substitute(step.lane, values))
+        run, runs = Run(block, step.runs, values, lane), step.runs
+        if runs.stop is None:
+            stack.enter_context(emitter.when(run.ends_at(place)))
+        with emitter.scope({runs.number: place}):
             target = emitter.index(rebind(runs.target, values))
         slot = emitter.slots[runs.slot]
         if runs.monoid is None:
             emitter.store(slot, target, run.element(0, place))
-        else:
-            emitter.store(slot, target, run.reduced(emitter.load(slot, target), place))
+            return
+        total = run.reduced(emitter.load(slot, target), place)
+        if runs.lanes > 1:
+            stack.enter_context(emitter.when((Value(emitter, lane) < 1).position))
+        emitter.store(slot, target, total)
 
 
 class Run:
     """This class writes the reduction of the run that ends at one position."""
 
-    def __init__(self, block: Block, step: Runs, values: Bindings) -> None:
-        self.emitter, self.step = block.emitter, step
+    def __init__(self, block: Block, step: Runs, values: Bindings, lane: int) -> None:
+        self.emitter, self.step, self.lane = block.emitter, step, lane
         self.dtype = block.emitter.index_dtype
         levels = ((step.axis, step.body), *step.levels)
         self.levels = [(axis, rewrite(expr, values)) for axis, expr in levels]
@@ -78,16 +85,32 @@ class Run:
         return (~has_next | is_other).position
 
     def reduced(self, start: int, place: int) -> int:
-        """Combine a value with the run that ends at a position."""
-        emitter, zero = self.emitter, self.emitter.integer(0)
-        dtype = emitter.dtype(start)
+        """Combine a value with the run that ends at a position, or has its number.
+
+        Lanes begin with nothing, and their totals are combined before the value is.
+        """
+        emitter, zero, runs = self.emitter, self.emitter.integer(0), self.step
+        dtype, monoid = emitter.dtype(start), self.step.monoid or "sum"
         self.total = emitter.add("array", dtype, arg=1)
-        emitter.put(self.total, zero, start)
-        with emitter.scope({self.step.axis: place}):
-            first = emitter.cast(emitter.value(self.step.first), self.dtype)
-        stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
+        is_shared = runs.lanes > 1
+        nothing = emitter.const(identity(monoid, dtype), dtype) if is_shared else start
+        emitter.put(self.total, zero, nothing)
+        with emitter.scope({runs.number: place}):
+            first = emitter.cast(emitter.value(runs.first), self.dtype)
+            if runs.stop:
+                stop = emitter.cast(emitter.value(runs.stop), self.dtype)
+            else:
+                stop = emitter.raw("add", self.dtype, place, emitter.integer(1))
         self.walk(0, first, stop)
-        return emitter.get(self.total, zero)
+        found = emitter.get(self.total, zero)
+        if not is_shared:
+            return found
+        mask = WARP // 2
+        while mask >= WARP // runs.lanes:
+            other = emitter.add("shuffle_xor", dtype, (found,), mask)
+            found = combine(emitter, monoid, found, other)
+            mask //= 2
+        return combine(emitter, monoid, start, found)
 
     def walk(self, level: int, first: int, stop: int) -> None:
         """Combine positions first..stop-1 of a level: whole groups from the level above."""
@@ -108,7 +131,8 @@ class Run:
         """Combine positions first..stop-1 of a level one by one."""
         emitter, zero = self.emitter, self.emitter.integer(0)
         dtype = emitter.dtype(self.total)
-        with emitter.loop(first, stop) as place:
+        first = emitter.raw("add", self.dtype, first, self.lane) if self.step.lanes > 1 else first
+        with emitter.loop(first, stop, self.step.lanes) as place:
             old = emitter.get(self.total, zero)
             value = emitter.cast(self.element(level, place), dtype)
             new = combine(emitter, self.step.monoid or "sum", old, value)

@@ -174,11 +174,13 @@ class RunStep:
     """At every point of dims whose `place` ends a run of equal keys: reduce the run into the slot.
 
     The axis of the runs stands at `place`; a level's expression mentions the axis of the level.
+    Where runs have bounds `place` is the number of one, which neighbours share, each its `lane`.
     """
 
     dims: tuple[Axis, ...]
     place: Index
     runs: Runs
+    lane: Index
     conditions: tuple[Condition, ...] = ()
 
 

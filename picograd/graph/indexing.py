@@ -9,8 +9,7 @@ A CPU applies updates one after the other (`scatter`). With more than a few upda
 expands, so that the work is parallel, proportional to the updates, and the same in every run:
 
     keys    the number of each update's destination slice, sorted: a stable radix sort; axes whose
-            index is the update's own position, as in `scatter_add`, lie outside and need none,
-            nor does an index that ascends: a running maximum, as of segments
+            index is the update's own position, as in `scatter_add`, lie outside and need none
     first   where the run of equal keys around each position begins: a running maximum
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
@@ -25,7 +24,7 @@ bits that the CPU gives, except in 16-bit floats, which a run adds up in float32
 in an order of their own, the same in every run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +54,8 @@ from picograd.helpers import ceil_div, product
 from picograd.target import Target
 
 Array = Any
+Read = Callable[[Node], Node]
+Combined = Callable[[Node, Node, str], Node]
 FAN = 32  # updates of a group
 SECTOR = 256  # bits that memory gives at once: shorter rows are brought before runs are walked
 FEW = 32  # so many updates are applied one after the other
@@ -233,7 +234,7 @@ def sorted_keys(
     shape = (rows, count // rows) if outside else (count,)
     keys = numbered(indices[outside:], sizes[outside:]).cast(uint32).reshape(shape)
     bits, last = max(slices - 1, 1).bit_length(), len(shape) - 1
-    if shape[-1] == 1 or (len(indices) == outside + 1 and ascends(indices[outside])):
+    if shape[-1] == 1:
         order = keys.iota(last)
     elif shape[-1] <= BLOCK_RUN:
         order = ordered(keys, last, bits, True)
@@ -245,16 +246,6 @@ def sorted_keys(
         keys = keys + outer.cast(uint32).reshape(shape)
         order = order + order.iota(0) * shape[-1]
     return keys.reshape((count,)), order.reshape((count,))
-
-
-def ascends(index: Node) -> bool:
-    """Tell whether an index ascends along its last axis, as a running maximum does."""
-    while index.realized is None and index.row.keeps_value:
-        (index,) = index.inputs
-    rises = index.row.rises
-    if index.realized is not None or rises is None:
-        return False
-    return rises(index.arg) == index.rank - 1
 
 
 def run_starts(keys: Node) -> Node:
@@ -270,10 +261,9 @@ def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
     A group of several keys is never asked for: it reads update 0 again and again, which costs no
     memory traffic, and only the keys at its ends.
     """
-    found: list[Node] = []
-    count, rest = rows.shape[0] // FAN, rows.shape[1:]
+    count = rows.shape[0] // FAN
     if count < 2:
-        return found
+        return []
     groups = order.slice(((0, count * FAN, 1),)).reshape((count, FAN))
     ends = keys.slice(((0, count * FAN, 1),)).reshape((count, FAN))
     first, last = (
@@ -281,8 +271,14 @@ def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
     )
     chosen = first.binary("equal", last).where(groups, 0)
     level = rows.accumulated().gather((chosen,), (0,)).reduce(monoid, (1,))
-    found.append(level)
-    while count >= 2 * FAN:
+    return [level, *levels_above(level, monoid, 2 * FAN)]
+
+
+def levels_above(level: Node, monoid: str, least: int) -> list[Node]:
+    """Combine groups of neighbours, until there are fewer than `least`."""
+    found: list[Node] = []
+    count, *rest = level.shape
+    while count >= least:
         count //= FAN
         whole = ((0, count * FAN, 1), *((0, size, 1) for size in rest))
         level = level.slice(whole).reshape((count, FAN, *rest)).reduce(monoid, (1,))
@@ -305,7 +301,10 @@ def last_of_runs(values: Node, keys: Node, count: int, target: Target) -> Node:
 
 def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array) -> Array:
     """Update a copy by the rows of each run of keys, in order."""
-    axes, monoid, _ = node.arg
+    axes, monoid, _, *lanes = node.arg
+    if lanes:
+        number, place = places_of_runs(*rest[:2])
+        keys, rows = keys[number], rows[place]
     wide = rows.dtype if rows.dtype == np.float64 else accumulate_dtype(node.dtype).numpy
     out = base.astype(wide)
     turned = axes_first(out, axes)
@@ -318,11 +317,18 @@ def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array
     return out
 
 
+def places_of_runs(first: Array, stop: Array) -> tuple[Array, Array]:
+    """List the number of the run of each update of runs, and where it is."""
+    sizes = np.maximum(stop - first, 0)
+    number: Array = np.repeat(np.arange(len(sizes)), sizes)
+    return number, np.arange(len(number)) + (first - np.cumsum(sizes) + sizes)[number]
+
+
 def link_runs(axes: Axes, node: Node) -> None:
     """Follow the base; values and their keys lie side by side."""
     base, values, *beside = node.inputs
     axes.link_all(node, base)
-    for each in beside[:2]:
+    for each in beside[:2] if len(node.arg) == 3 else ():
         axes.link(values, 0, each, 0)
 
 
@@ -420,18 +426,30 @@ def scatter_vjp(gradient: Node, output: Node, base: Node, values: Node, *rest: N
     """
     axes, monoid = output.arg
     indices, inside = rest[: len(axes)], rest[len(axes) :]
-    for_values = gradient.gather(indices, axes)
+    if monoid is None:
+        for_base = gradient.scatter(values.const_like(0), indices, axes, None, *inside)
+        for_values = gradient.gather(indices, axes)
+    else:
+        for_base, for_values = combined_vjp(
+            monoid, (gradient, output, base, values), lambda x: x.gather(indices, axes),
+            lambda x, values, monoid: x.scatter(values, indices, axes, monoid),
+        )  # fmt: skip
     if inside:
         for_values = is_wanted(inside[0], values).where(for_values, 0)
-    if monoid == "sum":
-        for_base = gradient
-    elif monoid is None:
-        for_base = gradient.scatter(values.const_like(0), indices, axes, None, *inside)
-    elif monoid == "prod":
-        for_base, for_values = product_gradients(gradient, base, values, indices, axes)
-    else:
-        for_base, for_values = extremum_gradients(gradient, output, base, values, indices)
     return (for_base, for_values, *(None for _ in rest))
+
+
+def combined_vjp(monoid: str, nodes: Nodes, read: Read, combined: Combined) -> tuple[Node, Node]:
+    """Split the gradient of `output = combined(base, values, monoid)` between the two.
+
+    `nodes` are the gradient and these three; `read` gives each value what its place has.
+    """
+    gradient, output, base, values = nodes
+    if monoid == "sum":
+        return gradient, read(gradient)
+    if monoid == "prod":
+        return product_gradients(gradient, base, values, read, combined)
+    return extremum_gradients(gradient, output, base, values, read, combined)
 
 
 def is_wanted(inside: Node, values: Node) -> Node:
@@ -441,7 +459,7 @@ def is_wanted(inside: Node, values: Node) -> Node:
 
 
 def product_gradients(
-    gradient: Node, base: Node, values: Node, indices: tuple[Node, ...], axes: tuple[int, ...]
+    gradient: Node, base: Node, values: Node, read: Read, combined: Combined
 ) -> tuple[Node, Node]:
     """Multiply the other factors of each: a zero among them is there as itself, two leave nothing.
 
@@ -450,14 +468,13 @@ def product_gradients(
 
     def added(part: Node) -> Node:
         """Add up what the other factors of the same product have."""
-        total = base.const_like(0).scatter(part, indices, axes, "sum")
-        return total.gather(indices, axes) - part
+        return read(combined(base.const_like(0), part, "sum")) - part
 
     one, is_zero = base.const_like(1), values.binary("equal", 0)
-    for_base = gradient * one.scatter(values, indices, axes, "prod")
+    for_base = gradient * combined(one, values, "prod")
     safe = is_zero.where(1, values)
-    whole = gradient * base.scatter(safe, indices, axes, "prod")
-    others = whole.gather(indices, axes) / safe
+    whole = gradient * combined(base, safe, "prod")
+    others = read(whole) / safe
     zeros = added(is_zero.cast(base.dtype))
     with_zero = others * added(is_zero.where(values, 0))
     more = zeros.binary("equal", 1).where(with_zero, 0)
@@ -465,20 +482,17 @@ def product_gradients(
 
 
 def extremum_gradients(
-    gradient: Node, output: Node, base: Node, values: Node, indices: tuple[Node, ...]
+    gradient: Node, output: Node, base: Node, values: Node, read: Read, combined: Combined
 ) -> tuple[Node, Node]:
     """Share the gradient evenly among the base and the values that attain the extremum."""
-    axes, _ = output.arg
     output = output.again()
     base_wins = base.binary("equal", output)
-    value_wins = values.binary("equal", output.gather(indices, axes))
+    value_wins = values.binary("equal", read(output))
     one = base_wins.cast(gradient.dtype)
-    count = one.scatter(value_wins.cast(gradient.dtype), indices, axes, "sum")
+    count = combined(one, value_wins.cast(gradient.dtype), "sum")
     share = gradient / count
     rest = share * 0  # NaN where the extremum is: it equals nothing
-    return base_wins.where(share, rest), value_wins.where(
-        share.gather(indices, axes), rest.gather(indices, axes)
-    )
+    return base_wins.where(share, rest), value_wins.where(read(share), read(rest))
 
 
 def index_problem(indices: Nodes, axes: tuple[int, ...]) -> str:

@@ -3,9 +3,10 @@
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py, sums in bins in
 graph/binning.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
-graph/sorting.py, gradients of products in graph/factors.py, loops over time in graph/recurrence.py,
-host calls in graph/host_call.py, elimination in graph/elimination.py, complex numbers in
-graph/complex_numbers.py, and composites in graph/composites.py.
+graph/sorting.py, segments in graph/segments.py, gradients of products in graph/factors.py, loops
+over time in graph/recurrence.py, host calls in graph/host_call.py, elimination in
+graph/elimination.py, complex numbers in graph/complex_numbers.py, and composites in
+graph/composites.py.
 """
 
 from picograd.graph.binning import BINNING_ROWS
@@ -25,6 +26,7 @@ from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS
 from picograd.graph.row import OPS, Op
 from picograd.graph.scanning import SCAN_ROWS
+from picograd.graph.segments import SEGMENT_ROWS
 from picograd.graph.sorting import SORT_ROWS
 from picograd.graph.structure import STRUCTURE
 
@@ -40,6 +42,7 @@ TABLES = (  # each has added its rows to OPS
     SCAN_ROWS,
     SORT_ROWS,
     SCATTER_ROWS,
+    SEGMENT_ROWS,
     RECURRENCE_ROWS,
     PART_ROWS,
     COMPLEX_ROWS,

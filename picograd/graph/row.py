@@ -37,7 +37,6 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     identities the numbers that leave the other operand as it is: on the left, on the right
     simpler    `simpler(a, number)` records the op on a constant otherwise, or gives None
     bounds     of integers: `bounds(node, look)` gives the least and the largest (graph/bounds.py)
-    rises      `rises(arg)`: the axis along which no element is less than one before it, if any
     factors    of a sum of its inputs: what each is multiplied by
     linear     the inputs in which it is linear, the others given: a sum over them may come first
     is_exponential  its value at a difference is a quotient of values: e(a - b) = e(a) / e(b)
@@ -219,7 +218,6 @@ class Op:
     bounds: Callable[[Any, Any], tuple[int, int] | None] | None = None
     identities: tuple[int | None, int | None] = (None, None)
     simpler: Callable[[Any, Any], Any] | None = None
-    rises: Callable[[Any], int | None] | None = None
     factors: tuple[int, ...] = ()
     linear: tuple[int, ...] = ()
     is_exponential: bool = False

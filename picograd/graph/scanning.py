@@ -229,8 +229,7 @@ def bound_scan(graph: Any, node: Node) -> Node:
 
 SCAN_ROWS = table(
     Op("scan", Role.COMPOSITE, 1, ORDERED, None, scan_vjp, expand_on=expand_scan, shape=first_shape,
-        batch_arg=second_next, sizes=Sizes(link_same, bound_scan),
-        rises=lambda arg: arg[1] if arg[0] == "max" else None),
+        batch_arg=second_next, sizes=Sizes(link_same, bound_scan)),
     Op("cumprod_gradient", Role.COMPOSITE, 3, FACTOR, None, expand=divided_running,
         exact=multiplied_running, shape=lambda arg, gradient, output, x: x, batch_arg=second_next),
     Op("scan_chunks", Role.SCAN, -1, ORDERED, scan_chunks, hero="scan", shape=first_shape,

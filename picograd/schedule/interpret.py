@@ -15,6 +15,7 @@ from picograd.conversion import convert
 from picograd.errors import check
 from picograd.graph.binning import binned
 from picograd.graph.elimination import eliminated
+from picograd.graph.indexing import places_of_runs
 from picograd.graph.random import HALVES, halves
 from picograd.graph.row import OPS
 from picograd.graph.sorting import starts_of
@@ -290,8 +291,12 @@ class PartInterpreter:
 
     def runs(self, runs: loop.Runs) -> None:
         """Combine the bodies of every run with what their slice holds, in order."""
-        axes = (*runs.rows, runs.axis)
-        body, target = self.over(runs.body, axes), self.over(runs.target, axes)
+        body = self.over(runs.body, (*runs.rows, runs.axis))
+        target = self.over(runs.target, (*runs.rows, runs.number))
+        if runs.stop:
+            bounds = (self.over(each, (runs.number,)) for each in (runs.first, runs.stop))
+            number, place = places_of_runs(*bounds)
+            body, target = body[..., place], target[..., number]
         slot, dtype = self.slots[runs.slot], self.kernel.slots[runs.slot].dtype
         wide = np.float64 if body.dtype.kind == "f" else body.dtype
         held = {place: slot[place].astype(wide) for place in target.ravel()}

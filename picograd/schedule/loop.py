@@ -230,7 +230,9 @@ class Runs:
     `key` ascends along `axis`; `first` is the position where the run of a position begins. `target`
     mentions the key, so that a run has one destination. `rows` are the elements of one slice.
     `levels` hold sums of `fan` neighbours each, of the bodies, then of the level below, which stand
-    for whole groups of a long run. monoid None: the last of a run is stored.
+    for whole groups of a long run. monoid None: the last of a run is stored. key and first run
+    along `number`: the axis itself, unless it is known where each run stops. Then so many `lanes`
+    of a warp may share a run.
     """
 
     rows: tuple[Axis, ...]
@@ -243,6 +245,9 @@ class Runs:
     fan: int
     slot: int
     target: Index
+    number: Axis
+    stop: Expr | None = None
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +439,7 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
     """Every Index an expression node carries itself."""
     if expr.op == "load":
         return (expr.arg[1],)
-    if expr.op == "index":
+    if expr.op == "index" or (expr.op == DRAWN and expr.arg is not None):
         return (expr.arg,)
     if expr.op == "guard":
         return tuple(condition[0] for condition in expr.arg)
@@ -442,8 +447,6 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
         return tuple(expr.arg[1])
     if expr.op == "element":
         return tuple(index for _, index in expr.arg[1])
-    if expr.op == DRAWN and expr.arg is not None:
-        return (expr.arg,)
     return ()
 
 
@@ -620,8 +623,9 @@ def format_along(step: Along) -> str:
             return f"  bins {head} by {step.run} of {step.key} {where} {step.body}"
         if isinstance(step, Runs):
             sums = "".join(f" level {axis!r} {expr}" for axis, expr in step.levels)
-            name = step.monoid or "set"
-            return f"  runs {head} of {step.key} from {step.first} {where} {name} {step.body}{sums}"
+            stop = f" to {step.stop} of {step.number!r} by {step.lanes}" if step.stop else ""
+            where = f"from {step.first}{stop} {where} {step.monoid or 'set'}"
+            return f"  runs {head} of {step.key} {where} {step.body}{sums}"
         name = "count" if step.counted is None else f"move behind {step.counted}"
         return f"  radix {head} by {step.run} shift {step.shift} {where} {step.body} {name}"
     space = ", ".join(map(repr, (*step.outer, *step.inner)))
@@ -633,14 +637,11 @@ def format_along(step: Along) -> str:
 def format_kernel(kernel: Kernel) -> str:
     """Print a kernel, one compute a line."""
     lines = [f"kernel {kernel.name} ({kernel.hero})"]
-    for number, slot in enumerate(kernel.slots):
-        lines.append(f"  s{number}: {slot.role} {slot.dtype.name}[{slot.size}]")
+    lines += [f"  s{n}: {s.role} {s.dtype.name}[{s.size}]" for n, s in enumerate(kernel.slots)]
     for part in kernel.parts:
         ends = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in part.ends)
         lines.append(f"  part [{', '.join(map(repr, part.rows))}]{ends}")
         lines += [format_compute(n, c) for n, c in enumerate(part.computes)]
-        if part.scatter:
-            lines.append(format_scatter(part.scatter))
-        if part.along:
-            lines.append(format_along(part.along))
+        lines += [format_scatter(part.scatter)] if part.scatter else []
+        lines += [format_along(part.along)] if part.along else []
     return "\n".join(lines)

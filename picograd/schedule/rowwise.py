@@ -152,14 +152,16 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part:
     """Lower a reduction of runs of equal keys into the slices that the keys name."""
     arg = member.node.arg.arg if member.is_update else member.node.arg
     values, keys, first, *levels = member.inputs if member.is_update else member.inputs[1:]
-    axes, monoid, fan = arg
+    axes, monoid, fan, *lanes = arg
+    stop = levels.pop(0) if lanes else None
     axis, *inner = (Axis(f"u{d}", n) for d, n in enumerate(values.node.shape))
     sums = [Axis(f"level{n}", level.node.shape[0]) for n, level in enumerate(levels, 1)]
-    part.bound = (axis, *inner, *sums)
-    rest = tuple(axis_index(a) for a in inner)
-    along = axis_index(axis)
-    key, begin = part.value(keys, (along,)), part.value(first, (along,))
-    body = wide_value(member, part, values, (along, *rest))
+    number = Axis("run", keys.node.shape[0]) if stop else axis
+    part.bound = (axis, *inner, *sums, number)
+    rest, run = tuple(axis_index(a) for a in inner), (axis_index(number),)
+    key, begin = part.value(keys, run), part.value(first, run)
+    end = part.value(stop, run) if stop else None
+    body = wide_value(member, part, values, (axis_index(axis), *rest))
     bodies = tuple(
         (each, wide_value(member, part, level, (axis_index(each), *rest)))
         for level, each in zip(levels, sums, strict=True)
@@ -168,7 +170,8 @@ def lower_runs(member: Facts, part: PartBuilder) -> Part:
     part.kernel.loaded.add(slot)
     target = slice_target(member, part, axes, key, rest)
     rows = tuple(a for a in inner if a.size != 1)
-    step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target)
+    count = lanes[0] if lanes else 1
+    step = Runs(rows, axis, monoid, key, begin, body, bodies, fan, slot, target, number, end, count)
     return Part((), (), None, step)
 
 

@@ -122,7 +122,8 @@ def verify_along(kernel: Kernel, part: Part, step: Along) -> None:
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     bound = axes_along(step)
     held = step.conditions if isinstance(step, Scan) else ()
-    own = 2 if isinstance(step, Elimination) else 1
+    is_wide = isinstance(step, Elimination) or (isinstance(step, Runs) and step.stop is not None)
+    own = 2 if is_wide else 1
     check(len(bound) == len(rows) + own, "an axis bound twice", kernel)
     places = places_along(step)
     check(axes_of(step.target) <= places, "scan or sort target unbound", kernel)
@@ -181,6 +182,8 @@ def axes_along(step: Along) -> set[Axis]:
     """List the axes of a step along one of them."""
     rows = (*step.outer, *step.inner) if isinstance(step, Scan) else step.rows
     own = {*rows, step.axis}
+    if isinstance(step, Runs):
+        own.add(step.number)
     return own | {step.column} if isinstance(step, Elimination) else own
 
 
@@ -197,8 +200,9 @@ def verify_start(kernel: Kernel, part: Part, scan: Scan) -> None:
 def verify_runs(kernel: Kernel, part: Part, runs: Runs) -> None:
     """Check the monoid, the positions and the levels of a reduction of runs."""
     check(runs.monoid is None or runs.monoid in MONOIDS, "unknown monoid", kernel)
-    check(runs.first.dtype.is_integer, "a run begins at a position", kernel)
-    Checker(kernel, part, 0, {runs.axis}).visit(runs.first)
+    for place in (runs.first, runs.stop or runs.first):
+        check(place.dtype.is_integer, "a run begins at a position", kernel)
+        Checker(kernel, part, 0, {runs.number}).visit(place)
     below = runs.axis.size
     for axis, expr in runs.levels:
         check(axis.size == below // runs.fan, "a level of another size", kernel)

@@ -69,16 +69,21 @@ def radix(
 
 
 def runs(
-    device: str, shape: Any, axes: Any, count: int, monoid: str | None, dtype: DType, levels: int
-) -> Node:
+    device: str, shape: Any, axes: Any, count: int, monoid: str | None, dtype: DType, levels: int,
+    lanes: int = 0,
+) -> Node:  # fmt: skip
+    """With lanes, runs are known by their bounds, and their keys are in no order."""
     rest = tuple(n for d, n in enumerate(shape) if d not in axes)
     wide = accumulate_dtype(dtype)
     inputs = [leaf(shape, dtype, device), leaf((count, *rest), dtype, device)]
-    inputs += [leaf((count,), uint32, device), leaf((count,), int32, device)]
+    number = shape[0] if lanes else count
+    inputs.append(leaf((number,), uint32, device))
+    inputs += [leaf((number,), int32, device) for _ in range(2 if lanes else 1)]
     for _ in range(levels):
         count //= FAN
         inputs.append(leaf((count, *rest), wide, device))
-    return Node("scatter_runs", tuple(inputs), (axes, monoid, FAN), shape, dtype, device)
+    arg = axes, monoid, FAN, *([lanes] if lanes else [])
+    return Node("scatter_runs", tuple(inputs), arg, shape, dtype, device)
 
 
 FAN = 4  # updates of a group, so that short runs have levels
@@ -125,6 +130,10 @@ RUN_CASES: dict[str, tuple[Any, ...]] = {
     "runs_pairs": ((4, 5, 3), (2, 0), 70, "prod", float32, 2),
     "runs_set": ((9, 3), (0,), 100, None, float32, 0),
     "runs_few": ((9, 3), (0,), 7, "min", float32, 0),
+    "bounds_flat": ((9,), (0,), 300, "sum", float32, 2, 32),
+    "bounds_pairs": ((20, 2), (0,), 300, "max", float16, 1, 16),
+    "bounds_wide": ((9, 40), (0,), 200, "prod", float32, 3, 1),
+    "bounds_few": ((3,), (0,), 20, "min", float64, 0, 32),
 }
 
 
@@ -218,12 +227,19 @@ def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:
     """Make ascending keys with one long run, where runs begin, and the levels of the values."""
     slots = slots_of(kernel)
     base, rows, keys, first, *levels = (arrays[number] for number in slots)
-    count = keys.size
-    slices = base.size // (rows.size // count)
-    some = np.random.default_rng(1).integers(0, slices, count)
-    keys[...] = np.sort(np.where(np.arange(count) < count * 2 // 3, slices // 2, some))
-    is_first = np.append(True, keys[1:] != keys[:-1])
-    first[...] = np.maximum.accumulate(np.where(is_first, np.arange(count), 0))
+    random, count = np.random.default_rng(1), step.axis.size
+    if step.stop:
+        stop, *levels = levels
+        keys[...] = random.permutation(keys.size)
+        stop[...] = np.sort(random.integers(0, count, keys.size))
+        stop[-1], stop[keys.size // 2 :] = count, stop[-1]
+        first[1:], first[0] = stop[:-1], 0
+    else:
+        slices = base.size // (rows.size // count)
+        some = random.integers(0, slices, count)
+        keys[...] = np.sort(np.where(np.arange(count) < count * 2 // 3, slices // 2, some))
+        is_first = np.append(True, keys[1:] != keys[:-1])
+        first[...] = np.maximum.accumulate(np.where(is_first, np.arange(count), 0))
     below = rows.reshape(count, -1)
     for level in levels:
         groups = len(below) // FAN
@@ -235,7 +251,8 @@ def fill_runs(step: Any, kernel: Kernel, arrays: list[Any]) -> None:
 def slots_of(kernel: Kernel) -> list[int]:
     """Slots of the base, the values, the keys, the first positions and the levels."""
     step: Any = kernel.parts[0].along
-    exprs = (step.body, step.key, step.first, *(expr for _, expr in step.levels))
+    bounds = [step.stop] if step.stop else []
+    exprs = (step.body, step.key, step.first, *bounds, *(expr for _, expr in step.levels))
     loads = [next(e.arg[0] for e in walk(expr) if e.op == "load") for expr in exprs]
     return [step.slot, *loads]
 

@@ -152,6 +152,10 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "var": (composite("var", ((0,), 1), (3,)), (floats(2, 3),)),
     "layer_norm": (composite("layer_norm", (1,)), (floats(2, 3), floats(2), floats(2))),
     "cross_entropy": (composite("cross_entropy", 1, (2,)), (floats(2, 3), whole(2), floats(2))),
+    "reduce_segments": (
+        composite("reduce_segments", (0, "max")),
+        (floats(3, 2), floats(5, 2), whole(3, below=6)),
+    ),
     "counted_mean": (composite("counted_mean", None), (floats(2), floats(2), floats(2))),
     "batch_norm": (
         composite("batch_norm", None),

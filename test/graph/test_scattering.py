@@ -11,7 +11,6 @@ from picograd.graph import binning, indexing, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
-from picograd.graph.scanning import scan
 from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.schedule import schedule
 from picograd.target import SERIAL, Target, cuda_target
@@ -246,36 +245,3 @@ def test_where_runs_begin() -> None:
     values = {keys: np.array([0, 0, 0, 2, 2, 5, 7], np.uint32)}
     (found,) = interpret([indexing.run_starts(keys)], values=values)
     assert found.tolist() == [0, 0, 0, 3, 3, 5, 6]
-
-
-@pytest.mark.parametrize("after", [(), (5,)])
-@pytest.mark.parametrize("lead", [(), (3,)])
-@pytest.mark.parametrize("monoid", ["sum", "prod"])
-def test_an_index_that_ascends_is_not_sorted(
-    monoid: str, lead: tuple[int, ...], after: tuple[int, ...]
-) -> None:
-    random = np.random.default_rng(0)
-    marks = random.integers(0, 40, (*lead, 300)) * (random.random((*lead, 300)) < 0.2)
-    base, values = (random.normal(size=(*lead, n, *after)).astype("f4") for n in (40, 300))
-    nodes = [leaf(a.shape, dtype_named(a.dtype.name)) for a in (base, values, marks)]
-    index = scan(nodes[2], "max", len(lead))
-    places = [*(index.iota(axis) for axis in range(len(lead))), index]
-    axes = tuple(range(len(places)))
-    node = nodes[0].scatter(nodes[1], places, axes, monoid)
-    ops = {each.op for each in toposort(expand_composites([node], target=CUDA))}
-    assert "scatter_runs" in ops and not ops & {"sort_keys", "radix_move"}
-    found = np.maximum.accumulate(marks, len(lead))
-    indices = [*(np.indices(found.shape)[: len(lead)]), found]
-    expected = wanted(base, values, indices, axes, monoid)
-    plan = schedule([node], CUDA)
-    known = dict(zip(map(id, nodes), (base, values, marks), strict=True))
-    given = [known[id(each)].copy() for each in plan.inputs]
-    np.testing.assert_allclose(interpret_plan(plan, given)[0], expected, 1e-4, 1e-5)
-
-
-def test_what_ascends_is_a_running_maximum_along_the_last_axis() -> None:
-    marks = leaf((3, 4), int64)
-    last = scan(marks, "max", 1)
-    assert indexing.ascends(last) and indexing.ascends(last.cast(uint32))
-    assert not indexing.ascends(scan(marks, "max", 0))
-    assert not indexing.ascends(scan(marks, "sum", 1)) and not indexing.ascends(marks)

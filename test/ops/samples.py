@@ -366,6 +366,7 @@ ELSEWHERE = {
     "assign": "test_values.py",
     "custom": "test/tensor/transforms/test_custom.py",
     "scan_chunks": "what scan becomes",
+    "reduce_segments": "test/graph/test_segments.py, beside PyTorch in test_statistics.py",
     "sort_keys": "what sort becomes",
     "radix_count": "what sort becomes",
     "radix_move": "what sort becomes",

@@ -263,7 +263,8 @@ def exprs_along(step: Along) -> list[Expr]:
     if isinstance(step, Bins):
         found.append(step.key)
     if isinstance(step, Runs):
-        found += [step.key, step.first, *(expr for _, expr in step.levels)]
+        stops = [step.stop] if step.stop else []
+        found += [step.key, step.first, *stops, *(expr for _, expr in step.levels)]
     return found
 
 
@@ -407,7 +408,8 @@ def substitute_along(
     if isinstance(along, Runs):
         key, first = body(along.key), body(along.first)
         levels = tuple((axis, body(expr)) for axis, expr in along.levels)
-        along = replace(along, key=key, first=first, levels=levels)
+        stop = along.stop and body(along.stop)
+        along = replace(along, key=key, first=first, levels=levels, stop=stop)
     return replace(along, rows=rows, body=made, target=target)
 
 

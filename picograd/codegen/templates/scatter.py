@@ -14,14 +14,14 @@ from picograd.codegen.tile import RunStep, TileKernel, TilePart
 from picograd.dtype import uint32
 from picograd.errors import check, internal
 from picograd.graph.updates_at_once import ONCE
-from picograd.helpers import product
+from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, Runs, Scatter, rewrite
 from picograd.target import Target
 
 CPU_POINTS = 65536
 CUDA_THREADS = 128  # inner elements a block owns
-RUN_THREADS = 256
+RUN_THREADS, WARP = 256, 32  # lanes that share a run are those of a whole warp
 MINIMUM_COLUMNS = 16  # one vector of float32: a narrower task would waste lanes
 
 
@@ -71,19 +71,26 @@ def is_free(kernel: Kernel, scatter: Scatter) -> bool:
 
 
 def build_runs(kernel: Kernel, target: Target) -> TileKernel:
-    """Write a reduction of runs for CUDA: a thread for each element of each sorted update."""
+    """Write a reduction of runs for CUDA: threads for elements of sorted updates, or of runs."""
     part = merge_part(kernel.parts[0])
     runs = part.along
     if not isinstance(runs, Runs) or not target.has_blocks:
         internal("a kernel of runs needs runs, and CUDA", part)
-    place = Axis("place", runs.axis.size)
-    space = cut_flat((place, *runs.rows), RUN_THREADS)
+    lane = Axis("lane", runs.lanes)
+    count = whole = runs.number.size
+    if runs.lanes > 1:
+        whole = round_up(count, RUN_THREADS // WARP)
+    place = Axis("place", whole)
+    space = cut_flat((place, lane, *runs.rows), RUN_THREADS)
     own = substitute_along(
         runs,
         lambda rows: (),
         lambda index: rebind(index, space.axes),
         lambda expr: rewrite(expr, space.axes),
     )
-    here = rebind(axis_index(place), space.axes)
-    step = RunStep(space.dims, here, own, space.conditions)
+    here, within = (rebind(axis_index(axis), space.axes) for axis in (place, lane))
+    conditions = space.conditions
+    if whole > count:
+        conditions = ((here, 0, count - 1),)
+    step = RunStep(space.dims, here, own, within, conditions)
     return TileKernel(kernel, (TilePart(space.grid, (), (step,)),), RUN_THREADS)

@@ -17,7 +17,6 @@ from picograd.errors import AxisError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build_composite as composite
 from picograd.graph import sorting as graph_sorting
 from picograd.graph.node import Node, constant
-from picograd.graph.scanning import scan
 from picograd.number import given, once_varied
 from picograd.target import Target
 from picograd.tensor.core.demands import demand_number
@@ -339,32 +338,6 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
         place = goes_on.where(place + half, place)
         left -= half
     return place.cast(int64)
-
-
-def segments(ends: Node, size: int) -> Node:
-    """Number the segment of each of `size` places, given where segments end, in ascending order.
-
-    It is a running maximum of what begins at a place, so that whoever sorts it need not.
-    """
-    *rows, _ = ends.shape
-    axis = len(rows)
-    begun = constant(0, (*rows, size + 1), int32, ends.device)
-    last = ends.binary("maximum", 0).binary("minimum", size)
-    places = (*(ends.iota(row) for row in range(axis)), last)
-    begun = begun.scatter(ends.iota(axis, int32) + 1, places, tuple(range(axis + 1)), "max")
-    return scan(begun.slice(tuple([(0, n, 1) for n in (*rows, size)])), "max", axis).cast(int64)
-
-
-def reduced_segments(data: Node, ends: Node, monoid: str, start: float) -> Node:
-    """Combine what lies in each segment of an axis, the last one of where they end, and `start`."""
-    *rows, count = ends.shape
-    axis = len(rows)
-    after = data.shape[axis + 1 :]
-    into = segments(ends, data.shape[axis])
-    found = constant(start, (*rows, count + 1, *after), data.dtype, data.device)
-    places = (*(into.iota(row) for row in range(axis)), into)
-    found = found.scatter(data, places, tuple(range(axis + 1)), monoid)
-    return found.slice(tuple([(0, n, 1) for n in (*rows, count, *after)]))
 
 
 def is_listed(values: Node, ordered: Node) -> Node:

@@ -15,6 +15,7 @@ from picograd.engine import pending
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
+from picograd.graph.segments import reduced_segments
 from picograd.helpers import lying_along
 from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.core.arguments import (
@@ -522,7 +523,7 @@ def reduced(data: Any, ends: Any, lengths: Any, reduce: str, initial: float | No
     kind, start = SEGMENTS[reduce]
     is_extreme = math.isinf(start)
     start = start if initial is None or is_extreme else initial
-    found = apply(sorting.reduced_segments, data, ends, kind, start)
+    found = apply(reduced_segments, data, ends, kind, start)
     if is_extreme and initial is not None:  # equal ones: the gradient is the elements' alone
         return (found < initial if start < 0 else found > initial).where(initial, found)
     if reduce != "mean":
