@@ -398,7 +398,7 @@ def kept_sources(writes: Sequence[Node], order: Sequence[Node], live: Any) -> li
     stale: set[Node] = set()
     for node in order if written else ():
         if node.realized is None and node.op not in WRITES:
-            if any(each in stale or each in written for each in node.inputs):
+            if not (stale.isdisjoint(node.inputs) and written.isdisjoint(node.inputs)):
                 stale.add(node)
     reached: set[Node] = set()
     for node in reversed(order) if stale else ():

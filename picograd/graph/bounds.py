@@ -2,6 +2,7 @@
 
     argmax along an axis of n     0 .. n - 1
     clamp(x, 0, 4)                0 .. 4
+    (x < y).sum() of n            0 .. n
     arange(8) * 2 + 1             1 .. 15
 
 An index within the bounds of its axis needs no look at its values. A look at a graph is bounded:
@@ -12,6 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from picograd.helpers import product
 from picograd.traced_number import TracedNumber
 
 Bounds = tuple[int, int]
@@ -101,9 +103,25 @@ def padded_bounds(node: Node, look: Look) -> Bounds | None:
 
 
 def reduced_bounds(node: Node, look: Look) -> Bounds | None:
-    """The largest or smallest element is one of them."""
-    is_some = node.arg[0] in ("max", "min") and node.inputs[0].size
-    return look(node.inputs[0]) if is_some else None
+    """The largest or smallest element is one of them; a sum is as many times one at most."""
+    monoid, axes = node.arg[:2]
+    source = node.inputs[0]
+    count = product(source.shape[axis] for axis in axes)
+    if monoid == "sum":
+        found = look(source)
+        return None if found is None else (count * found[0], count * found[1])
+    return look(source) if monoid in ("max", "min") and count else None
+
+
+def running_bounds(node: Node, look: Look) -> Bounds | None:
+    """A running extreme is an element; a running sum is one of up to all of an axis."""
+    monoid, axis = node.arg
+    found = look(node.inputs[0])
+    if found is None or monoid not in ("sum", "max", "min"):
+        return None
+    low, high = found
+    count = node.shape[axis] if monoid == "sum" else 1
+    return min(low, count * low), max(high, count * high)
 
 
 def where_bounds(node: Node, look: Look) -> Bounds | None:
@@ -183,6 +201,13 @@ def shift_bounds(node: Node, look: Look) -> Bounds | None:
     if a is None or b is None or b[0] != b[1] or not 0 <= b[0] < node.dtype.bits:
         return None
     return a[0] >> b[0], a[1] >> b[0]
+
+
+def common_bits_bounds(node: Node, look: Look) -> Bounds | None:
+    """Bits that are in both sides too: no more than a side that is never negative."""
+    sides = [look(child) for child in node.inputs]
+    above = [each[1] for each in sides if each is not None and each[0] >= 0]
+    return (0, min(above)) if above else None
 
 
 def abs_bounds(node: Node, look: Look) -> Bounds | None:

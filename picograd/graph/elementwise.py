@@ -282,7 +282,7 @@ BINARY = (
     binary("not_equal", EQUALITY, np.not_equal, logic="other"),
     binary("logical_and", LOGICAL, np.logical_and, logic="both", identities=(True, True)),
     binary("logical_or", LOGICAL, np.logical_or, logic="either", identities=(False, False)),
-    binary("bitwise_and", BITS, np.bitwise_and, logic="both"),
+    binary("bitwise_and", BITS, np.bitwise_and, logic="both", bounds=bounds.common_bits_bounds),
     binary("bitwise_or", BITS, np.bitwise_or, logic="either"),
     binary("bitwise_xor", BITS, np.bitwise_xor),
     binary("shift_left", INTEGER, np.left_shift, domain=(0.0, 6.0), operand="code"),

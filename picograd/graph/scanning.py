@@ -19,6 +19,7 @@ import numpy as np
 from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import second_next
+from picograd.graph.bounds import running_bounds
 from picograd.graph.factors import earlier, factors_before, padded, reverse
 from picograd.graph.node import Gradients, Node
 from picograd.graph.row import FACTOR, ORDERED, Op, Role, Sizes, table
@@ -229,7 +230,7 @@ def bound_scan(graph: Any, node: Node) -> Node:
 
 SCAN_ROWS = table(
     Op("scan", Role.COMPOSITE, 1, ORDERED, None, scan_vjp, expand_on=expand_scan, shape=first_shape,
-        batch_arg=second_next, sizes=Sizes(link_same, bound_scan)),
+        batch_arg=second_next, sizes=Sizes(link_same, bound_scan), bounds=running_bounds),
     Op("cumprod_gradient", Role.COMPOSITE, 3, FACTOR, None, expand=divided_running,
         exact=multiplied_running, shape=lambda arg, gradient, output, x: x, batch_arg=second_next),
     Op("scan_chunks", Role.SCAN, -1, ORDERED, scan_chunks, hero="scan", shape=first_shape,

@@ -29,6 +29,14 @@ CASES = {
     "chosen": (lambda: (unknown < 3).where(unknown, 2).clamp(min=-1), (-1, 2)),
     "padded": (lambda: Tensor.arange(8).pad((0, 2)), (0, 7)),
     "largest": (lambda: (x > 0).long().max(), (0, 1)),
+    "counted": (lambda: (x > 0).sum(1), (0, 6)),
+    "sum of both signs": (lambda: (Tensor.arange(3) - 1).sum(), (-3, 3)),
+    "sum of none": (lambda: Tensor.arange(0).sum(), (0, 0)),
+    "counted so far": (lambda: (x > 0).long().cumsum(1), (0, 6)),
+    "running, of one sign": (lambda: (Tensor.arange(3) - 5).cumsum(0), (-15, -3)),
+    "running extreme": (lambda: x.argsort(1).cummax(1).values, (0, 5)),
+    "bits in both": (lambda: unknown & 7, (0, 7)),
+    "bits of what is counted": (lambda: x.argsort(1) & unknown[0], (0, 5)),
     "drawn": (lambda: Tensor.randint(3, 9, (5,)), (3, 8)),
     "gathered": (lambda: x.argsort(1).gather(1, x.argsort(1)), (0, 5)),
     "size": (lambda: (Tensor.arange(8) - 3).abs(), (0, 4)),
@@ -47,7 +55,9 @@ def test_bounds_hold(name: str, cpu_by_default: None) -> None:
 
 def test_what_is_not_known() -> None:
     i = Tensor.arange(8)
-    for tensor in (unknown, unknown * 2, unknown.sum(), x, i.sum(), x.long(), i * (1 << 62)):
+    for tensor in (unknown, unknown * 2, unknown.sum(), x, x.long(), i * (1 << 62)):
+        assert bounds(tensor.node) is None
+    for tensor in (unknown & -1, i.prod(), i.cumprod(0), (i * (1 << 60)).sum()):
         assert bounds(tensor.node) is None
     assert bounds((small + small).node) == (0, 255)  # it may wrap
     deep = i

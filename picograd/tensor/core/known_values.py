@@ -5,12 +5,13 @@ checked in any case, an index, is the matter of `demands`.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import int32, int64
+from picograd.engine import pending
 from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
@@ -19,10 +20,12 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, buffer_view, flat_view, is_watched
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.errors import ValueRangeError
+from picograd.graph.interpret import evaluate
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, NUMBERS
 from picograd.number import GIVEN
 from picograd.target import is_host
+from picograd.traced_number import TracedNumber
 
 
 class Looks(threading.local):
@@ -38,6 +41,7 @@ class Looks(threading.local):
 LOOKS = Looks()
 CHECKED = 4096  # values up to this many are looked at
 STEPS = 64  # views of a view that are followed
+COUNTED = 12  # operations on positions: more are compiled
 
 
 def known_values(node: Node, most: int = CHECKED) -> Any:
@@ -85,11 +89,47 @@ def shown_values(node: Node) -> Any:
 
 
 def shown_number(node: Node) -> int | float | None:
-    """Read the one element of a piece of the host's memory; None where that is more than a look."""
+    """Read the one element of a piece of the host's memory, or count it; None where that is more
+    than a look.
+    """
     number: int | float | None = None if CODED.number is None else CODED.number(node)
-    if number is None and (values := shown_values(node)) is not None:
-        number = values.item()
+    if number is None:
+        values = shown_values(node)
+        values = counted_values(node) if values is None else values
+        number = None if values is None else values.item()
     return number
+
+
+def counted_values(node: Node) -> Any:
+    """Count one element that follows from positions and numbers alone, such as the last of an
+    `arange`; or None.
+
+    So writes that wait, which a plan would run first, go on waiting. A way that is learnt or
+    followed has to see the read.
+    """
+    if not pending.WRITTEN or node.size != 1 or is_watched():
+        return None
+    if EVENTS.learning is not None or EVENTS.record is not None:
+        return None
+    return counted(node, iter(range(COUNTED)))
+
+
+def counted(node: Node, left: Iterator[int]) -> Any:
+    """Compute integers that need no memory, from as many operations as are left at most."""
+    is_small = type(node) is Node and node.dtype is int64 and node.size <= CHECKED
+    if not is_small or node.realized is not None or next(left, None) is None:
+        return None
+    if node.op in NUMBERS:
+        is_free = type(node.arg) is not TracedNumber and getattr(node.arg, "source", None) is None
+        return np.full(node.shape, int(node.arg)) if is_free else None
+    if node.row.bounds is None or node.row.numpy is None:
+        return None
+    inputs = []
+    for child in node.inputs:
+        inputs.append(counted(child, left))
+        if inputs[-1] is None:
+            return None
+    return evaluate(node, inputs)
 
 
 def piece_of(node: Node) -> tuple[Node, list[Node]] | None:

@@ -102,9 +102,13 @@ def keep(
     operands: tuple[Any, ...],
     read: Callable[[Any], Any],
 ) -> None:
-    """Keep how a call is recorded, unless that computed what it reads: its key is another then."""
+    """Keep how a call is recorded, unless that computed what it reads: its key is another then.
+
+    Where the other key has a recipe, machine code records the call anew, which nobody reads.
+    """
     with EVENTS.lock:
-        if native(function, operands) == key:
+        found = native(function, operands)
+        if type(found) is list and found == key:
             RECIPES[key[0]] = recipe_of(function, [as_read(each, read) for each in operands])
 
 

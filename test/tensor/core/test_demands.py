@@ -22,6 +22,9 @@ def test_what_is_proven_is_not_computed() -> None:
     for index in (x.argmax(1), Tensor([7, -3]) % 6, Tensor.arange(6), (x + 1).argsort(1)[0]):
         assert demand_index("op", index.node, 6, 0)
         assert index.node.realized is None
+    for index in ((x > 1).sum(1).clamp(max=5), (x > 1).long().cumsum(1) - 1, (x - 1).long() & 5):
+        assert demand_index("op", index.node, 6, 0)  # samples, positions
+        assert index.node.realized is None
 
 
 def test_what_is_not_known_is_computed_and_looked_at() -> None:

@@ -5,6 +5,8 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.engine import pending
+from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import ValueRangeError
 from picograd.tensor.core.known_values import CHECKED, check_between, known_values, shown_values
 
@@ -90,3 +92,22 @@ def test_a_gradient_that_a_formula_made_is_not_known() -> None:
             (w * w).sum().backward()
         choose(w.grad).tolist()
     assert w.grad[w.grad > 0].tolist() == [0.5]
+
+
+def test_one_element_of_positions_is_counted_while_writes_wait() -> None:
+    rows, index = Tensor([0.0] * 8).realize(), Tensor([5, 6]).realize()
+    rows[index - 3] = rows[index] + 1
+    at = picograd.arange(3, 9, 2)
+    table, moved = picograd.arange(6).reshape(2, 3), picograd.arange(4)
+    moved += 1
+    cases = [(at[-1], 7), (at[1] * 2 - 1, 9), (at.sum(), 15), (table.T[1, 1] % 3, 1)]
+    cases += [(table.flip(0)[0, 2] // 2, 2), (picograd.arange(5).expand(2, 5)[1, 4], 4)]
+    for each, number in cases:
+        assert each.item() == number and leaf_buffer(each.node) is None
+    assert pending.WRITTEN
+    assert moved[3].item() == 4  # what was written is computed
+    long = picograd.arange(CHECKED + 1)
+    assert [(index + at[0])[1].item(), long[-1].item()] == [9, CHECKED]  # so are these
+    assert rows.tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+    at[2] = 40
+    assert at[-1].item() == 40

@@ -5,7 +5,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.number import given
-from picograd.tensor.core.recipes import as_read, note_pure, recipe_of
+from picograd.tensor.core.recipes import RECIPES, as_read, keep, note_pure, recipe_of
 from picograd.tensor.core.repeated import PURE
 from picograd.tensor.indexing import selecting
 from picograd.tensor.math import elementwise, primitives
@@ -60,3 +60,11 @@ def test_operands_are_read():
     read = {id(tensor): "node"}.get
     assert as_read(tensor, lambda each: read(id(each))) == "node"
     assert type(as_read(1.5, None)) is type(given(1.5))
+
+
+def test_nothing_is_kept_where_recording_computed_what_is_read():
+    """The call has the key of a buffer then, which may have a recipe: machine code records it."""
+    again, key = Tensor([[1.0, 2.0], [3.0, 4.0]]), (selecting.gather, "a key that waits")
+    for found in (again, True, None, [(selecting.gather, "a key of buffers")]):
+        keep([key], lambda *_, found=found: found, selecting.gather, (again,), lambda each: each)
+    assert key not in RECIPES
