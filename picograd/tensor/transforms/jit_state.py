@@ -253,7 +253,9 @@ def bytes_of(value: Any) -> bytes:
 
 
 def behind(value: Any) -> list[Any]:
-    """List the containers that a view of containers shows, and what a weak reference finds."""
+    """List what a method is made of, a view of containers shows, a weak reference finds."""
+    if isinstance(value, MethodType):
+        return [value.__self__, value.__func__]
     if isinstance(value, MappingProxyType):
         return gc.get_referents(value)
     if isinstance(value, ChainMap):
@@ -338,8 +340,6 @@ class Reach:
             self.work += [(hook, "a hook") for hook in hooks_of(value)]
         elif isinstance(value, FunctionType):
             self.function(value)
-        elif isinstance(value, MethodType):
-            self.work += [(value.__self__, label), (value.__func__, label)]
         elif isinstance(value, (np.ndarray, bytearray, array)):
             if size_of(value) <= LARGEST_ARRAY:
                 self.arrays[id(value)] = value, bytes_of(value), label or "an array"
