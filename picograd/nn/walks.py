@@ -156,10 +156,14 @@ def members_of(module: Inner) -> Iterator[tuple[str, Any]]:
 
 def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, Any]]:
     """Yield (path, module) for a module and all inside it, a shared one under each path."""
-    yield prefix, module
-    above = (*above, module)
-    for name, child in named_lines(module, above):
-        yield from walk(child, f"{prefix}.{name}" if prefix else name, above)
+    waiting: list[tuple[str, Any, Above]] = [(prefix, module, above)]
+    while waiting:  # no recursion: modules may be nested deeper than Python's calls
+        path, inner, outer = waiting.pop()
+        yield path, inner
+        outer = (*outer, inner)
+        start = f"{path}." if path else ""
+        lines = named_lines(inner, outer)
+        waiting += [(start + name, child, outer) for name, child in reversed(lines)]
 
 
 def named_tensors(

@@ -252,3 +252,13 @@ def test_what_else_holds_a_buffer_keeps_it() -> None:
     assert model.inner.shared.tolist()[0] == 2.0 and model.inner.weight is weight
     assert model._non_persistent_buffers_set == {"frequencies"}
     assert list(model.state_dict())[-1] == "inner.shared"
+
+
+def test_modules_nested_deeper_than_calls_are_found() -> None:
+    model: Any = nn.Linear(1, 1)
+    innermost = model
+    for _ in range(2000):
+        model = nn.Sequential(model)
+    path = ".".join("0" * 2000)
+    assert model.get_submodule(path) is innermost
+    assert [name.count("0") for name, _ in model.named_modules()] == list(range(2001))

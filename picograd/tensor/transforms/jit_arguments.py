@@ -78,6 +78,9 @@ class Place:
         self.slot = slot
 
 
+VALUES = int, float, complex, str, bytes  # of which programs make classes of their own
+
+
 class Flattener:
     """This class takes values apart into tensors, objects and a hashable description."""
 
@@ -127,6 +130,11 @@ class Flattener:
             return "object", kind, id(value)
         if kind is set and not any(isinstance(each, Tensor) for each in value):
             return kind, frozenset([(type(each), each) for each in value])
+        if isinstance(value, VALUES) and hasattr(value, "__dict__"):
+            # of a class of the user's, whose `__eq__` need not tell numbers or attributes apart
+            base = next(each for each in VALUES if isinstance(value, each))
+            held = tuple([(name, type(each), each) for name, each in vars(value).items()])
+            value = base.__repr__(value), held
         try:
             hash(value)
         except TypeError:

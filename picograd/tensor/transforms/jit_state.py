@@ -15,14 +15,23 @@ stores there happens when it is traced. What arrays of NumPy hold is compared, u
 
 import builtins
 import functools
+import gc
 import operator
 import os
 import random
 import sys
 import weakref
-from collections import deque
+from array import array
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Mapping
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -179,9 +188,9 @@ def put_back(copies: Copies) -> None:
         if len(held) != len(was) or not all(map(operator.is_, inside_of(held), inside_of(was))):
             held.clear()
             (held.extend if isinstance(held, (list, deque)) else held.update)(was)
-    for array, content in arrays:
-        own = array if isinstance(array, np.ndarray) else np.frombuffer(array, np.uint8)
-        if own.dtype.kind != "O" and bytes_of(array) != content:
+    for holder, content in arrays:
+        own = holder if isinstance(holder, np.ndarray) else np.frombuffer(holder, np.uint8)
+        if own.dtype.kind != "O" and bytes_of(holder) != content:
             own[...] = np.frombuffer(content, own.dtype).reshape(own.shape)
 
 
@@ -235,12 +244,25 @@ def members_of(value: Any) -> set[str]:
 
 def size_of(value: Any) -> int:
     """Count the bytes of an array."""
-    return len(value) if isinstance(value, bytearray) else int(value.nbytes)
+    return int(value.nbytes if isinstance(value, np.ndarray) else memoryview(value).nbytes)
 
 
 def bytes_of(value: Any) -> bytes:
     """Copy what an array holds."""
     return bytes(value) if isinstance(value, bytearray) else value.tobytes()
+
+
+def behind(value: Any) -> list[Any]:
+    """List what a method is made of, a view of containers shows, a weak reference finds."""
+    if isinstance(value, MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, MappingProxyType):
+        return gc.get_referents(value)
+    if isinstance(value, ChainMap):
+        return value.maps
+    if isinstance(value, (UserDict, UserList)):
+        return [value.data]
+    return [value()] if isinstance(value, weakref.ref) else []
 
 
 class Reach:
@@ -318,9 +340,7 @@ class Reach:
             self.work += [(hook, "a hook") for hook in hooks_of(value)]
         elif isinstance(value, FunctionType):
             self.function(value)
-        elif isinstance(value, MethodType):
-            self.work += [(value.__self__, label), (value.__func__, label)]
-        elif isinstance(value, (np.ndarray, bytearray)):
+        elif isinstance(value, (np.ndarray, bytearray, array)):
             if size_of(value) <= LARGEST_ARRAY:
                 self.arrays[id(value)] = value, bytes_of(value), label or "an array"
         elif is_moving(value):
@@ -335,6 +355,8 @@ class Reach:
             self.work.append((value._jitted(), label))
         elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             self.contain(value, label)
+        elif held := behind(value):
+            self.work += [(each, label) for each in held]
         elif isinstance(value, type):
             self.members(value, value.__mro__, label)
         elif isinstance(value, (ModuleType, BuiltinFunctionType, Public)):

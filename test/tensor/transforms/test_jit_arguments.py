@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import sys
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -333,3 +334,40 @@ def test_an_iterator_is_not_returned() -> None:
     f = picograd.jit(lambda x: (x * k for k in range(3)))
     with pytest.raises(TraceError, match="return a list"):
         f(Tensor([1.0]))
+
+
+class Alike(float):
+    """This class is a number that equals every other one."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+
+class Sized(int):
+    """This class is a number with an attribute."""
+
+    scale: float
+
+
+class Named(str):
+    """This class is a text with an attribute."""
+
+    scale: float
+
+
+def test_numbers_of_a_class_with_its_own_equality_are_told_apart() -> None:
+    scaled = picograd.jit(lambda x, number: x * float(number))
+    for number in (1.0, 2.0, 3.0):
+        assert scaled(Tensor([2.0]), Alike(number)).item() == 2.0 * number
+
+
+@pytest.mark.parametrize("value", [Sized(3), Named("name")])
+def test_attributes_of_numbers_and_texts_are_read(value: Any) -> None:
+    scaled = picograd.jit(lambda x, given: x * given.scale)
+    for number in (1.0, 2.0, 3.0, -0.0):
+        value.scale = number
+        expected = 2.0 * number
+        assert str(scaled(Tensor([2.0]), value).item()) == str(expected)

@@ -5,7 +5,9 @@ import functools
 import gc
 import random
 import weakref
-from types import SimpleNamespace
+from array import array
+from collections import ChainMap, UserDict, UserList
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -710,3 +712,29 @@ def test_lists_that_are_reached_without_a_name_are_read(kind: str) -> None:
     functions = {"default": default, "dict": within, "loop": loop, "partial": partial}
     jitted = picograd.jit(functions[kind])
     assert [jitted(Tensor([1.0])).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+class Numbers(dict[str, float]):
+    """This class is a dict that allows weak references."""
+
+
+@pytest.mark.parametrize("kind", ["array", "proxy", "chain", "dict", "list", "weak"])
+def test_containers_behind_another_object_are_read(kind: str) -> None:
+    held: Any = Numbers(k=1.0)
+    shown: Any = {
+        "array": lambda: array("d", [1.0]),
+        "proxy": lambda: MappingProxyType(held),
+        "chain": lambda: ChainMap({}, held),
+        "dict": lambda: UserDict(k=1.0),
+        "list": lambda: UserList([1.0]),
+        "weak": lambda: weakref.ref(held),
+    }[kind]()
+    key: Any = 0 if kind in ("array", "list") else "k"
+
+    @picograd.jit
+    def scaled(x: Tensor) -> Tensor:
+        return x * (shown() if kind == "weak" else shown)[key]
+
+    for number in (1.0, 2.0, 3.0, 2.0):
+        (held if kind in ("proxy", "chain", "weak") else shown)[key] = number
+        assert scaled(Tensor([2.0])).item() == 2.0 * number
